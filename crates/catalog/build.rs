@@ -22,7 +22,8 @@ fn main() -> io::Result<()> {
     fs::write(directory("OUT_DIR")?.join("charts.pack"), bytes)
 }
 
-/// Watches the pack, or the directory (which is in git and always exists) until there is a pack.
+/// Instructs Cargo to run this script again when `path` changes: the pack, or, while there is no pack, the
+/// directory, which is in git and always exists.
 fn watch(path: &Path) {
     println!("cargo::rerun-if-changed={}", path.display());
 }

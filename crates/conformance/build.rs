@@ -1,4 +1,4 @@
-//! Generates the list of scenarios in `scenarios/` as an array expression for the library to include.
+//! Generates a list of the scenarios in `scenarios/`: an array expression that the library includes.
 
 use std::path::Path;
 use std::{env, fs, io};

@@ -100,3 +100,59 @@ fn conclude(rows: &[Row]) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Adds the names of all functions in the Rust files below a directory.
+    fn add_functions(directory: &Path, names: &mut BTreeSet<String>) {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                add_functions(&path, names);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(path).unwrap();
+                let found = text
+                    .split("fn ")
+                    .skip(1)
+                    .filter_map(|rest| rest.split(['(', '<']).next());
+                names.extend(found.map(str::to_owned));
+            }
+        }
+    }
+
+    /// Reports whether a function has this name, which may be a part or have a module path. Suites add the
+    /// kind of server to the names of their cases.
+    fn is_defined(name: &str, functions: &BTreeSet<String>) -> bool {
+        let last = name.rsplit("::").find(|part| !part.is_empty()).unwrap_or(name);
+        let case = last
+            .strip_suffix("_simulated")
+            .or_else(|| last.strip_suffix("_real"));
+        functions
+            .iter()
+            .any(|function| function.contains(last) || case.is_some_and(|case| function.contains(case)))
+    }
+
+    #[test]
+    fn tests_that_proofs_name_exist() {
+        let root = repository_root();
+        let mut functions = BTreeSet::new();
+        for directory in ["crates", "xtask/src"] {
+            add_functions(&root.join(directory), &mut functions);
+        }
+        assert!(!is_defined(
+            "a_test_that_does_not_exist",
+            &BTreeSet::from(["a_test".to_owned()])
+        ));
+        let named = harden::test_names()
+            .chain(rollout::test_names())
+            .chain(manifest::test_names());
+        let missing: Vec<&str> = named.filter(|name| !is_defined(name, &functions)).collect();
+        assert!(missing.is_empty(), "no test has these names: {missing:#?}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Renders a chart as Helm does for a release.
+//! Renders a chart for a release as Helm does.
 
 use mainstay_api::Values;
 use mainstay_catalog::derive::Files;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::AdoptError;
 
-/// Helm 3 and 4 render the same objects; Helm 3 reads what both write.
+/// Dialect for rendering. Helm 3 and 4 render the same objects, and Helm 3 can read what both write.
 const DIALECT: Dialect = Dialect::Helm3;
 
 /// A release to render.
@@ -22,11 +22,12 @@ pub(crate) struct ChartRelease<'a> {
     pub(crate) name: &'a str,
     /// Namespace of the release.
     pub(crate) namespace: &'a str,
-    /// Values of the user.
+    /// Values that the user set.
     pub(crate) values: &'a Values,
-    /// Version of the cluster.
+    /// Kubernetes version of the cluster.
     pub(crate) kube_version: &'a str,
-    /// Whether a release exists: a first installation sets fields that istiod owns later.
+    /// Whether the release exists already. Only the first installation sets fields that istiod owns
+    /// later.
     pub(crate) is_upgrade: bool,
 }
 
@@ -41,7 +42,7 @@ impl ChartRelease<'_> {
         let loaded = load_files(files, DIALECT).map_err(failed)?;
         let mut request = Request::new(DIALECT);
         let values = self.values.iter();
-        request.values = values.map(|(key, value)| (key.clone(), yaml(value))).collect();
+        request.values = values.map(|(key, value)| (key.clone(), to_yaml(value))).collect();
         self.name.clone_into(&mut request.render.release.name);
         self.namespace.clone_into(&mut request.render.release.namespace);
         request.render.release.is_upgrade = self.is_upgrade;
@@ -61,16 +62,16 @@ impl ChartRelease<'_> {
     }
 }
 
-/// Values pass through JSON, where every number is a float.
-pub(crate) fn yaml(value: &Value) -> mainstay_yaml::Value {
+/// Converts a value as Helm does. Helm passes values through JSON, so that every number becomes a float.
+pub(crate) fn to_yaml(value: &Value) -> mainstay_yaml::Value {
     match value {
         Value::Null => mainstay_yaml::Value::Null,
         Value::Bool(value) => mainstay_yaml::Value::Bool(*value),
         Value::Number(number) => mainstay_yaml::Value::Float(number.as_f64().unwrap_or_default()),
         Value::String(text) => mainstay_yaml::Value::String(text.clone()),
-        Value::Array(items) => mainstay_yaml::Value::List(items.iter().map(yaml).collect()),
+        Value::Array(items) => mainstay_yaml::Value::List(items.iter().map(to_yaml).collect()),
         Value::Object(map) => {
-            let entries = map.iter().map(|(key, value)| (key.clone(), yaml(value)));
+            let entries = map.iter().map(|(key, value)| (key.clone(), to_yaml(value)));
             mainstay_yaml::Value::Map(entries.collect())
         }
     }

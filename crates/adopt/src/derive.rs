@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use crate::found::{Component, ComponentKind};
 
-/// A value that the resource does not carry.
+/// A value that the resource does not contain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Dropped {
-    /// Path in the values.
+    /// Path of the value.
     pub path: String,
     /// The reason.
     pub reason: String,
@@ -39,7 +39,7 @@ impl Derived {
         }
     }
 
-    /// Returns the resources as documents without a status.
+    /// Returns the resources as JSON documents without `status`.
     #[must_use]
     pub fn documents(&self) -> Vec<Value> {
         let mut documents = match self {
@@ -65,16 +65,16 @@ fn without_status(mut document: Value) -> Value {
     document
 }
 
-/// What a component becomes.
+/// Result of deriving the resources of a component.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Derivation {
     /// The resources.
     pub derived: Derived,
-    /// Values that they do not carry.
+    /// Values that the resources do not contain.
     pub dropped: Vec<Dropped>,
 }
 
-/// Profiles that an Istio can name.
+/// Profiles that an `Istio` may refer to.
 const PROFILES: [&str; 9] = [
     "ambient",
     "default",
@@ -87,7 +87,7 @@ const PROFILES: [&str; 9] = [
     "stable",
 ];
 
-/// Keys of the values of an Istio.
+/// Keys in the values of an `Istio`.
 const ISTIO_KEYS: [&str; 10] = [
     "base",
     "compatibilityVersion",
@@ -101,7 +101,8 @@ const ISTIO_KEYS: [&str; 10] = [
     "telemetry",
 ];
 
-/// Keys that are fields of the resource, or set by the operator, with the reason.
+/// Keys that a field of the resource replaces or that the operator sets, with the reason for dropping
+/// them.
 const REPLACED: &[(&str, &str)] = &[
     ("revision", "the name of the Istio is the revision"),
     ("revisionTags", "each tag becomes an IstioRevisionTag"),
@@ -109,8 +110,8 @@ const REPLACED: &[(&str, &str)] = &[
     ("ownerName", "a label of istioctl"),
 ];
 
-/// Keys of other charts, which istioctl passes to all of them.
-const OTHERS: &[&str] = &[
+/// Keys of other charts. istioctl passes the same values to all charts.
+const OTHER_CHARTS: &[&str] = &[
     "cni",
     "istio_cni",
     "gateways",
@@ -120,7 +121,8 @@ const OTHERS: &[&str] = &[
     "istiodRemote",
 ];
 
-/// Derives the resources of a component with the version `v1.29.1`; `None` for gateways, which have none.
+/// Derives the resources of a component. `version` has the form `v1.29.1`. Returns `None` for gateways,
+/// which have no resource.
 #[must_use]
 pub fn derive(component: &Component, version: &str) -> Option<Derivation> {
     let mut dropped = Vec::new();
@@ -134,31 +136,31 @@ pub fn derive(component: &Component, version: &str) -> Option<Derivation> {
                 namespace: component.namespace.clone(),
                 update_strategy: Some(UpdateStrategy::default()),
                 profile,
-                values: some(values),
+                values: non_empty(values),
             };
             let istio = Istio {
-                metadata: named(&component.revision),
+                metadata: metadata_with_name(&component.revision),
                 spec,
                 ..Istio::default()
             };
-            Derived::Istio(Box::new(istio), tags(component))
+            Derived::Istio(Box::new(istio), revision_tags(component))
         }
         ComponentKind::Cni => Derived::Cni(Box::new(IstioCni {
-            metadata: named(names::SINGLETON),
+            metadata: metadata_with_name(names::SINGLETON),
             spec: CniSpec {
                 version: version.to_owned(),
                 namespace: component.namespace.clone(),
                 profile,
-                values: some(node_values(values, "cni", &mut dropped)),
+                values: non_empty(node_values(values, "cni", &mut dropped)),
             },
             ..IstioCni::default()
         })),
         ComponentKind::Ztunnel => Derived::ZTunnel(Box::new(ZTunnel {
-            metadata: named(names::SINGLETON),
+            metadata: metadata_with_name(names::SINGLETON),
             spec: ZTunnelSpec {
                 version: version.to_owned(),
                 namespace: component.namespace.clone(),
-                values: some(node_values(values, "ztunnel", &mut dropped)),
+                values: non_empty(node_values(values, "ztunnel", &mut dropped)),
                 ..ZTunnelSpec::default()
             },
             ..ZTunnel::default()
@@ -168,20 +170,20 @@ pub fn derive(component: &Component, version: &str) -> Option<Derivation> {
     Some(Derivation { derived, dropped })
 }
 
-fn named(name: &str) -> ObjectMeta {
+fn metadata_with_name(name: &str) -> ObjectMeta {
     ObjectMeta {
         name: name.to_owned(),
         ..ObjectMeta::default()
     }
 }
 
-fn some(values: Values) -> Option<Values> {
+fn non_empty(values: Values) -> Option<Values> {
     (!values.is_empty()).then_some(values)
 }
 
-fn tags(component: &Component) -> Vec<IstioRevisionTag> {
+fn revision_tags(component: &Component) -> Vec<IstioRevisionTag> {
     let tags = component.tags.iter().map(|tag| IstioRevisionTag {
-        metadata: named(tag),
+        metadata: metadata_with_name(tag),
         spec: TagSpec {
             target_ref: TargetReference {
                 kind: "Istio".to_owned(),
@@ -193,7 +195,8 @@ fn tags(component: &Component) -> Vec<IstioRevisionTag> {
     tags.collect()
 }
 
-/// A profile that both know by the same name.
+/// Removes and returns the profile if an `Istio` has a profile with this name; otherwise returns an empty
+/// string.
 fn take_profile(values: &mut Values) -> String {
     let profile = values
         .get("profile")
@@ -207,7 +210,8 @@ fn take_profile(values: &mut Values) -> String {
     String::new()
 }
 
-/// The chart reads settings of istiod at the top level or below `pilot`, which takes precedence.
+/// Returns the values of an `Istio`. Settings of istiod move below `pilot`: the chart reads them at the
+/// top level or below `pilot`, which takes precedence.
 fn istio_values(values: Values, dropped: &mut Vec<Dropped>) -> Values {
     let (mut kept, mut pilot) = (Values::new(), Values::new());
     let mut own = Values::new();
@@ -218,21 +222,22 @@ fn istio_values(values: Values, dropped: &mut Vec<Dropped>) -> Values {
             drop_value(dropped, &key, reason);
         } else if key == "profile" || ISTIO_KEYS.contains(&key.as_str()) {
             kept.insert(key, value);
-        } else if OTHERS.contains(&key.as_str()) {
+        } else if OTHER_CHARTS.contains(&key.as_str()) {
             drop_value(dropped, &key, "a value of another component");
         } else {
             pilot.insert(key, value);
         }
     }
     merge(&mut pilot, own);
-    texts(&mut pilot, "env");
+    convert_to_text(&mut pilot, "env");
     if !pilot.is_empty() {
         kept.insert("pilot".to_owned(), Value::Object(pilot));
     }
     kept
 }
 
-/// Charts of the nodes read their settings at the top level or below `root`.
+/// Returns the values of a node agent. Its settings move below `root`: its chart reads them at the top
+/// level or below `root`.
 fn node_values(values: Values, root: &str, dropped: &mut Vec<Dropped>) -> Values {
     let (mut kept, mut top, mut own) = (Values::new(), Values::new(), Values::new());
     for (key, value) in values {
@@ -242,14 +247,14 @@ fn node_values(values: Values, root: &str, dropped: &mut Vec<Dropped>) -> Values
             kept.insert(key, value);
         } else if key == "profile" || key == "ownerName" {
             drop_value(dropped, &key, "the operator sets it");
-        } else if OTHERS.contains(&key.as_str()) {
+        } else if OTHER_CHARTS.contains(&key.as_str()) {
             drop_value(dropped, &key, "a value of another component");
         } else {
             top.insert(key, value);
         }
     }
     merge(&mut top, own);
-    texts(&mut top, "env");
+    convert_to_text(&mut top, "env");
     if !top.is_empty() {
         kept.insert(root.to_owned(), Value::Object(top));
     }
@@ -263,8 +268,9 @@ fn drop_value(dropped: &mut Vec<Dropped>, path: &str, reason: &str) {
     });
 }
 
-/// The definitions require text where charts accept any scalar.
-fn texts(values: &mut Values, key: &str) {
+/// Converts the scalars of a map to text: the custom resource definitions require text where charts
+/// accept any scalar.
+fn convert_to_text(values: &mut Values, key: &str) {
     let Some(Value::Object(map)) = values.get_mut(key) else {
         return;
     };
@@ -275,7 +281,7 @@ fn texts(values: &mut Values, key: &str) {
     }
 }
 
-/// Merges maps; anything else is replaced.
+/// Merges maps recursively. Other values are replaced.
 pub(crate) fn merge(base: &mut Values, over: Values) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {
@@ -287,7 +293,7 @@ pub(crate) fn merge(base: &mut Values, over: Values) {
     }
 }
 
-/// Removes leaves that equal the chart's defaults.
+/// Removes the values that equal the chart's defaults, and maps that become empty.
 pub(crate) fn without_defaults(values: &mut Values, defaults: &Map<String, Value>) {
     values.retain(|key, value| match (value, defaults.get(key)) {
         (Value::Object(map), Some(Value::Object(defaults))) => {

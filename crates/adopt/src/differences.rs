@@ -1,4 +1,4 @@
-//! Differences between live and desired objects, with the value that would make them equal. Pure.
+//! Differences between live and desired objects, with the chart value that sets the field. Pure.
 
 use mainstay_cluster::compare::Difference;
 use mainstay_cluster::desired::ObjectId;
@@ -18,26 +18,26 @@ pub struct FieldDifference {
     /// The live value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<Value>,
-    /// The value the operator would write.
+    /// The value that the operator would write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired: Option<Value>,
-    /// The value to set in `spec.values`: `pilot.replicaCount`.
+    /// Path of the value in `spec.values` that sets the field: `pilot.replicaCount`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<String>,
-    /// Why the difference has no effect on the mesh.
+    /// Reason why the difference has no effect on the mesh; `None` if it has an effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub harmless: Option<&'static str>,
 }
 
 impl FieldDifference {
-    /// Whether the operator would restart pods.
+    /// Whether writing the field would restart pods.
     #[must_use]
     pub fn is_restart(&self) -> bool {
         self.field.starts_with(".spec.template")
     }
 }
 
-/// Differences without an effect: kind, start of the name, start of the field, reason.
+/// Differences without an effect on the mesh: kind, prefix of the name, prefix of the field, reason.
 const HARMLESS: &[(&str, &str, &str, &str)] = &[
     (
         "ConfigMap",
@@ -53,7 +53,7 @@ const HARMLESS: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// A field that follows a value: component, kind, field, value.
+/// A field that a chart value sets.
 struct Setting {
     component: ComponentKind,
     kind: &'static str,
@@ -77,7 +77,7 @@ const fn setting(
 
 use ComponentKind::{Cni, Istiod, Ztunnel};
 
-/// Fields that values set.
+/// Fields that chart values set.
 const SETTINGS: &[Setting] = &[
     setting(Istiod, "Deployment", ".spec.replicas", "pilot.replicaCount"),
     setting(
@@ -192,7 +192,7 @@ const SETTINGS: &[Setting] = &[
     ),
 ];
 
-/// Prefix of an environment variable of istiod.
+/// Path prefix of the environment variables of istiod.
 const ENVIRONMENT: &str = ".spec.template.spec.containers[name=\"discovery\"].env[name=\"";
 
 /// Describes a difference of an object.
@@ -204,19 +204,19 @@ pub(crate) fn describe(
     (live, desired): (Option<&Value>, &Value),
 ) -> FieldDifference {
     let field = difference.path().map(ToString::to_string).unwrap_or_default();
-    let look = |object: &Value| difference.path().and_then(|path| path.find(object)).cloned();
+    let value_at = |object: &Value| difference.path().and_then(|path| path.find(object)).cloned();
     FieldDifference {
         object: object_name(id),
-        harmless: harmless(&id.kind, &id.name, &field)
-            .or_else(|| same_text(live.and_then(look), look(desired))),
-        live: live.and_then(look),
-        desired: look(desired),
+        harmless: harmless_reason(&id.kind, &id.name, &field)
+            .or_else(|| equal_as_text(live.and_then(value_at), value_at(desired))),
+        live: live.and_then(value_at),
+        desired: value_at(desired),
         set: value_path(component, &id.kind, &field),
         field,
     }
 }
 
-/// Describes a field that two renderings have differently.
+/// Describes a field in which two renderings differ.
 pub(crate) fn describe_field(
     component: ComponentKind,
     object: &str,
@@ -227,16 +227,16 @@ pub(crate) fn describe_field(
     FieldDifference {
         object: object.to_owned(),
         set: value_path(component, kind, &field),
-        harmless: harmless(kind, name, &field)
-            .or_else(|| same_text(old.clone(), new.clone()))
-            .or_else(|| same_injection(name, old.as_ref(), new.as_ref())),
+        harmless: harmless_reason(kind, name, &field)
+            .or_else(|| equal_as_text(old.clone(), new.clone()))
+            .or_else(|| equal_injection(name, old.as_ref(), new.as_ref())),
         live: old,
         desired: new,
         field,
     }
 }
 
-/// Kind, namespace and name.
+/// Formats kind, namespace and name of an object.
 #[must_use]
 pub(crate) fn object_name(id: &ObjectId) -> String {
     if id.namespace.is_empty() {
@@ -246,19 +246,20 @@ pub(crate) fn object_name(id: &ObjectId) -> String {
     }
 }
 
-/// JSON text that differs only in the type of scalars: the definitions require text where charts accept any.
-fn same_text(live: Option<Value>, desired: Option<Value>) -> Option<&'static str> {
+/// Returns a reason if both values are JSON text and differ only in the type of scalars. The custom
+/// resource definitions require text where charts accept any scalar.
+fn equal_as_text(live: Option<Value>, desired: Option<Value>) -> Option<&'static str> {
     let parse = |value: Option<Value>| serde_json::from_str::<Value>(value?.as_str()?).ok();
     let (live, desired) = (parse(live)?, parse(desired)?);
-    (as_text(live) == as_text(desired)).then_some("the same values with scalars as text")
+    (scalars_to_text(live) == scalars_to_text(desired)).then_some("the same values with scalars as text")
 }
 
 /// Settings of the CNI plugin that injection templates read.
 const INJECTED_CNI: [&str; 2] = ["enabled", "provider"];
 
-/// Values of the injector that differ only in settings of the CNI plugin's chart: an `IstioOperator` passes
-/// the values of all charts to istiod.
-fn same_injection(name: &str, old: Option<&Value>, new: Option<&Value>) -> Option<&'static str> {
+/// Returns a reason if both values are injector values and differ only in settings of the CNI plugin's
+/// chart. An `IstioOperator` passes the values of all charts to istiod.
+fn equal_injection(name: &str, old: Option<&Value>, new: Option<&Value>) -> Option<&'static str> {
     let parse = |value: Option<&Value>| {
         let mut values = serde_json::from_str::<Value>(value?.as_str()?).ok()?;
         if let Some(Value::Object(cni)) = values.pointer_mut("/pilot/cni") {
@@ -271,26 +272,26 @@ fn same_injection(name: &str, old: Option<&Value>, new: Option<&Value>) -> Optio
     is_same.then_some("values of the CNI plugin's chart, which injection does not read")
 }
 
-fn as_text(value: Value) -> Value {
+fn scalars_to_text(value: Value) -> Value {
     match value {
-        Value::Array(items) => items.into_iter().map(as_text).collect(),
+        Value::Array(items) => items.into_iter().map(scalars_to_text).collect(),
         Value::Object(map) => map
             .into_iter()
-            .map(|(key, value)| (key, as_text(value)))
+            .map(|(key, value)| (key, scalars_to_text(value)))
             .collect(),
         Value::Bool(_) | Value::Number(_) => value.to_string().into(),
         other => other,
     }
 }
 
-fn harmless(kind: &str, name: &str, field: &str) -> Option<&'static str> {
+fn harmless_reason(kind: &str, name: &str, field: &str) -> Option<&'static str> {
     let row = HARMLESS
         .iter()
         .find(|row| row.0 == kind && name.starts_with(row.1) && field.starts_with(row.2));
     row.map(|row| row.3)
 }
 
-/// Returns the value that sets a field, with what is below it.
+/// Returns the path of the value that sets a field, including the keys below the field in the table.
 fn value_path(component: ComponentKind, kind: &str, field: &str) -> Option<String> {
     if component == Istiod
         && kind == "Deployment"
@@ -323,9 +324,9 @@ mod tests {
     #[test]
     fn text_that_differs_in_types_only_has_no_effect() {
         let text = |text: &str| Some(Value::String(text.to_owned()));
-        assert!(same_text(text(r#"{"env":{"A":true}}"#), text(r#"{"env":{"A":"true"}}"#)).is_some());
-        assert!(same_text(text(r#"{"env":{"A":true}}"#), text(r#"{"env":{"A":"false"}}"#)).is_none());
-        assert!(same_text(text("A"), text("B")).is_none());
+        assert!(equal_as_text(text(r#"{"env":{"A":true}}"#), text(r#"{"env":{"A":"true"}}"#)).is_some());
+        assert!(equal_as_text(text(r#"{"env":{"A":true}}"#), text(r#"{"env":{"A":"false"}}"#)).is_none());
+        assert!(equal_as_text(text("A"), text("B")).is_none());
     }
 
     #[test]
@@ -335,9 +336,9 @@ mod tests {
         let more = text(r#"{"pilot":{"cni":{"enabled":false,"logging":{"level":"debug"}}}}"#);
         let other = text(r#"{"pilot":{"cni":{"enabled":true}}}"#);
         let name = "istio-sidecar-injector-canary";
-        assert!(same_injection(name, Some(&old), Some(&more)).is_some());
-        assert!(same_injection(name, Some(&old), Some(&other)).is_none());
-        assert!(same_injection("values", Some(&old), Some(&more)).is_none());
+        assert!(equal_injection(name, Some(&old), Some(&more)).is_some());
+        assert!(equal_injection(name, Some(&old), Some(&other)).is_none());
+        assert!(equal_injection("values", Some(&old), Some(&more)).is_none());
     }
 
     #[test]

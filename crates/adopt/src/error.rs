@@ -5,13 +5,13 @@ use mainstay_cluster::write::WriteError;
 use mainstay_mesh::ValuesError;
 use mainstay_operator::RenderError;
 
-/// Why a mesh cannot be adopted.
+/// Reason why a mesh cannot be adopted or converted.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
-    /// A Secret of Helm has another form.
+    /// A Secret of Helm has an unknown format.
     #[error("the Helm release in Secret {0} cannot be read")]
     Release(String),
-    /// There is no control plane, or it is managed already.
+    /// There is no unmanaged component.
     #[error("no unmanaged control plane found")]
     NothingFound,
     /// The version of a component is unknown.
@@ -22,7 +22,7 @@ pub enum AdoptError {
     NoCharts {
         /// The component.
         component: String,
-        /// Its version.
+        /// Version of the component.
         version: String,
     },
     /// Values cannot be computed.
@@ -41,7 +41,7 @@ pub enum AdoptError {
         /// The cause.
         source: Box<RenderError>,
     },
-    /// A chart of another flavour cannot be rendered.
+    /// A chart of the installer flavour cannot be rendered.
     #[error("chart {chart} cannot be rendered")]
     Chart {
         /// The chart.
@@ -60,10 +60,10 @@ pub enum AdoptError {
         /// The server's error.
         source: WriteError,
     },
-    /// Nothing was adopted before.
+    /// There is no record of an adoption.
     #[error("no record of an adoption found in namespace {0}")]
     NoRecord(String),
-    /// A record has another form.
+    /// A record has an unknown format.
     #[error("the record of the adoption in ConfigMap {0} cannot be read")]
     Record(String),
     /// A file of values cannot be read.
@@ -71,13 +71,13 @@ pub enum AdoptError {
     File {
         /// The file.
         file: String,
-        /// Where its syntax is wrong; `None` if it is not a map.
+        /// Syntax error; `None` if the file is not a map.
         source: Option<mainstay_yaml::Error>,
     },
     /// A configuration that was derived from values is rejected.
     #[error("the converted configuration is rejected: {0}")]
     Converted(Box<mainstay_manifest::Diagnostics>),
-    /// Two components would need the same release.
+    /// The conversion is not supported; contains the reason.
     #[error("{0}")]
     Unsupported(String),
 }

@@ -1,4 +1,4 @@
-//! Recognizes the components of a live mesh and their installers. Pure.
+//! Detects the components of a live mesh and their installers. Pure.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use serde_json::Value;
 
 use crate::helm::HelmRelease;
 
-/// What was read from a cluster.
+/// Objects of a mesh that were read from a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// Helm's releases, the newest version of each.
+    /// Newest version of each Helm release.
     pub releases: Vec<HelmRelease>,
     /// Deployments of istiod.
     pub deployments: Vec<Value>,
     /// `DaemonSets` of the CNI plugin and of ztunnel.
     pub daemon_sets: Vec<Value>,
-    /// Injectors and tags.
+    /// Webhook configurations of injectors and tags.
     pub webhooks: Vec<Value>,
     /// `ConfigMaps` in which charts record their values.
     pub values: Vec<Value>,
@@ -55,24 +55,24 @@ pub struct Component {
     pub namespace: String,
     /// Name of the workload.
     pub workload: String,
-    /// The revision of a control plane: `default` if it has none.
+    /// Revision of a control plane; `default` if it has none.
     pub revision: String,
-    /// Versions by which it may be known, the most trustworthy first: `1.29.1`.
+    /// Possible versions, such as `1.29.1`, the most reliable first.
     pub versions: Vec<String>,
     /// The installer.
     pub installer: Installer,
-    /// Values of its chart that the user set.
+    /// Values of the chart that the user set.
     pub values: Values,
-    /// Where the values were found.
+    /// Object that contains the values; empty if there is none.
     pub values_from: String,
-    /// Tags of a control plane.
+    /// Revision tags of a control plane.
     pub tags: Vec<String>,
-    /// Release name that the chart was rendered with.
+    /// Release name with which the chart was rendered.
     pub instance: String,
 }
 
 impl Component {
-    /// Describes the component.
+    /// Returns a description of the component for users.
     #[must_use]
     pub fn describe(&self) -> String {
         match self.kind {
@@ -92,13 +92,13 @@ impl Component {
     }
 }
 
-/// Returns the components of a mesh: control planes first.
+/// Returns the components of a mesh, sorted by kind: control planes first.
 #[must_use]
 pub fn components(observed: &Observed) -> Vec<Component> {
     let mut found: Vec<Component> = observed
         .deployments
         .iter()
-        .map(|object| component(observed, object, ComponentKind::Istiod))
+        .map(|object| detect_component(observed, object, ComponentKind::Istiod))
         .collect();
     let shared = found
         .first()
@@ -108,7 +108,7 @@ pub fn components(observed: &Observed) -> Vec<Component> {
             "istio-cni-node" => ComponentKind::Cni,
             _ => ComponentKind::Ztunnel,
         };
-        let mut node = component(observed, object, kind);
+        let mut node = detect_component(observed, object, kind);
         if node.values_from.is_empty()
             && let Some((values, from)) = &shared
         {
@@ -118,12 +118,13 @@ pub fn components(observed: &Observed) -> Vec<Component> {
         found.push(node);
     }
     let gateways = observed.gateways.iter();
-    found.extend(gateways.map(|object| component(observed, object, ComponentKind::Gateway)));
+    found.extend(gateways.map(|object| detect_component(observed, object, ComponentKind::Gateway)));
     found.sort_by(|a, b| (a.kind, &a.namespace, &a.workload).cmp(&(b.kind, &b.namespace, &b.workload)));
     found
 }
 
-/// istioctl renders all charts with the same values; those of a component are below its name.
+/// Returns those of the values common to all charts that concern a node agent. istioctl renders all
+/// charts with the same values; those of a component are below its name.
 pub(crate) fn shared_values(values: &Values, kind: ComponentKind) -> Values {
     let root = if kind == ComponentKind::Cni {
         "cni"
@@ -136,21 +137,21 @@ pub(crate) fn shared_values(values: &Values, kind: ComponentKind) -> Values {
     kept.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn component(observed: &Observed, object: &Value, kind: ComponentKind) -> Component {
+fn detect_component(observed: &Observed, object: &Value, kind: ComponentKind) -> Component {
     let revision = installer::revision(object);
     let (namespace, workload) = (
         text(object, "/metadata/namespace"),
         text(object, "/metadata/name"),
     );
-    let installer = match release_with(observed, object) {
+    let installer = match find_release_with(observed, object) {
         Some(release) => Installer::Helm {
             release: release.name.clone(),
             namespace: release.namespace.clone(),
         },
         None => Installer::from_object(object),
     };
-    let release = release(observed, &installer);
-    let (values, values_from) = values(observed, release, kind, (namespace, revision));
+    let release = find_release(observed, &installer);
+    let (values, values_from) = component_values(observed, release, kind, (namespace, revision));
     Component {
         kind,
         revision: revision.to_owned(),
@@ -165,9 +166,10 @@ fn component(observed: &Observed, object: &Value, kind: ComponentKind) -> Compon
     }
 }
 
-/// The release whose manifest contains an object that no operator manages. A Deployment that was handed to
-/// Helm has no annotations of Helm until the next upgrade.
-fn release_with<'a>(observed: &'a Observed, object: &Value) -> Option<&'a HelmRelease> {
+/// Returns the release that contains an object in its manifest; `None` if an operator manages the object.
+/// Annotations are not sufficient: a Deployment that was transferred to Helm has none until the next
+/// upgrade.
+fn find_release_with<'a>(observed: &'a Observed, object: &Value) -> Option<&'a HelmRelease> {
     if matches!(Installer::from_object(object), Installer::Operator { .. }) {
         return None;
     }
@@ -185,14 +187,14 @@ fn release_with<'a>(observed: &'a Observed, object: &Value) -> Option<&'a HelmRe
     deployed.find(|release| release.objects().unwrap_or_default().iter().any(same))
 }
 
-/// The release name in the pod template, which must not change.
+/// Returns the release name in the labels of the pod template, which must not change.
 fn instance(object: &Value) -> &str {
     let labels = object.pointer("/spec/template/metadata/labels");
     let found = labels.and_then(|labels| labels.get("app.kubernetes.io/instance"));
     found.and_then(Value::as_str).unwrap_or_default()
 }
 
-fn release<'a>(observed: &'a Observed, installer: &Installer) -> Option<&'a HelmRelease> {
+fn find_release<'a>(observed: &'a Observed, installer: &Installer) -> Option<&'a HelmRelease> {
     let Installer::Helm { release, namespace } = installer else {
         return None;
     };
@@ -200,8 +202,9 @@ fn release<'a>(observed: &'a Observed, installer: &Installer) -> Option<&'a Helm
     releases.find(|known| known.name == *release && known.namespace == *namespace)
 }
 
-/// The release's values, or those in the `ConfigMap` of a control plane.
-fn values(
+/// Returns the values of a component and the name of the object that contains them: its release, or the
+/// `ConfigMap` of a control plane.
+fn component_values(
     observed: &Observed,
     release: Option<&HelmRelease>,
     kind: ComponentKind,
@@ -225,7 +228,7 @@ fn values(
     }
 }
 
-/// Version of the chart, then those of the workload.
+/// Returns the possible versions: that of the chart, then those of the workload.
 fn versions(object: &Value, release: Option<&HelmRelease>) -> Vec<String> {
     let chart = release.map(HelmRelease::chart_version).unwrap_or_default();
     let mut versions = installer::versions(object);
@@ -243,8 +246,8 @@ fn tags(observed: &Observed, kind: ComponentKind, namespace: &str, revision: &st
     installer::tags(&observed.webhooks, namespace, revision)
 }
 
-/// The objects of a release that are not among `adopted`, by kind and name.
-pub(crate) fn left_objects(
+/// Returns the number of objects of a release that are not adopted, by kind.
+pub(crate) fn count_unadopted_objects(
     release: &HelmRelease,
     is_adopted: impl Fn(&Value) -> bool,
 ) -> BTreeMap<String, usize> {

@@ -1,4 +1,4 @@
-//! Releases as Helm 3 and 4 store them: a Secret with compressed JSON.
+//! Releases in the format of Helm 3 and 4: a Secret with compressed JSON.
 
 use std::io::{Read as _, Write as _};
 
@@ -12,13 +12,13 @@ use serde_json::{Map, Value, json};
 
 use crate::AdoptError;
 
-/// Type of the Secrets.
+/// Type of the Secrets of releases.
 pub const SECRET_TYPE: &str = "helm.sh/release.v1";
-/// Label by which Helm finds its Secrets.
+/// Label by which Helm finds the Secrets of releases.
 pub const OWNER_LABEL: &str = "owner";
-/// The value of [`OWNER_LABEL`] that Helm looks for.
+/// Value of [`OWNER_LABEL`] in the Secrets that Helm finds.
 pub const OWNER: &str = "helm";
-/// Maximum size of a decompressed release: a Secret holds at most 1 MiB compressed.
+/// Maximum size of a decompressed release, in bytes. A Secret is limited to 1 MiB of compressed data.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// A stored release.
@@ -28,18 +28,18 @@ pub struct HelmRelease {
     pub name: String,
     /// The namespace.
     pub namespace: String,
-    /// Number of the installation or upgrade.
+    /// Version of the release: 1 for the installation, incremented by each upgrade.
     pub version: u64,
-    /// Name of its Secret.
+    /// Name of the Secret.
     pub secret: String,
-    /// `deployed`, `failed`, `superseded` …
+    /// Status, such as `deployed`, `failed` or `superseded`.
     pub status: String,
-    /// The stored document.
+    /// The stored JSON document.
     pub body: Value,
 }
 
 impl HelmRelease {
-    /// Decodes a Secret; `None` if it is not a release.
+    /// Decodes a Secret. Returns `None` if it is not a release, and fails if it is damaged.
     pub fn from_secret(secret: &Value) -> Result<Option<Self>, AdoptError> {
         if secret.get("type").and_then(Value::as_str) != Some(SECRET_TYPE) {
             return Ok(None);
@@ -58,32 +58,32 @@ impl HelmRelease {
         }))
     }
 
-    /// Name of the chart.
+    /// Returns the name of the chart.
     #[must_use]
     pub fn chart(&self) -> &str {
-        at(&self.body, "/chart/metadata/name")
+        text_at(&self.body, "/chart/metadata/name")
     }
 
-    /// Version of the chart, which is Istio's.
+    /// Returns the version of the chart, which is the Istio version.
     #[must_use]
     pub fn chart_version(&self) -> &str {
-        at(&self.body, "/chart/metadata/version")
+        text_at(&self.body, "/chart/metadata/version")
     }
 
-    /// Values that the user set.
+    /// Returns the values that the user set.
     #[must_use]
     pub fn values(&self) -> Values {
         let config = self.body.get("config").and_then(Value::as_object);
         config.cloned().unwrap_or_default()
     }
 
-    /// The installed objects.
+    /// Returns the installed objects.
     pub fn objects(&self) -> Result<Vec<Value>, AdoptError> {
-        crate::text::documents(at(&self.body, "/manifest"))
+        crate::text::parse_documents(text_at(&self.body, "/manifest"))
             .map_err(|_| AdoptError::Release(self.secret.clone()))
     }
 
-    /// Returns the Secret in which Helm finds the release.
+    /// Returns the Secret that stores the release.
     pub fn to_secret(&self) -> Result<Value, AdoptError> {
         let data = encode(&self.body).ok_or_else(|| AdoptError::Release(self.secret.clone()))?;
         Ok(json!({
@@ -105,16 +105,16 @@ impl HelmRelease {
     }
 }
 
-/// The parts of a new release.
+/// Content of a new release.
 #[derive(Clone, Debug)]
 pub struct NewRelease<'a> {
     /// The name.
     pub name: &'a str,
     /// The namespace.
     pub namespace: &'a str,
-    /// The chart as Helm stores it.
+    /// The chart in the format of [`stored_chart`].
     pub chart: Value,
-    /// Values that the user sets.
+    /// Values of the user.
     pub values: Values,
     /// The rendered objects as text.
     pub manifest: String,
@@ -123,7 +123,7 @@ pub struct NewRelease<'a> {
 }
 
 impl NewRelease<'_> {
-    /// Returns the first version of the release, as deployed.
+    /// Returns the first version of the release, with the status `deployed`.
     #[must_use]
     pub fn release(self) -> HelmRelease {
         let time = self.now.to_string();
@@ -153,10 +153,15 @@ impl NewRelease<'_> {
     }
 }
 
-/// Returns a chart as Helm stores it: metadata, templates and files in base64, default values.
+/// Returns a chart in the format in which Helm stores it: metadata, default values, and templates and
+/// files in base64. Returns `None` if `Chart.yaml` cannot be parsed.
 #[must_use]
 pub fn stored_chart(files: &std::collections::BTreeMap<String, Vec<u8>>) -> Option<Value> {
-    let yaml = |name: &str| files.get(name).and_then(|data| crate::text::document(data).ok());
+    let yaml = |name: &str| {
+        files
+            .get(name)
+            .and_then(|data| crate::text::parse_document(data).ok())
+    };
     let entries = |keep: &dyn Fn(&str) -> bool| -> Vec<Value> {
         let kept = files.iter().filter(|(name, _)| keep(name));
         kept.map(|(name, data)| json!({"name": name, "data": STANDARD.encode(data)}))
@@ -180,7 +185,7 @@ pub fn stored_chart(files: &std::collections::BTreeMap<String, Vec<u8>>) -> Opti
     }))
 }
 
-/// Kubernetes encodes the data once more than Helm does.
+/// Decodes the data of a release. It is base64-encoded twice: by Helm, and by Kubernetes.
 fn decode(data: &str) -> Option<Value> {
     let inner = STANDARD.decode(data).ok()?;
     let packed = STANDARD.decode(inner).ok()?;
@@ -201,17 +206,17 @@ fn encode(body: &Value) -> Option<String> {
     Some(STANDARD.encode(STANDARD.encode(packed)))
 }
 
-fn at<'a>(value: &'a Value, pointer: &str) -> &'a str {
+fn text_at<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn text(value: &Value, pointer: &str) -> String {
-    at(value, pointer).to_owned()
+    text_at(value, pointer).to_owned()
 }
 
-/// Returns the newest version of each release that Helm would use.
+/// Returns the newest version of each release.
 #[must_use]
-pub fn newest(releases: Vec<HelmRelease>) -> Vec<HelmRelease> {
+pub fn newest_versions(releases: Vec<HelmRelease>) -> Vec<HelmRelease> {
     let mut newest: Vec<HelmRelease> = Vec::new();
     for release in releases {
         let same = newest
@@ -246,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_survives_its_secret() {
+    fn a_release_is_equal_after_encoding_and_decoding() {
         let release = release("istiod", 1);
         let read = HelmRelease::from_secret(&release.to_secret().unwrap()).unwrap();
         assert_eq!(read, Some(release.clone()));
@@ -268,8 +273,8 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_version_counts() {
-        let found = newest(vec![
+    fn the_newest_version_of_each_release_is_returned() {
+        let found = newest_versions(vec![
             release("a", 1),
             release("a", 3),
             release("b", 1),

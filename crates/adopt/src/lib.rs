@@ -1,12 +1,12 @@
-//! Adopts a live mesh: recognizes what Helm, istioctl or another operator installed, derives the resources
-//! whose rendering equals it, and hands over ownership without changing a pod template.
+//! Adopts a live mesh: detects what Helm, istioctl or another operator installed, derives custom
+//! resources that render equal objects, and transfers ownership without changing a pod template.
 //!
 //! ```text
 //! live objects ──components()──▶ Component ──derive()──▶ Derivation ──ComponentPlan::new()──▶ differences
 //! ```
 //!
-//! *Invariants:* an adoption writes metadata, custom resources, its record and labels of Helm's Secrets, and
-//! nothing else; everything it writes is recorded first and can be taken back.
+//! *Invariants:* An adoption writes only metadata, custom resources, its record, and labels of Helm's
+//! Secrets. Every write is recorded first and can be undone.
 
 mod chart_release;
 mod derive;
@@ -32,9 +32,9 @@ pub use migrate::{
     Comments, GatewayValues, HelmChart, HelmSource, Migration, helm_to_operator, helm_to_resources,
     to_resources,
 };
-pub use ownership::{Before, Owned, adopt, restore, restore_records};
+pub use ownership::{OriginalState, OwnershipChange, adopt, restore, restore_records};
 pub use plan::{ComponentPlan, LiveObjects};
 pub use record::RECORD;
-pub use session::{Adoption, Applied, Left, OPERATOR_NAMESPACE, Session, is_undefined};
-pub use text::objects;
-pub use to_helm::{HandOver, ReleasePlan};
+pub use session::{Adoption, Applied, OPERATOR_NAMESPACE, Session, Skipped, is_undefined};
+pub use text::parse_objects;
+pub use to_helm::{HelmTransfer, ReleasePlan};

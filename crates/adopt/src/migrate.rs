@@ -1,7 +1,8 @@
-//! Converts configurations of one installer to another, and compares what both render. Pure.
+//! Converts the configuration of one installer to that of another, and compares the rendered objects.
+//! Pure.
 //!
-//! `IstioOperator` files become custom resources; charts of Helm become custom resources or an
-//! `IstioOperator`.
+//! `IstioOperator` files are converted to custom resources, and values of Helm charts to custom resources
+//! or an `IstioOperator`.
 
 mod comments;
 pub(crate) mod compare;
@@ -25,10 +26,10 @@ use serde_json::{Value, json};
 use crate::derive::Dropped;
 use crate::differences::FieldDifference;
 
-/// The version of Kubernetes that templates see.
+/// Kubernetes version with which templates are rendered.
 const KUBE_VERSION: &str = "v1.32.0";
 
-/// Values for the chart `gateway`, which replaces a gateway of an `IstioOperator`.
+/// Values of the chart `gateway` for a release that replaces a gateway of an `IstioOperator`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GatewayValues {
     /// Name of the release.
@@ -45,21 +46,21 @@ pub struct GatewayValues {
 pub struct Migration {
     /// The resources.
     pub resources: Vec<Value>,
-    /// Values of gateways.
+    /// Values for releases of the chart `gateway`.
     pub gateways: Vec<GatewayValues>,
-    /// Fields without a place, with the reason.
+    /// Fields that cannot be converted, with the reason.
     pub not_carried: Vec<Dropped>,
     /// Number of objects that are rendered equally before and after.
     pub equal_objects: usize,
     /// Fields that are rendered differently.
     pub differences: Vec<FieldDifference>,
-    /// Comments for each of `resources`, from the files.
+    /// Comments of the input files for each of `resources`.
     #[serde(skip)]
     pub comments: Vec<Comments>,
 }
 
 impl Migration {
-    /// Whether both render the same mesh.
+    /// Whether both configurations render equal objects, except for harmless differences.
     #[must_use]
     pub fn is_equal(&self) -> bool {
         self.differences.iter().all(|one| one.harmless.is_some())
@@ -73,7 +74,7 @@ impl Migration {
     }
 }
 
-/// Settings of a gateway with a place in the chart: setting, value.
+/// JSON pointers of the settings of a gateway and of the chart values that replace them.
 const GATEWAY_SETTINGS: &[(&str, &str)] = &[
     ("/label", "/labels"),
     ("/k8s/replicaCount", "/replicaCount"),

@@ -1,8 +1,8 @@
-//! Ownership of live objects: what changes when another tool manages them, and back. Pure.
+//! Changes of the ownership of live objects, and their reversal. Pure.
 //!
-//! Only metadata changes. Labels of a pod template that name the previous installer stay as they are: their
-//! record moves to the field manager [`ADOPTED_MANAGER`], and the operator leaves its fields of pod templates
-//! alone.
+//! Only metadata changes. Labels of a pod template that identify the previous installer are preserved:
+//! their ownership moves to the field manager [`ADOPTED_MANAGER`], and the operator does not change the
+//! fields of pod templates that this manager owns.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use mainstay_cluster::desired::{HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, Obje
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Labels of an object that name its owner; they are set to the new owner's.
+/// Labels that identify the owner of an object. They are set to those of the new owner.
 const OWNER_LABELS: [&str; 5] = [
     "helm.sh/chart",
     names::MANAGED_BY_LABEL,
@@ -21,8 +21,8 @@ const OWNER_LABELS: [&str; 5] = [
     "app.kubernetes.io/instance",
 ];
 
-/// Labels by which istioctl finds its objects, unless the chart sets them, too; they are removed, so that it
-/// does not delete them.
+/// Labels by which istioctl finds its objects. Unless the chart sets them too, they are removed so that
+/// istioctl does not delete the objects.
 const ISTIOCTL_LABELS: [&str; 6] = [
     "istio.io/rev",
     "operator.istio.io/component",
@@ -32,107 +32,108 @@ const ISTIOCTL_LABELS: [&str; 6] = [
     "operator.istio.io/version",
 ];
 
-/// Labels of pod templates that name the installer and have no other effect.
+/// Labels of pod templates that identify the installer and have no other effect.
 const KEPT_LABELS: [&str; 2] = [
     "app.kubernetes.io/instance",
     "install.operator.istio.io/owning-resource",
 ];
 
-/// Label of the inventory's members.
+/// Label of the members of an inventory.
 const APPLY_SET_LABEL: &str = "applyset.kubernetes.io/part-of";
 
 /// Path of the labels of a pod template.
 const POD_LABELS: &str = "/spec/template/metadata/labels";
-/// The same as recorded by the server.
+/// Path of the labels of a pod template in `managedFields`.
 const RECORDED_POD_LABELS: [&str; 4] = ["f:spec", "f:template", "f:metadata", "f:labels"];
 
-/// What an object had before: enough for the way back.
+/// Original state of the changed metadata of an object, sufficient to restore it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Before {
+pub struct OriginalState {
     /// Group and version.
     pub api_version: String,
     /// The kind.
     pub kind: String,
-    /// Empty for cluster-scoped objects.
+    /// The namespace; empty for cluster-scoped objects.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     /// The name.
     pub name: String,
-    /// Changed labels with their old values; `None` if a label was added.
+    /// Changed labels with their original values; `None` if the label was absent.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, Option<String>>,
-    /// Changed annotations.
+    /// Changed annotations with their original values; `None` if the annotation was absent.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, Option<String>>,
-    /// Records of the installer's field managers.
+    /// Original `managedFields` entries of the installer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub records: Vec<Value>,
 }
 
-/// An object with a new owner.
+/// A change of the ownership of an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Owned {
-    /// The object afterwards.
+pub struct OwnershipChange {
+    /// The object after the change.
     pub object: Value,
-    /// What changed.
-    pub before: Before,
-    /// JSON patch; `None` if nothing changes.
+    /// The original state of the changed metadata.
+    pub original: OriginalState,
+    /// JSON patch of the change; `None` if nothing changes.
     pub patch: Option<Value>,
-    /// Owners that were removed.
+    /// Owner references that were removed.
     pub released: Vec<Value>,
 }
 
-/// Returns `live` with the ownership marks of `wanted`.
+/// Returns the change that sets the ownership marks of `wanted` on `live`.
 #[must_use]
-pub fn adopt(id: &ObjectId, live: &Value, wanted: &Value) -> Owned {
+pub fn adopt(id: &ObjectId, live: &Value, wanted: &Value) -> OwnershipChange {
     let mut object = live.clone();
-    let mut before = Before {
+    let mut original = OriginalState {
         api_version: id.api_version(),
         kind: id.kind.clone(),
         namespace: id.namespace.clone(),
         name: id.name.clone(),
         records: legacy_records(live),
-        ..Before::default()
+        ..OriginalState::default()
     };
     for name in OWNER_LABELS {
         if let Some(value) = text_in(wanted, "labels", name) {
-            set(&mut object, "labels", name, Some(value), &mut before.labels);
+            set(&mut object, "labels", name, Some(value), &mut original.labels);
         }
     }
     for name in ISTIOCTL_LABELS {
         if text_in(wanted, "labels", name).is_none() {
-            set(&mut object, "labels", name, None, &mut before.labels);
+            set(&mut object, "labels", name, None, &mut original.labels);
         }
     }
     if has_free_annotations(id) {
         for name in [HELM_NAME, HELM_NAMESPACE] {
             let value = text_in(wanted, "annotations", name);
-            set(&mut object, "annotations", name, value, &mut before.annotations);
+            set(&mut object, "annotations", name, value, &mut original.annotations);
         }
     }
     add_owners(&mut object, wanted);
     keep_pod_labels(&mut object, wanted);
     let patch = patch(live, &object);
-    Owned {
+    OwnershipChange {
         object,
-        before,
+        original,
         patch,
         released: Vec::new(),
     }
 }
 
-/// Returns `live` with the ownership marks that Helm expects, without the operator's and istioctl's.
+/// Returns the change that sets the ownership marks of Helm on `live`, and removes those of the operator
+/// and istioctl.
 #[must_use]
-pub(crate) fn hand_to_helm(id: &ObjectId, live: &Value, wanted: &Value) -> Owned {
+pub(crate) fn transfer_to_helm(id: &ObjectId, live: &Value, wanted: &Value) -> OwnershipChange {
     let mut owned = adopt(id, live, wanted);
-    let (object, before) = (&mut owned.object, &mut owned.before);
+    let (object, original) = (&mut owned.object, &mut owned.original);
     for name in [names::MANAGED_BY_LABEL, APPLY_SET_LABEL] {
-        set(object, "labels", name, None, &mut before.labels);
+        set(object, "labels", name, None, &mut original.labels);
     }
     for name in ISTIOCTL_LABELS {
         if let Some(value) = text_in(wanted, "labels", name) {
-            set(object, "labels", name, Some(value), &mut before.labels);
+            set(object, "labels", name, Some(value), &mut original.labels);
         }
     }
     owned.released = take_owners(object);
@@ -140,7 +141,7 @@ pub(crate) fn hand_to_helm(id: &ObjectId, live: &Value, wanted: &Value) -> Owned
     owned
 }
 
-/// Removes and returns the owners of our kinds.
+/// Removes and returns the owner references to our kinds.
 fn take_owners(object: &mut Value) -> Vec<Value> {
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
         return Vec::new();
@@ -149,21 +150,22 @@ fn take_owners(object: &mut Value) -> Vec<Value> {
         return Vec::new();
     };
     let is_ours = |owner: &Value| owner.get("apiVersion").and_then(Value::as_str) == Some(names::API_VERSION);
-    let (taken, left): (Vec<Value>, Vec<Value>) = std::mem::take(owners).into_iter().partition(is_ours);
+    let (removed, left): (Vec<Value>, Vec<Value>) = std::mem::take(owners).into_iter().partition(is_ours);
     if left.is_empty() {
         metadata.remove("ownerReferences");
     } else {
         *owners = left;
     }
-    taken
+    removed
 }
 
-/// Whether annotations can change without a new generation: those of a Deployment count as its spec.
+/// Whether annotations can change without a new generation. Changing those of a Deployment increments its
+/// generation.
 pub(crate) fn has_free_annotations(id: &ObjectId) -> bool {
     id.kind != "Deployment"
 }
 
-/// The entries of the managers that are taken over.
+/// Returns the `managedFields` entries of the managers that are taken over.
 fn legacy_records(live: &Value) -> Vec<Value> {
     let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
     let entries = entries.into_iter().flatten();
@@ -174,22 +176,24 @@ fn is_legacy(entry: &Value) -> bool {
     LEGACY_MANAGERS.contains(&manager(entry)) && entry.get("subresource").is_none()
 }
 
-/// Restores the records that `live` had before, in a separate patch: the server records every other change of
-/// a patch for its sender.
+/// Returns a JSON patch that restores the original `managedFields` entries; `None` if nothing changes. It
+/// must be sent separately, because the server records all other changes of a patch as owned by its
+/// sender.
 #[must_use]
-pub fn restore_records(live: &Value, before: &Before) -> Option<Value> {
+pub fn restore_records(live: &Value, original: &OriginalState) -> Option<Value> {
     let mut object = live.clone();
     let entries = object.pointer_mut("/metadata/managedFields")?.as_array_mut()?;
     entries.retain(|entry| !is_legacy(entry) && ![MANAGER, ADOPTED_MANAGER].contains(&manager(entry)));
-    entries.splice(0..0, before.records.iter().cloned());
+    entries.splice(0..0, original.records.iter().cloned());
     patch(live, &object)
 }
 
-/// Restores the ownership that `live` had before; `owners` are the uids of owners to remove.
+/// Returns a JSON patch that restores the original ownership of `live`; `None` if nothing changes.
+/// `owners` contains the UIDs of the owners to remove.
 #[must_use]
-pub fn restore(live: &Value, before: &Before, owners: &[String]) -> Option<Value> {
+pub fn restore(live: &Value, original: &OriginalState, owners: &[String]) -> Option<Value> {
     let mut object = live.clone();
-    for (name, value) in &before.labels {
+    for (name, value) in &original.labels {
         set(
             &mut object,
             "labels",
@@ -198,7 +202,7 @@ pub fn restore(live: &Value, before: &Before, owners: &[String]) -> Option<Value
             &mut BTreeMap::new(),
         );
     }
-    for (name, value) in &before.annotations {
+    for (name, value) in &original.annotations {
         set(
             &mut object,
             "annotations",
@@ -208,7 +212,7 @@ pub fn restore(live: &Value, before: &Before, owners: &[String]) -> Option<Value
         );
     }
     remove_owners(&mut object, owners);
-    if !before.labels.contains_key(APPLY_SET_LABEL) {
+    if !original.labels.contains_key(APPLY_SET_LABEL) {
         set(&mut object, "labels", APPLY_SET_LABEL, None, &mut BTreeMap::new());
     }
     patch(live, &object)
@@ -218,13 +222,13 @@ fn text_in<'a>(object: &'a Value, map: &str, name: &str) -> Option<&'a str> {
     object.get("metadata")?.get(map)?.get(name)?.as_str()
 }
 
-/// Sets or removes an entry and records the old value if it differs.
+/// Sets or removes an entry, and adds the old value to `original` if it differs.
 fn set(
     object: &mut Value,
     map: &str,
     name: &str,
     value: Option<&str>,
-    before: &mut BTreeMap<String, Option<String>>,
+    original: &mut BTreeMap<String, Option<String>>,
 ) {
     let old = text_in(object, map, name).map(ToOwned::to_owned);
     if old.as_deref() == value {
@@ -243,7 +247,7 @@ fn set(
             metadata.remove(map);
         }
     }
-    before.insert(name.to_owned(), old);
+    original.insert(name.to_owned(), old);
 }
 
 fn add_owners(object: &mut Value, wanted: &Value) {
@@ -282,27 +286,28 @@ fn remove_owners(object: &mut Value, uids: &[String]) {
     }
 }
 
-/// Moves the record of labels that differ only because of the installer.
+/// Moves the ownership of pod labels that differ only because of the installer to the field manager of
+/// the adoption.
 fn keep_pod_labels(object: &mut Value, wanted: &Value) {
     for label in KEPT_LABELS {
-        let of = |object: &Value| {
+        let label_of = |object: &Value| {
             object
                 .pointer(POD_LABELS)
                 .and_then(|labels| labels.get(label))
                 .cloned()
         };
-        let (live, desired) = (of(object), of(wanted));
-        if live.is_none() || live == desired || is_kept(object, label) {
+        let (live, desired) = (label_of(object), label_of(wanted));
+        if live.is_none() || live == desired || is_owned_by_adoption(object, label) {
             continue;
         }
-        if !move_record(object, label) && desired.is_some() {
-            record(object, label);
+        if !move_label_ownership(object, label) && desired.is_some() {
+            own_label(object, label);
         }
     }
 }
 
-/// Whether the label is recorded as kept.
-fn is_kept(object: &Value, label: &str) -> bool {
+/// Whether the field manager of the adoption owns the label.
+fn is_owned_by_adoption(object: &Value, label: &str) -> bool {
     let entries = object
         .pointer("/metadata/managedFields")
         .and_then(Value::as_array);
@@ -319,29 +324,31 @@ fn is_kept(object: &Value, label: &str) -> bool {
     })
 }
 
-/// Records a kept pod label besides its other managers.
-fn record(object: &mut Value, label: &str) {
+/// Adds a pod label to the fields of the adoption, in addition to its other managers.
+fn own_label(object: &mut Value, label: &str) {
     let version = object.get("apiVersion").cloned().unwrap_or_default();
     if let Some(entries) = object
         .pointer_mut("/metadata/managedFields")
         .and_then(Value::as_array_mut)
     {
-        record_for(entries, &version, label);
+        add_label_to_entries(entries, &version, label);
     }
 }
 
-/// Moves the record of a pod label from the previous installer; returns whether it had one.
-fn move_record(object: &mut Value, label: &str) -> bool {
+/// Moves the ownership of a pod label from the previous installer to the adoption. Returns whether the
+/// previous installer owned it.
+fn move_label_ownership(object: &mut Value, label: &str) -> bool {
     let entries = object
         .pointer_mut("/metadata/managedFields")
         .and_then(Value::as_array_mut);
     let mut is_moved = false;
     for entry in entries.into_iter().flatten().filter(|entry| is_legacy(entry)) {
         let record = entry.get_mut("fieldsV1").and_then(Value::as_object_mut);
-        is_moved |= record.is_some_and(|record| take(record, &RECORDED_POD_LABELS, &format!("f:{label}")));
+        is_moved |=
+            record.is_some_and(|record| remove_field(record, &RECORDED_POD_LABELS, &format!("f:{label}")));
     }
     if is_moved {
-        record(object, label);
+        own_label(object, label);
     }
     is_moved
 }
@@ -350,19 +357,19 @@ fn manager(entry: &Value) -> &str {
     entry.get("manager").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Adds the record of a kept pod label to the entry of the adoption, which is created if necessary.
-fn record_for(entries: &mut Vec<Value>, version: &Value, label: &str) {
+/// Adds a pod label to the `managedFields` entry of the adoption, which is created if necessary.
+fn add_label_to_entries(entries: &mut Vec<Value>, version: &Value, label: &str) {
     entries.retain(|entry| entry.get("fieldsV1").is_none_or(|record| record != &json!({})));
     let is_target = |entry: &&mut Value| manager(entry) == ADOPTED_MANAGER;
     let name = format!("f:{label}");
     if let Some(entry) = entries.iter_mut().find(is_target)
         && let Some(record) = entry.get_mut("fieldsV1").and_then(Value::as_object_mut)
     {
-        put(record, &RECORDED_POD_LABELS, &name);
+        insert_field(record, &RECORDED_POD_LABELS, &name);
         return;
     }
     let mut record = Map::new();
-    put(&mut record, &RECORDED_POD_LABELS, &name);
+    insert_field(&mut record, &RECORDED_POD_LABELS, &name);
     entries.push(json!({
         "manager": ADOPTED_MANAGER,
         "operation": "Update",
@@ -372,36 +379,39 @@ fn record_for(entries: &mut Vec<Value>, version: &Value, label: &str) {
     }));
 }
 
-/// Removes a key below `path` and maps that become empty: an empty one would claim the whole field.
-fn take(record: &mut Map<String, Value>, path: &[&str], key: &str) -> bool {
+/// Removes a key below `path`, and maps that become empty, because an empty map means ownership of the
+/// whole field. Returns whether the key existed.
+fn remove_field(record: &mut Map<String, Value>, path: &[&str], key: &str) -> bool {
     let Some((first, rest)) = path.split_first() else {
         return record.remove(key).is_some();
     };
     let Some(Value::Object(inner)) = record.get_mut(*first) else {
         return false;
     };
-    let is_taken = take(inner, rest, key);
-    if is_taken && inner.is_empty() {
+    let is_removed = remove_field(inner, rest, key);
+    if is_removed && inner.is_empty() {
         record.remove(*first);
     }
-    is_taken
+    is_removed
 }
 
-fn put(record: &mut Map<String, Value>, path: &[&str], key: &str) {
+/// Inserts a key below `path`.
+fn insert_field(record: &mut Map<String, Value>, path: &[&str], key: &str) {
     let Some((first, rest)) = path.split_first() else {
         record.insert(key.to_owned(), json!({}));
         return;
     };
     let inner = record.entry(*first).or_insert_with(|| json!({}));
     if let Value::Object(inner) = inner {
-        put(inner, rest, key);
+        insert_field(inner, rest, key);
     }
 }
 
-/// Metadata that may change.
+/// Fields of the metadata that may change.
 const PATCHED: [&str; 4] = ["labels", "annotations", "ownerReferences", "managedFields"];
 
-/// Returns a JSON patch of the metadata that fails on any other version of the object.
+/// Returns a JSON patch from the metadata of `live` to that of `object`; `None` if they are equal. The
+/// patch fails on any other version of the object.
 fn patch(live: &Value, object: &Value) -> Option<Value> {
     let field = |object: &Value, name: &str| object.get("metadata").and_then(|map| map.get(name)).cloned();
     let mut changes = Vec::new();

@@ -1,4 +1,4 @@
-//! Plans an adoption: resources, ownership of objects, and what differs. Pure.
+//! Plans the adoption of a component: resources, ownership changes and differences. Pure.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use serde_json::{Map, Value};
 use crate::derive::{Derivation, without_defaults};
 use crate::differences::{FieldDifference, describe, object_name};
 use crate::found::{Component, ComponentKind};
-use crate::ownership::{Owned, adopt};
+use crate::ownership::{OwnershipChange, adopt};
 
 /// Live objects by identity; `None` if an object does not exist.
 pub type LiveObjects = BTreeMap<ObjectId, Option<Value>>;
 
-/// The adoption of one component.
+/// Plan of the adoption of one component.
 #[derive(Clone, Debug)]
 pub struct ComponentPlan {
     /// The component.
     pub component: Component,
-    /// Its resources.
+    /// Custom resources of the component.
     pub derivation: Derivation,
-    /// Its releases with their objects.
+    /// Releases of the resources, with their objects.
     pub releases: Vec<Desired>,
-    /// Objects that get an owner.
-    pub objects: Vec<Owned>,
+    /// Live objects that get an owner.
+    pub objects: Vec<OwnershipChange>,
     /// Objects that the operator will create.
     pub missing: Vec<String>,
     /// Fields that the operator will change.
@@ -78,25 +78,26 @@ impl ComponentPlan {
         self.differences.extend(described);
     }
 
-    /// Differences with an effect on the mesh.
+    /// Returns the differences that have an effect on the mesh.
     pub fn effective(&self) -> impl Iterator<Item = &FieldDifference> {
         self.differences.iter().filter(|one| one.harmless.is_none())
     }
 
-    /// Whether every object is live and equal.
+    /// Whether no difference has an effect on the mesh.
     #[must_use]
     pub fn is_equal(&self) -> bool {
         self.effective().next().is_none()
     }
 }
 
-/// Returns values with the live values of the differing fields, or `None` if no value sets any of them.
+/// Returns the values extended by the live values of fields that differ, or `None` if no value sets any
+/// of these fields.
 #[must_use]
 pub(crate) fn with_live_values(values: &Values, differences: &[FieldDifference]) -> Option<Values> {
     let mut values = values.clone();
     let mut is_changed = false;
     for difference in differences {
-        let (Some(path), Some(live)) = (&difference.set, settable(difference)) else {
+        let (Some(path), Some(live)) = (&difference.set, live_chart_value(difference)) else {
             continue;
         };
         let keys: Vec<&str> = path.split('.').collect();
@@ -106,16 +107,18 @@ pub(crate) fn with_live_values(values: &Values, differences: &[FieldDifference])
     is_changed.then_some(values)
 }
 
-/// Mesh configuration is text in its object; environment variables are entries of a list.
-fn settable(difference: &FieldDifference) -> Option<Value> {
+/// Returns the live value of a difference in the form of its chart value: mesh configuration is text in
+/// its object, and environment variables are entries of a list.
+fn live_chart_value(difference: &FieldDifference) -> Option<Value> {
     let live = difference.live.clone()?;
     match (difference.set.as_deref()?, &live) {
-        ("meshConfig", Value::String(text)) => crate::text::document(text.as_bytes()).ok(),
+        ("meshConfig", Value::String(text)) => crate::text::parse_document(text.as_bytes()).ok(),
         (path, Value::Object(entry)) if path.starts_with("pilot.env.") => entry.get("value").cloned(),
         _ => Some(live),
     }
 }
 
+/// Sets the value at a path of keys.
 pub(crate) fn put(values: &mut Map<String, Value>, keys: &[&str], value: Value) {
     match keys {
         [] => {}
@@ -131,8 +134,12 @@ pub(crate) fn put(values: &mut Map<String, Value>, keys: &[&str], value: Value) 
     }
 }
 
-/// Removes the chart's defaults from the derived values.
-pub(crate) fn minimal(derivation: &Derivation, kind: ComponentKind, defaults: &Values) -> Derivation {
+/// Returns the derivation without values that equal the chart's defaults.
+pub(crate) fn without_chart_defaults(
+    derivation: &Derivation,
+    kind: ComponentKind,
+    defaults: &Values,
+) -> Derivation {
     let mut minimal = derivation.clone();
     let root = match kind {
         ComponentKind::Istiod => "pilot",
@@ -151,10 +158,10 @@ pub(crate) fn minimal(derivation: &Derivation, kind: ComponentKind, defaults: &V
     minimal
 }
 
-/// Defaults of a chart.
+/// Returns the default values of a chart.
 pub(crate) fn defaults(catalog: &Catalog, version: &Version, flavour: Flavour, chart: &str) -> Values {
     let files = catalog.chart(version, flavour, chart).ok();
-    let values = files.and_then(|files| crate::text::document(files.get("values.yaml")?).ok());
+    let values = files.and_then(|files| crate::text::parse_document(files.get("values.yaml")?).ok());
     let defaults = values.and_then(|values| values.get("_internal_defaults_do_not_set").cloned());
     defaults
         .and_then(|defaults| defaults.as_object().cloned())

@@ -1,4 +1,4 @@
-//! The record of an adoption: a `ConfigMap` with everything that the way back needs.
+//! Record of an adoption: a `ConfigMap` with everything that is necessary to undo it.
 
 use mainstay_api::ObjectKind;
 use mainstay_cluster::desired::ObjectId;
@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::AdoptError;
-use crate::ownership::{Before, restore, restore_records};
+use crate::ownership::{OriginalState, restore, restore_records};
 use crate::session::{Adoption, Applied, Session};
 
 /// Name of the `ConfigMap`.
 pub const RECORD: &str = "mainstay-adoption";
-/// Its key.
+/// Key of the record in the data of the `ConfigMap`.
 const KEY: &str = "record.json";
 
-/// What an adoption changed.
+/// Changes of an adoption.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Record {
     /// Resources that were created.
     pub(crate) resources: Vec<Resource>,
-    /// Objects as they were before.
-    pub(crate) objects: Vec<Before>,
+    /// Original state of the changed objects.
+    pub(crate) objects: Vec<OriginalState>,
     /// Secrets that Helm no longer finds.
     pub(crate) hidden: Vec<HiddenRelease>,
     /// Secrets that were created for Helm.
@@ -35,7 +35,7 @@ pub(crate) struct Resource {
     pub(crate) kind: ObjectKind,
     /// The name.
     pub(crate) name: String,
-    /// The uid.
+    /// The UID.
     pub(crate) uid: String,
 }
 
@@ -44,16 +44,16 @@ pub(crate) struct Resource {
 pub(crate) struct HiddenRelease {
     /// Namespace of the Secret.
     pub(crate) namespace: String,
-    /// Its name.
+    /// Name of the Secret.
     pub(crate) secret: String,
 }
 
 impl Record {
-    /// Adds everything that an adoption will change.
+    /// Adds the changes that an adoption will make.
     pub(crate) fn add(&mut self, adoption: &Adoption) {
         let owned = adoption.plans.iter().flat_map(|plan| &plan.objects);
         for owned in owned {
-            self.keep(owned.before.clone());
+            self.add_original(owned.original.clone());
         }
         for release in &adoption.hidden {
             let hidden = HiddenRelease {
@@ -66,9 +66,10 @@ impl Record {
         }
     }
 
-    /// Keeps the first state of an object: later ones contain our own changes.
-    pub(crate) fn keep(&mut self, before: Before) {
-        let is_same = |known: &&mut Before| {
+    /// Adds the original state of an object. If it is known already, only missing labels and annotations
+    /// are added, because the later state contains our own changes.
+    pub(crate) fn add_original(&mut self, before: OriginalState) {
+        let is_same = |known: &&mut OriginalState| {
             known.kind == before.kind && known.name == before.name && known.namespace == before.namespace
         };
         match self.objects.iter_mut().find(is_same) {
@@ -86,7 +87,7 @@ impl Record {
 }
 
 impl Session {
-    /// Reads the record in a namespace.
+    /// Reads the record in a namespace; `None` if there is none.
     pub(crate) async fn read_record(&self, namespace: &str) -> Result<Option<Record>, AdoptError> {
         let found = self.adopter.get(&record_id(namespace)).await;
         let found = found.map_err(AdoptError::call("cannot read the record of the adoption"))?;
@@ -110,7 +111,8 @@ impl Session {
         Ok(())
     }
 
-    /// Takes an adoption back: ownership first, so that deleting the resources deletes no object.
+    /// Undoes an adoption. Ownership is restored first, so that deleting the resources deletes no other
+    /// objects.
     pub async fn undo(&self, namespace: &str) -> Result<Applied, AdoptError> {
         let record = self.read_record(namespace).await?;
         let record = record.ok_or_else(|| AdoptError::NoRecord(namespace.to_owned()))?;
@@ -139,7 +141,7 @@ impl Session {
         Ok(applied)
     }
 
-    async fn restore_object(&self, before: &Before, uids: &[String]) -> Result<bool, AdoptError> {
+    async fn restore_object(&self, before: &OriginalState, uids: &[String]) -> Result<bool, AdoptError> {
         let id = object_id(before);
         let what = || format!("cannot restore {id}");
         let live = self.adopter.get(&id).await.map_err(AdoptError::call(what()))?;
@@ -162,7 +164,7 @@ impl Session {
     }
 }
 
-pub(crate) fn object_id(before: &Before) -> ObjectId {
+pub(crate) fn object_id(before: &OriginalState) -> ObjectId {
     let (group, version) = before
         .api_version
         .split_once('/')
@@ -192,15 +194,15 @@ mod tests {
 
     #[test]
     fn the_first_state_of_an_object_is_kept() {
-        let before = |value: &str| Before {
+        let before = |value: &str| OriginalState {
             kind: "Service".to_owned(),
             name: "istiod".to_owned(),
             labels: [("release".to_owned(), Some(value.to_owned()))].into(),
-            ..Before::default()
+            ..OriginalState::default()
         };
         let mut record = Record::default();
-        record.keep(before("istiod"));
-        record.keep(before("default-istiod"));
+        record.add_original(before("istiod"));
+        record.add_original(before("default-istiod"));
         assert_eq!(record.objects, [before("istiod")]);
     }
 }

@@ -1,4 +1,4 @@
-//! The releases that the operator installs for derived resources, as it names and computes them.
+//! Computes the releases that the operator would install for derived resources.
 
 use mainstay_api::{OwnerReference, Values, names};
 use mainstay_catalog::Version;
@@ -9,17 +9,17 @@ use mainstay_mesh::{Library, Resolution, Settings};
 use crate::AdoptError;
 use crate::derive::Derived;
 
-/// Owners of the objects, by kind and name of the resource.
+/// Source of owner references.
 pub(crate) trait Owners {
     /// Returns the owner reference of a resource.
     fn owner(&self, kind: &'static str, name: &str) -> OwnerReference;
 }
 
-/// Owners before the resources exist.
+/// Owner references with placeholder UIDs, used before the resources exist.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unknown;
+pub(crate) struct PlaceholderOwners;
 
-impl Owners for Unknown {
+impl Owners for PlaceholderOwners {
     fn owner(&self, kind: &'static str, name: &str) -> OwnerReference {
         OwnerReference {
             api_version: names::API_VERSION.to_owned(),
@@ -32,7 +32,7 @@ impl Owners for Unknown {
     }
 }
 
-/// What releases are computed from.
+/// Inputs for computing releases.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Environment<'a> {
     /// Settings of the operator.
@@ -82,7 +82,7 @@ impl Environment<'_> {
                 let version = self.version(&spec.version)?;
                 let values = pipeline.cni_values(spec.values.as_ref(), &spec.profile, version);
                 let values = values.map_err(failed("IstioCNI"))?;
-                let key = key(&owner, &spec.namespace, names::CNI_RELEASE.to_owned());
+                let key = release_key(&owner, &spec.namespace, names::CNI_RELEASE.to_owned());
                 Ok(vec![Release {
                     key,
                     chart: names::CNI_CHART,
@@ -96,7 +96,7 @@ impl Environment<'_> {
                 let version = self.version(&spec.version)?;
                 let values = pipeline.ztunnel_values(spec.values.as_ref(), None, version);
                 let values = values.map_err(failed("ZTunnel"))?;
-                let key = key(&owner, &spec.namespace, names::ZTUNNEL_RELEASE.to_owned());
+                let key = release_key(&owner, &spec.namespace, names::ZTUNNEL_RELEASE.to_owned());
                 Ok(vec![Release {
                     key,
                     chart: names::ZTUNNEL_CHART,
@@ -115,7 +115,7 @@ impl Environment<'_> {
         let (name, spec) = (istio.name(), &istio.spec);
         let values = self.revision_values(derived)?;
         let make = |owner: &OwnerReference, chart, namespace: &str, values| Release {
-            key: key(owner, namespace, names::release(&owner.name, chart)),
+            key: release_key(owner, namespace, names::release(&owner.name, chart)),
             chart,
             version: spec.version.clone(),
             values,
@@ -148,7 +148,7 @@ impl Environment<'_> {
     }
 }
 
-fn key(owner: &OwnerReference, namespace: &str, name: String) -> ReleaseKey {
+fn release_key(owner: &OwnerReference, namespace: &str, name: String) -> ReleaseKey {
     ReleaseKey {
         owner: owner.uid.clone(),
         namespace: namespace.to_owned(),

@@ -1,4 +1,4 @@
-//! Reads a live mesh, plans its adoption, and executes it.
+//! Reads a live mesh, plans its adoption, and executes the plan.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kube::Client;
 use mainstay_api::{ObjectKind, OwnerReference, names};
 use mainstay_catalog::{Catalog, Flavour};
-use mainstay_cluster::adopt::{Adopter, read_leftovers};
+use mainstay_cluster::adopt::{Adopter, read_installed_mesh};
 use mainstay_cluster::desired::{Desired, DesiredObject, ObjectId};
 use mainstay_cluster::write::WriteError;
 use mainstay_mesh::{Library, Settings};
@@ -16,18 +16,18 @@ use serde_json::{Value, json};
 use crate::AdoptError;
 use crate::derive::{Derivation, Derived, derive};
 use crate::found::{Component, Observed, components};
-use crate::helm::{HelmRelease, newest};
-use crate::plan::{ComponentPlan, LiveObjects, minimal, with_live_values};
+use crate::helm::{HelmRelease, newest_versions};
+use crate::plan::{ComponentPlan, LiveObjects, with_live_values, without_chart_defaults};
 use crate::record::{HiddenRelease, Record, Resource};
-use crate::releases::{Environment, Owners, Unknown};
+use crate::releases::{Environment, Owners, PlaceholderOwners};
 
-/// Namespace of the operator unless a Lease or a flag names another one.
+/// Default namespace of the operator, unless a Lease or a flag specifies another one.
 pub const OPERATOR_NAMESPACE: &str = "sail-operator";
 
-/// Annotation of resources that an adoption created; the way back deletes them.
+/// Annotation of resources that an adoption created. Undoing the adoption deletes them.
 const ADOPTED: &str = "mainstay.dev/adopted";
 
-/// A connection to a cluster with the charts for it.
+/// A connection to a cluster, with the charts and settings of the operator.
 pub struct Session {
     pub(crate) adopter: Adopter,
     pub(crate) client: Client,
@@ -38,26 +38,26 @@ pub struct Session {
     pub(crate) kube_version: String,
 }
 
-/// The adoption of a mesh.
+/// Plan of the adoption of a mesh.
 #[derive(Clone, Debug)]
 pub struct Adoption {
-    /// Everything found, with its installer.
+    /// All components, with their installers.
     pub found: Vec<Component>,
-    /// What is adopted.
+    /// Plans of the components that are adopted.
     pub plans: Vec<ComponentPlan>,
-    /// What is not adopted because the operator would change it.
+    /// Plans of the components that are not adopted because the operator would change them.
     pub rejected: Vec<ComponentPlan>,
     /// Releases that Helm will no longer find.
     pub hidden: Vec<HelmRelease>,
-    /// What stays as it is, with the reason.
-    pub left: Vec<Left>,
-    /// Why Helm's releases are unknown.
+    /// Components and objects that are not adopted, with the reason.
+    pub skipped: Vec<Skipped>,
+    /// Error of reading Helm's releases, if it failed.
     pub secrets_error: Option<String>,
 }
 
-/// Something that is not adopted.
+/// A component or object that is not adopted.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Left {
+pub struct Skipped {
     /// The component or object.
     pub what: String,
     /// The reason.
@@ -65,7 +65,8 @@ pub struct Left {
 }
 
 impl Session {
-    /// Creates a session; `operator_namespace` is that of the operator that will manage the mesh.
+    /// Creates a session. `operator_namespace` is the namespace of the operator that will manage the
+    /// mesh.
     pub async fn new(
         client: Client,
         catalog: Arc<Catalog>,
@@ -89,16 +90,16 @@ impl Session {
         })
     }
 
-    /// Reads what other installers left.
+    /// Reads the mesh, and the error of reading Helm's releases, if any.
     pub async fn observe(&self) -> Result<(Observed, Option<String>), AdoptError> {
-        let found = read_leftovers(&self.client).await;
+        let found = read_installed_mesh(&self.client).await;
         let found = found.map_err(AdoptError::call("cannot read the mesh"))?;
         let mut releases = Vec::new();
         for secret in &found.secrets {
             releases.extend(HelmRelease::from_secret(secret)?);
         }
         let observed = Observed {
-            releases: newest(releases),
+            releases: newest_versions(releases),
             deployments: found.deployments,
             daemon_sets: found.daemon_sets,
             webhooks: found.webhooks,
@@ -110,8 +111,8 @@ impl Session {
         Ok((observed, found.secrets_error))
     }
 
-    /// Plans the adoption of everything that no operator manages; with `allow_differences` also of what the
-    /// operator would change.
+    /// Plans the adoption of all components that no operator manages. Components that the operator would
+    /// change are included only if `allow_differences` is true.
     pub async fn plan(&self, allow_differences: bool) -> Result<Adoption, AdoptError> {
         let (observed, secrets_error) = self.observe().await?;
         let found = components(&observed);
@@ -119,7 +120,7 @@ impl Session {
             plans: Vec::new(),
             rejected: Vec::new(),
             hidden: Vec::new(),
-            left: Vec::new(),
+            skipped: Vec::new(),
             secrets_error,
             found,
         };
@@ -127,7 +128,7 @@ impl Session {
             match self.plan_component(component).await? {
                 Some(plan) if plan.is_equal() || allow_differences => adoption.plans.push(plan),
                 Some(plan) => adoption.rejected.push(plan),
-                None => adoption.left.push(Left {
+                None => adoption.skipped.push(Skipped {
                     what: component.describe(),
                     reason: format!(
                         "no resource manages gateways; installed by {}",
@@ -136,7 +137,9 @@ impl Session {
                 }),
             }
         }
-        adoption.left.extend(observed.operators.iter().map(left_operator));
+        adoption
+            .skipped
+            .extend(observed.operators.iter().map(skipped_operator));
         adoption.hide_releases(&observed);
         Ok(adoption)
     }
@@ -154,19 +157,20 @@ impl Session {
             return Ok(None);
         };
         let mut live = LiveObjects::new();
-        let full = self.compared(component, derivation, &mut live).await?;
+        let full = self.compare_component(component, derivation, &mut live).await?;
         let defaults = self.defaults(component, &version);
-        let short = minimal(&full.derivation, component.kind, &defaults);
-        let short = self.compared(component, short, &mut live).await;
+        let short = without_chart_defaults(&full.derivation, component.kind, &defaults);
+        let short = self.compare_component(component, short, &mut live).await;
         let best = match short {
             Ok(short) if short.differences.len() <= full.differences.len() => short,
             _ => full,
         };
-        self.improved(best, &mut live).await.map(Some)
+        self.improve_values(best, &mut live).await.map(Some)
     }
 
-    /// Sets the values of differing fields, if that makes more objects equal.
-    async fn improved(
+    /// Returns the plan with the live values of fields that differ, if that reduces the number of
+    /// differences.
+    async fn improve_values(
         &self,
         plan: ComponentPlan,
         live: &mut LiveObjects,
@@ -177,19 +181,19 @@ impl Session {
             return Ok(plan);
         };
         *values = better;
-        match self.compared(&plan.component, derivation, live).await {
+        match self.compare_component(&plan.component, derivation, live).await {
             Ok(better) if better.effective().count() < plan.effective().count() => Ok(better),
             _ => Ok(plan),
         }
     }
 
-    async fn compared(
+    async fn compare_component(
         &self,
         component: &Component,
         derivation: Derivation,
         live: &mut LiveObjects,
     ) -> Result<ComponentPlan, AdoptError> {
-        let releases = self.desired(&derivation.derived, &Unknown)?;
+        let releases = self.desired(&derivation.derived, &PlaceholderOwners)?;
         for wanted in releases.iter().flat_map(|release| &release.objects) {
             if !live.contains_key(&wanted.id) {
                 let object = self.adopter.get(&wanted.id).await;
@@ -216,7 +220,7 @@ impl Session {
         desired.collect()
     }
 
-    /// The first known version whose charts are available, as `v1.29.1`.
+    /// Returns the first of the possible versions with available charts, as `v1.29.1`.
     pub(crate) fn version(&self, component: &Component) -> Result<String, AdoptError> {
         let mut known = component
             .versions
@@ -234,7 +238,7 @@ impl Session {
         }
     }
 
-    /// Defaults of the component's chart.
+    /// Returns the default values of the component's chart.
     fn defaults(&self, component: &Component, version: &str) -> mainstay_api::Values {
         use crate::found::ComponentKind;
         let chart = match component.kind {
@@ -248,7 +252,8 @@ impl Session {
             .unwrap_or_default()
     }
 
-    /// Executes an adoption: the record first, then resources, ownership, and Helm's Secrets.
+    /// Executes an adoption: writes the record, then the resources and ownership of each component, and
+    /// finally labels Helm's Secrets.
     pub async fn apply(&self, adoption: &Adoption) -> Result<Applied, AdoptError> {
         let namespace = adoption.namespace().ok_or(AdoptError::NothingFound)?;
         let mut record = self.read_record(&namespace).await?.unwrap_or_default();
@@ -277,7 +282,8 @@ impl Session {
             .await?;
         let releases = self.desired(&plan.derivation.derived, &owners)?;
         let mut objects: Vec<&DesiredObject> = releases.iter().flat_map(|release| &release.objects).collect();
-        // The workload shows whether a component is managed: after an interruption the next run continues.
+        // Workloads are last, because they determine whether a component counts as managed: after an
+        // interruption, the next run continues with the component.
         objects.sort_by_key(|wanted| matches!(wanted.id.kind.as_str(), "Deployment" | "DaemonSet"));
         for wanted in objects {
             let what = || format!("cannot adopt {}", wanted.id);
@@ -288,7 +294,7 @@ impl Session {
                 .map_err(AdoptError::call(what()))?;
             let Some(live) = live else { continue };
             let owned = crate::ownership::adopt(&wanted.id, &live, &wanted.body);
-            record.keep(owned.before);
+            record.add_original(owned.original);
             let Some(patch) = owned.patch else { continue };
             let patched = self.adopter.patch(&wanted.id, &patch).await;
             patched.map_err(AdoptError::call(what()))?;
@@ -297,7 +303,7 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the releases that the operator installs for an adoption whose resources exist.
+    /// Returns the releases that the operator installs for an adoption. The resources must exist.
     pub async fn operator_releases(&self, adoption: &Adoption) -> Result<Vec<Desired>, AdoptError> {
         let mut releases = Vec::new();
         for plan in &adoption.plans {
@@ -310,16 +316,16 @@ impl Session {
         Ok(releases)
     }
 
-    /// Creates the resources; a revision gets the spec that the operator would compute.
+    /// Creates the resources that do not exist. A revision gets the spec that the operator would compute.
     async fn create_resources(
         &self,
         derived: &Derived,
         record: &mut Record,
         applied: &mut Applied,
-    ) -> Result<Created, AdoptError> {
-        let mut created = Created::default();
+    ) -> Result<CreatedOwners, AdoptError> {
+        let mut created = CreatedOwners::default();
         for document in derived.documents() {
-            let kind = kind_of(&document);
+            let kind = object_kind(&document);
             let made = self.create(kind, &document, record, applied).await?;
             created.add(kind, &made);
             if let (ObjectKind::Istio, Derived::Istio(istio, _)) = (kind, derived) {
@@ -391,7 +397,7 @@ impl Session {
     }
 }
 
-/// Identity of a Secret.
+/// Returns the identity of a Secret.
 pub(crate) fn secret_id(namespace: &str, name: &str) -> ObjectId {
     ObjectId {
         group: String::new(),
@@ -402,59 +408,63 @@ pub(crate) fn secret_id(namespace: &str, name: &str) -> ObjectId {
     }
 }
 
-/// What an adoption wrote.
+/// Number of changes that an adoption made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Applied {
-    /// Resources that were created.
+    /// Number of resources that were created or deleted.
     pub resources: usize,
-    /// Objects whose ownership changed.
+    /// Number of objects with changed ownership.
     pub objects: usize,
-    /// Releases that Helm no longer finds.
+    /// Number of Helm releases that were hidden, shown again or created.
     pub hidden: usize,
 }
 
-/// Owners that exist.
+/// Owner references to resources that exist.
 #[derive(Default)]
-struct Created(BTreeMap<(&'static str, String), OwnerReference>);
+struct CreatedOwners(BTreeMap<(&'static str, String), OwnerReference>);
 
-impl Created {
+impl CreatedOwners {
     fn add(&mut self, kind: ObjectKind, made: &Value) {
         let name = mainstay_cluster::installer::text(made, "/metadata/name").to_owned();
         let owner = OwnerReference {
             uid: mainstay_cluster::installer::text(made, "/metadata/uid").to_owned(),
-            ..Unknown.owner(kind.name(), &name)
+            ..PlaceholderOwners.owner(kind.name(), &name)
         };
         self.0.insert((kind.name(), name), owner);
     }
 }
 
-impl Owners for Created {
+impl Owners for CreatedOwners {
     fn owner(&self, kind: &'static str, name: &str) -> OwnerReference {
         let found = self.0.get(&(kind, name.to_owned()));
-        found.cloned().unwrap_or_else(|| Unknown.owner(kind, name))
+        found
+            .cloned()
+            .unwrap_or_else(|| PlaceholderOwners.owner(kind, name))
     }
 }
 
-fn kind_of(document: &Value) -> ObjectKind {
+fn object_kind(document: &Value) -> ObjectKind {
     let name = mainstay_cluster::installer::text(document, "/kind");
     let found = ObjectKind::ALL.into_iter().find(|kind| kind.name() == name);
     found.unwrap_or(ObjectKind::Istio)
 }
 
 impl Adoption {
-    /// Namespace of the record: that of the first control plane.
+    /// Returns the namespace of the record, which is that of the first adopted component; `None` if
+    /// nothing is adopted.
     #[must_use]
     pub fn namespace(&self) -> Option<String> {
         self.plans.first().map(|plan| plan.component.namespace.clone())
     }
 
-    /// A release is hidden if one of its objects is adopted: Helm would delete it on uninstall.
+    /// Hides the releases that contain an adopted object, because `helm uninstall` would delete the
+    /// object.
     fn hide_releases(&mut self, observed: &Observed) {
         let adopted: Vec<_> = self
             .plans
             .iter()
             .flat_map(|plan| &plan.objects)
-            .map(|one| &one.before)
+            .map(|one| &one.original)
             .collect();
         for release in &observed.releases {
             let is_adopted = |object: &Value| {
@@ -471,13 +481,13 @@ impl Adoption {
             if !objects.iter().any(&is_adopted) {
                 continue;
             }
-            for (kind, count) in crate::found::left_objects(release, is_adopted) {
-                self.left.push(Left {
+            for (kind, count) in crate::found::count_unadopted_objects(release, is_adopted) {
+                self.skipped.push(Skipped {
                     what: format!(
                         "{count} {kind} of Helm release {}/{}",
                         release.namespace, release.name
                     ),
-                    reason: left_reason(&kind),
+                    reason: skip_reason(&kind),
                 });
             }
             self.hidden.push(release.clone());
@@ -485,10 +495,11 @@ impl Adoption {
     }
 }
 
-/// The in-cluster operator would install its resource again, and deleting it would delete the mesh.
-fn left_operator(object: &Value) -> Left {
+/// Returns the note about a resource of the in-cluster operator. The running operator would install it
+/// again, and deleting the resource would delete the mesh.
+fn skipped_operator(object: &Value) -> Skipped {
     let text = |at: &str| mainstay_cluster::installer::text(object, at);
-    Left {
+    Skipped {
         what: format!(
             "IstioOperator {}/{}",
             text("/metadata/namespace"),
@@ -500,7 +511,7 @@ fn left_operator(object: &Value) -> Left {
     }
 }
 
-fn left_reason(kind: &str) -> String {
+fn skip_reason(kind: &str) -> String {
     if kind == "CustomResourceDefinition" {
         "definitions have no owner; `mainstay crds install` updates them".to_owned()
     } else {
@@ -508,7 +519,7 @@ fn left_reason(kind: &str) -> String {
     }
 }
 
-/// Whether the server rejects a resource because its definition is missing.
+/// Whether a resource could not be created because its definition does not exist.
 #[must_use]
 pub fn is_undefined(error: &AdoptError) -> bool {
     matches!(error, AdoptError::Call { source: WriteError { code: 404, .. }, what } if what.starts_with("cannot create"))

@@ -1,4 +1,5 @@
-//! Hands a mesh to Helm: ownership of the live objects, and releases that Helm finds.
+//! Transfers a mesh to Helm: changes the ownership of the live objects, and creates releases that Helm
+//! finds.
 
 use mainstay_api::{ObjectKind, Values, names};
 use mainstay_catalog::Flavour;
@@ -14,49 +15,49 @@ use crate::chart_release::ChartRelease;
 use crate::differences::{FieldDifference, describe, object_name};
 use crate::found::{Component, ComponentKind, Installer, Observed, components};
 use crate::helm::{HelmRelease, NewRelease, stored_chart};
-use crate::ownership::{Owned, hand_to_helm, has_free_annotations};
+use crate::ownership::{OwnershipChange, has_free_annotations, transfer_to_helm};
 use crate::plan::put;
 use crate::record::HiddenRelease;
-use crate::session::{Applied, Left, Session, secret_id};
+use crate::session::{Applied, Session, Skipped, secret_id};
 use crate::umbrella::{Part, combine};
 
-/// Name of the release with the definitions.
+/// Name of the release with the custom resource definitions.
 const BASE_RELEASE: &str = "istio-base";
 
-/// A release for Helm.
+/// Plan of a Helm release.
 #[derive(Clone, Debug)]
 pub struct ReleasePlan {
-    /// What it contains.
+    /// Description of the components in the release.
     pub what: String,
     /// The release.
     pub release: HelmRelease,
-    /// Files of its chart, for `helm upgrade`.
+    /// Files of the chart, for `helm upgrade`.
     pub chart: Files,
-    /// Objects that get Helm's ownership.
-    pub objects: Vec<Owned>,
+    /// Live objects that get Helm's ownership marks.
+    pub objects: Vec<OwnershipChange>,
     /// Objects that the next `helm upgrade` will create.
     pub missing: Vec<String>,
     /// Fields that the next `helm upgrade` will change.
     pub differences: Vec<FieldDifference>,
 }
 
-/// The hand-over of a mesh.
+/// Plan of the transfer of a mesh to Helm.
 #[derive(Clone, Debug, Default)]
-pub struct HandOver {
+pub struct HelmTransfer {
     /// The releases.
     pub releases: Vec<ReleasePlan>,
-    /// What stays as it is, with the reason.
-    pub left: Vec<Left>,
+    /// Components that are not transferred, with the reason.
+    pub skipped: Vec<Skipped>,
 }
 
-impl HandOver {
+impl HelmTransfer {
     /// Whether the next `helm upgrade` changes nothing.
     #[must_use]
     pub fn is_equal(&self) -> bool {
         self.releases.iter().all(ReleasePlan::is_equal)
     }
 
-    /// Namespace of the record.
+    /// Returns the namespace of the record; `None` if there are no releases.
     #[must_use]
     pub fn namespace(&self) -> Option<String> {
         self.releases.first().map(|plan| plan.release.namespace.clone())
@@ -69,7 +70,7 @@ impl ReleasePlan {
     }
 }
 
-/// What a part of a release is rendered from.
+/// Chart, values and names of a part of a release.
 #[derive(Clone, Debug)]
 struct Source {
     what: String,
@@ -82,56 +83,56 @@ struct Source {
 }
 
 impl Session {
-    /// Plans the hand-over of everything that Helm does not manage.
-    pub async fn plan_helm(&self) -> Result<HandOver, AdoptError> {
+    /// Plans the transfer of all components that Helm does not manage.
+    pub async fn plan_helm(&self) -> Result<HelmTransfer, AdoptError> {
         let (observed, _) = self.observe().await?;
         let found = components(&observed);
-        let mut plan = HandOver::default();
+        let mut plan = HelmTransfer::default();
         let planes = found
             .iter()
-            .filter(|one| one.kind == ComponentKind::Istiod && !is_helm(one));
+            .filter(|one| one.kind == ComponentKind::Istiod && !is_managed_by_helm(one));
         let mut sources: Vec<Source> = Vec::new();
         let plane = planes.clone().next();
         if let Some(plane) = plane {
             sources.extend(self.base_source(plane)?);
         }
-        for component in found.iter().filter(|one| !is_helm(one)) {
+        for component in found.iter().filter(|one| !is_managed_by_helm(one)) {
             let source = match component.kind {
                 ComponentKind::Gateway => self.gateway_source(component, plane, &observed)?,
                 _ => self.source(component).await?,
             };
             match source {
                 Ok(source) => sources.push(source),
-                Err(reason) => plan.left.push(Left {
+                Err(reason) => plan.skipped.push(Skipped {
                     what: component.describe(),
                     reason,
                 }),
             }
         }
-        for group in grouped(sources) {
-            let release = self.equal_release(group, &mut plan.left).await?;
+        for group in group_by_release(sources) {
+            let release = self.plan_release(group, &mut plan.skipped).await?;
             plan.releases.extend(release);
         }
         Ok(plan)
     }
 
-    /// Plans one release. Parts besides the first that Helm would change stay as they are.
-    async fn equal_release(
+    /// Plans one release. Except for the first part, parts that Helm would change are skipped.
+    async fn plan_release(
         &self,
         group: Vec<Source>,
-        left: &mut Vec<Left>,
+        skipped: &mut Vec<Skipped>,
     ) -> Result<Option<ReleasePlan>, AdoptError> {
         let mut kept: Vec<Source> = Vec::new();
         for source in group {
             if kept.iter().any(|known| known.chart == source.chart) {
-                left.push(taken(&source));
+                skipped.push(skip_duplicate_chart(&source));
                 continue;
             }
-            let is_equal = kept.is_empty() || self.release_plan(vec![source.clone()]).await?.is_equal();
+            let is_equal = kept.is_empty() || self.render_release(vec![source.clone()]).await?.is_equal();
             if is_equal {
                 kept.push(source);
             } else {
-                left.push(Left {
+                skipped.push(Skipped {
                     what: source.what,
                     reason: "its chart renders other objects; `helm upgrade` would change them".to_owned(),
                 });
@@ -140,10 +141,10 @@ impl Session {
         if kept.is_empty() {
             return Ok(None);
         }
-        self.release_plan(kept).await.map(Some)
+        self.render_release(kept).await.map(Some)
     }
 
-    /// The chart with the definitions, which has no workload.
+    /// Returns the source of the chart `base`, which contains the definitions and has no workload.
     fn base_source(&self, plane: &Component) -> Result<Option<Source>, AdoptError> {
         let mut values = Values::new();
         let default = plane.revision == names::DEFAULT_REVISION;
@@ -164,12 +165,15 @@ impl Session {
         }))
     }
 
-    /// Returns the source of a component's release, or why it has none.
+    /// Returns the source of a component's release, or the reason why it has none.
     async fn source(&self, component: &Component) -> Result<Result<Source, String>, AdoptError> {
         let (chart, values) = match component.kind {
             ComponentKind::Istiod => (names::ISTIOD_CHART, component.values.clone()),
             ComponentKind::Cni => (names::CNI_CHART, self.node_values(component).await?),
-            ComponentKind::Ztunnel => (names::ZTUNNEL_CHART, flat(self.node_values(component).await?)),
+            ComponentKind::Ztunnel => (
+                names::ZTUNNEL_CHART,
+                flatten_ztunnel_values(self.node_values(component).await?),
+            ),
             ComponentKind::Gateway => return Ok(Err("gateways have no resource".to_owned())),
         };
         if component.instance.is_empty() {
@@ -186,7 +190,8 @@ impl Session {
         }))
     }
 
-    /// Values of a node agent: those of its resource if an operator manages it.
+    /// Returns the values of a node agent. If an operator manages it, they are computed from its
+    /// resource.
     async fn node_values(&self, component: &Component) -> Result<Values, AdoptError> {
         if !component.is_managed() {
             return Ok(component.values.clone());
@@ -220,7 +225,8 @@ impl Session {
         })
     }
 
-    /// The charts that istioctl renders gateways with are part of every release of Istio.
+    /// Returns the source of a gateway, or the reason why it has none. The charts with which istioctl
+    /// renders gateways are part of every Istio release.
     fn gateway_source(
         &self,
         component: &Component,
@@ -266,7 +272,7 @@ impl Session {
     }
 
     /// Renders the parts as one release and compares its objects with the live ones.
-    async fn release_plan(&self, sources: Vec<Source>) -> Result<ReleasePlan, AdoptError> {
+    async fn render_release(&self, sources: Vec<Source>) -> Result<ReleasePlan, AdoptError> {
         let Some(first) = sources.first().cloned() else {
             return Err(AdoptError::NothingFound);
         };
@@ -328,15 +334,15 @@ impl Session {
         let Ok(mut id) = ObjectId::from_object(&wanted) else {
             return Ok(());
         };
-        self.adopter.settle(&mut id, &source.namespace);
-        mark(&mut wanted, source, has_free_annotations(&id));
+        self.adopter.set_namespace(&mut id, &source.namespace);
+        add_helm_marks(&mut wanted, source, has_free_annotations(&id));
         let live = self.adopter.get(&id).await;
         let live = live.map_err(AdoptError::call(format!("cannot read {id}")))?;
         let Some(live) = live else {
             plan.missing.push(object_name(&id));
             return Ok(());
         };
-        let owned = hand_to_helm(&id, &live, &wanted);
+        let owned = transfer_to_helm(&id, &live, &wanted);
         let found = content_differences(&wanted, &owned.object);
         let described = found
             .iter()
@@ -346,15 +352,16 @@ impl Session {
         Ok(())
     }
 
-    /// Executes a hand-over: the record first, then ownership, releases, and the operator's resources.
-    pub async fn apply_helm(&self, plan: &HandOver) -> Result<Applied, AdoptError> {
+    /// Executes a transfer: writes the record and the releases, changes ownership, and deletes the
+    /// operator's resources.
+    pub async fn apply_helm(&self, plan: &HelmTransfer) -> Result<Applied, AdoptError> {
         let namespace = plan.namespace().ok_or(AdoptError::NothingFound)?;
         let mut record = self.read_record(&namespace).await?.unwrap_or_default();
         let mut applied = Applied::default();
         let owners = released_owners(plan);
         for release in &plan.releases {
             for owned in release.objects.iter().filter(|owned| owned.released.is_empty()) {
-                record.keep(owned.before.clone());
+                record.add_original(owned.original.clone());
             }
             record.created.push(HiddenRelease {
                 namespace: release.release.namespace.clone(),
@@ -363,8 +370,8 @@ impl Session {
         }
         self.write_record(&namespace, &record).await?;
         for release in &plan.releases {
-            let mut objects: Vec<&Owned> = release.objects.iter().collect();
-            objects.sort_by_key(|owned| matches!(owned.before.kind.as_str(), "Deployment" | "DaemonSet"));
+            let mut objects: Vec<&OwnershipChange> = release.objects.iter().collect();
+            objects.sort_by_key(|owned| matches!(owned.original.kind.as_str(), "Deployment" | "DaemonSet"));
             let secret = release.release.to_secret()?;
             let id = secret_id(&release.release.namespace, &release.release.secret);
             let written = self.adopter.put(&id, &secret).await;
@@ -378,17 +385,18 @@ impl Session {
         Ok(applied)
     }
 
-    /// Deletes the resources that owned the objects, those that would create others first.
+    /// Deletes the resources that owned the objects. Resources that would create others again are deleted
+    /// first.
     async fn delete_owners(&self, owners: Vec<(ObjectKind, String)>) -> Result<usize, AdoptError> {
         let mut all = Vec::new();
         for (kind, name) in &owners {
             let found = self.adopter.resource(*kind, name).await;
             let found = found.map_err(AdoptError::call(format!("cannot read {} {name}", kind.name())))?;
-            let above = found
+            let owner = found
                 .as_ref()
                 .and_then(|found| found.pointer("/metadata/ownerReferences/0"));
-            if let Some(above) = above.filter(|above| text(above, "/kind") == "Istio") {
-                all.push((ObjectKind::Istio, text(above, "/name").to_owned()));
+            if let Some(owner) = owner.filter(|owner| text(owner, "/kind") == "Istio") {
+                all.push((ObjectKind::Istio, text(owner, "/name").to_owned()));
             }
         }
         all.extend(owners);
@@ -401,19 +409,19 @@ impl Session {
         Ok(all.len())
     }
 
-    async fn patch_owned(&self, owned: &Owned) -> Result<bool, AdoptError> {
+    async fn patch_owned(&self, owned: &OwnershipChange) -> Result<bool, AdoptError> {
         let Some(patch) = &owned.patch else {
             return Ok(false);
         };
-        let id = crate::record::object_id(&owned.before);
+        let id = crate::record::object_id(&owned.original);
         let patched = self.adopter.patch(&id, patch).await;
         patched.map_err(AdoptError::call(format!("cannot hand over {id}")))?;
         Ok(true)
     }
 }
 
-/// Kinds and names of the resources whose objects Helm gets.
-fn released_owners(plan: &HandOver) -> Vec<(ObjectKind, String)> {
+/// Returns kind and name of the resources that owned the transferred objects.
+fn released_owners(plan: &HelmTransfer) -> Vec<(ObjectKind, String)> {
     let owned = plan.releases.iter().flat_map(|release| &release.objects);
     let owners = owned.flat_map(|owned| &owned.released);
     let named = owners.filter_map(|owner| {
@@ -425,8 +433,8 @@ fn released_owners(plan: &HandOver) -> Vec<(ObjectKind, String)> {
     named.collect()
 }
 
-/// Parts by the release that contains them, in order.
-fn grouped(sources: Vec<Source>) -> Vec<Vec<Source>> {
+/// Groups parts by their release, in order.
+fn group_by_release(sources: Vec<Source>) -> Vec<Vec<Source>> {
     let mut groups: Vec<Vec<Source>> = Vec::new();
     for source in sources {
         let same = groups.iter_mut().find(|group| {
@@ -441,12 +449,12 @@ fn grouped(sources: Vec<Source>) -> Vec<Vec<Source>> {
     groups
 }
 
-fn is_helm(component: &Component) -> bool {
+fn is_managed_by_helm(component: &Component) -> bool {
     matches!(component.installer, Installer::Helm { .. })
 }
 
-fn taken(source: &Source) -> Left {
-    Left {
+fn skip_duplicate_chart(source: &Source) -> Skipped {
+    Skipped {
         what: source.what.clone(),
         reason: format!(
             "its pods name the release {}/{}, which contains the chart {} already; another name would restart them",
@@ -455,17 +463,18 @@ fn taken(source: &Source) -> Left {
     }
 }
 
-/// The chart of ztunnel reads its values at the top level.
-fn flat(mut values: Values) -> Values {
+/// Moves the values below `ztunnel` to the top level, where the chart of ztunnel reads them.
+fn flatten_ztunnel_values(mut values: Values) -> Values {
     if let Some(Value::Object(own)) = values.remove("ztunnel") {
         crate::derive::merge(&mut values, own);
     }
     values
 }
 
-/// Adds the marks that Helm adds when it applies. Those of a Deployment are left to the next `helm upgrade`,
-/// which finds it in the manifest of the release: a change of its annotations is a new generation.
-fn mark(object: &mut Value, source: &Source, has_annotations: bool) {
+/// Adds the marks that Helm sets when it applies an object. The annotations of a Deployment are not set,
+/// because changing them increments its generation; the next `helm upgrade` finds the Deployment in the
+/// manifest of the release and sets them.
+fn add_helm_marks(object: &mut Value, source: &Source, has_annotations: bool) {
     let Some(Value::Object(metadata)) = object.get_mut("metadata") else {
         return;
     };

@@ -1,22 +1,22 @@
-//! A chart that contains several charts of Istio: istioctl renders all components of a namespace with the
-//! same release name, so that one release of Helm must contain them.
+//! A chart that contains several charts of Istio. istioctl renders all components of a namespace with the
+//! same release name, so a single Helm release must contain them.
 
 use mainstay_api::Values;
 use mainstay_catalog::derive::Files;
 use serde_json::Value;
 
-/// A part of the chart: its name, files and values.
+/// A subchart: its name, files and values.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     /// Name of the chart.
     pub(crate) chart: &'static str,
-    /// Its files.
+    /// Files of the chart.
     pub(crate) files: Files,
-    /// Values of the user.
+    /// Values that the user set.
     pub(crate) values: Values,
 }
 
-/// Returns the files of a chart with all parts, and its values. A single part is its own chart.
+/// Returns the files and values of a chart that contains all parts. A single part is returned unchanged.
 pub(crate) fn combine(name: &str, version: &str, mut parts: Vec<Part>) -> (Files, Values) {
     if parts.len() == 1
         && let Some(part) = parts.pop()

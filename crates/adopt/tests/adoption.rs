@@ -1,5 +1,5 @@
-//! Adoptions on a real API server: objects installed by the real Helm 3, Helm 4 and istioctl get new owners,
-//! no pod template changes, and every adoption can be undone.
+//! Tests adoptions on a real API server: objects that the real Helm 3, Helm 4 and istioctl installed get
+//! new owners, no pod template changes, and every adoption can be undone.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ use mainstay_testkit::cluster::PARTS;
 use mainstay_testkit::suite::{self, TestCase};
 use serde_json::Value;
 
-use support::{Helm, NAMESPACE, World, content, stable};
+use support::{Helm, NAMESPACE, TestEnvironment, content, without_volatile_fields};
 
 fn main() -> ExitCode {
     let cases = [
@@ -58,14 +58,15 @@ fn main() -> ExitCode {
     suite::main(&peers, &cases)
 }
 
-/// A release: namespace and name, chart, arguments.
+/// A Helm release: namespace and name, chart, arguments.
 type Installation = (
     (&'static str, &'static str),
     &'static str,
     &'static [&'static str],
 );
 
-/// Releases with and without a revision, with values at both levels, and a gateway.
+/// Releases with and without a revision, with values at the top level and below the name of the
+/// component, and a gateway.
 const RELEASES: &[Installation] = &[
     (
         (NAMESPACE, "istio-base"),
@@ -102,9 +103,9 @@ const RELEASES: &[Installation] = &[
     ),
 ];
 
-fn install_all(world: &World, helm: &Helm) {
+fn install_all(environment: &TestEnvironment, helm: &Helm) {
     for (release, chart, arguments) in RELEASES {
-        helm.run("install", *release, &world.chart(chart), arguments);
+        helm.run("install", *release, &environment.chart(chart), arguments);
     }
 }
 
@@ -136,19 +137,19 @@ fn check_equal(counts: &mut CaseCounts, adoption: &Adoption, name: &str) {
     }
 }
 
-/// The fields in which two objects differ.
-fn unequal(name: &str, id: &str, old: &Value, new: Option<&Value>) -> String {
+/// Describes the fields in which two objects differ.
+fn describe_differences(name: &str, id: &str, old: &Value, new: Option<&Value>) -> String {
     let mut lines = format!("{name} {id}:\n");
-    paths("", old, new.unwrap_or(&Value::Null), &mut lines);
+    collect_differences("", old, new.unwrap_or(&Value::Null), &mut lines);
     lines
 }
 
-fn paths(at: &str, old: &Value, new: &Value, lines: &mut String) {
+fn collect_differences(at: &str, old: &Value, new: &Value, lines: &mut String) {
     match (old, new) {
         (Value::Object(a), Value::Object(b)) => {
             let keys: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
             for key in keys {
-                paths(&format!("{at}.{key}"), &old[key], &new[key], lines);
+                collect_differences(&format!("{at}.{key}"), &old[key], &new[key], lines);
             }
         }
         _ if old != new => lines.extend(["  ", at, ": ", &old.to_string(), " -> ", &new.to_string(), "\n"]),
@@ -156,7 +157,7 @@ fn paths(at: &str, old: &Value, new: &Value, lines: &mut String) {
     }
 }
 
-/// Checks that content and generation of every object are unchanged.
+/// Checks that the content and generation of every object are unchanged.
 fn check_content(
     counts: &mut CaseCounts,
     (before, after): (&BTreeMap<String, Value>, &BTreeMap<String, Value>),
@@ -165,17 +166,23 @@ fn check_content(
     for (id, object) in before {
         let (old, new) = (content(object), after.get(id).map(content));
         counts.count(new.as_ref() == Some(&old), || {
-            unequal(name, id, &old, new.as_ref())
+            describe_differences(name, id, &old, new.as_ref())
         });
     }
 }
 
-/// Installs every release as the operator does, and checks that it writes only what the plan announced.
-async fn check_operator(counts: &mut CaseCounts, world: &World, adoption: &Adoption, name: &str) {
-    let engine = Engine::new(world.client.clone());
-    let session = world.session().await;
+/// Installs every release as the operator does, and checks that it writes only the differences in the
+/// plan and no workload.
+async fn check_operator(
+    counts: &mut CaseCounts,
+    environment: &TestEnvironment,
+    adoption: &Adoption,
+    name: &str,
+) {
+    let engine = Engine::new(environment.client.clone());
+    let session = environment.session().await;
     let mut live = Live::default();
-    for object in world.state().await.into_values() {
+    for object in environment.state().await.into_values() {
         if object["metadata"]["labels"]["managed-by"] == "sail-operator"
             && let Ok(id) = ObjectId::from_object(&object)
         {
@@ -187,13 +194,13 @@ async fn check_operator(counts: &mut CaseCounts, world: &World, adoption: &Adopt
         let changes = engine.install(&desired, known).await;
         let changes = changes.unwrap_or_else(|stopped| panic!("{name}: {}", stopped.error));
         for change in changes.iter().filter(|change| change.kind.is_write()) {
-            let is_announced = change.kind == ChangeKind::Created
+            let is_planned = change.kind == ChangeKind::Created
                 || adoption.plans.iter().any(|plan| {
                     plan.differences
                         .iter()
                         .any(|one| one.object.ends_with(&change.id.name))
                 });
-            counts.count(is_announced, || {
+            counts.count(is_planned, || {
                 format!("{name}: {:?} {} {:?}", change.kind, change.id, change.reason)
             });
             let is_workload = matches!(change.id.kind.as_str(), "Deployment" | "DaemonSet");
@@ -211,8 +218,11 @@ fn check_restored(
     name: &str,
 ) {
     for (id, object) in before {
-        let (mut old, mut new) = (stable(object), after.get(id).map(stable));
-        // The managed fields of the changed label name the manager that wrote it last.
+        let (mut old, mut new) = (
+            without_volatile_fields(object),
+            after.get(id).map(without_volatile_fields),
+        );
+        // `managedFields` contains the manager that wrote the changed label last.
         if id.starts_with("Secret ") {
             old["metadata"]["managedFields"] = Value::Null;
             if let Some(new) = &mut new {
@@ -220,7 +230,7 @@ fn check_restored(
             }
         }
         counts.count(new.as_ref() == Some(&old), || {
-            unequal(name, id, &old, new.as_ref())
+            describe_differences(name, id, &old, new.as_ref())
         });
     }
 }
@@ -228,16 +238,16 @@ fn check_restored(
 async fn helm_installations_are_adopted_and_restored() {
     let mut counts = CaseCounts::default();
     for generation in ["helm3", "helm4", "helm4 --server-side=true"] {
-        let world = World::start().await;
-        let helm = world.helm(generation);
-        install_all(&world, &helm);
-        let before = world.state().await;
-        let session = world.session().await;
-        check_migrations(&mut counts, &world, &session, generation).await;
+        let environment = TestEnvironment::start().await;
+        let helm = environment.helm(generation);
+        install_all(&environment, &helm);
+        let before = environment.state().await;
+        let session = environment.session().await;
+        check_migrations(&mut counts, &environment, &session, generation).await;
         let adoption = plan(&session).await;
         assert_eq!(adoption.plans.len(), 4, "{:?}", adoption.found);
         check_equal(&mut counts, &adoption, generation);
-        check_content(&mut counts, (&before, &world.state().await), generation);
+        check_content(&mut counts, (&before, &environment.state().await), generation);
         let applied = session
             .apply(&adoption)
             .await
@@ -245,7 +255,7 @@ async fn helm_installations_are_adopted_and_restored() {
         assert!(applied.objects > 40 && applied.hidden == 5, "{applied:?}");
         check_content(
             &mut counts,
-            (&without_secrets(&before), &world.state().await),
+            (&without_secrets(&before), &environment.state().await),
             generation,
         );
         assert_eq!(helm.list(), ["istio-ingress"], "{generation}");
@@ -255,22 +265,22 @@ async fn helm_installations_are_adopted_and_restored() {
             .undo(NAMESPACE)
             .await
             .unwrap_or_else(|error| panic!("{error}"));
-        check_restored(&mut counts, (&before, &world.state().await), generation);
+        check_restored(&mut counts, (&before, &environment.state().await), generation);
         for (release, chart, arguments) in RELEASES {
-            helm.run("upgrade", *release, &world.chart(chart), arguments);
+            helm.run("upgrade", *release, &environment.chart(chart), arguments);
         }
-        let upgraded = world.state().await;
+        let upgraded = environment.state().await;
         check_content(&mut counts, (&workloads(&before), &upgraded), generation);
-        // Adopts again and runs the operator.
+        // Adopts the mesh again and runs the operator.
         let adoption = plan(&session).await;
         session
             .apply(&adoption)
             .await
             .unwrap_or_else(|error| panic!("{error}"));
-        check_operator(&mut counts, &world, &adoption, generation).await;
+        check_operator(&mut counts, &environment, &adoption, generation).await;
         check_content(
             &mut counts,
-            (&workloads(&before), &world.state().await),
+            (&workloads(&before), &environment.state().await),
             generation,
         );
     }
@@ -278,8 +288,14 @@ async fn helm_installations_are_adopted_and_restored() {
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
-/// The releases in the Secrets of the real Helm become configurations that render the same objects.
-async fn check_migrations(counts: &mut CaseCounts, world: &World, session: &Session, name: &str) {
+/// Checks that the releases in Helm's Secrets are converted to configurations that render the same
+/// objects.
+async fn check_migrations(
+    counts: &mut CaseCounts,
+    environment: &TestEnvironment,
+    session: &Session,
+    name: &str,
+) {
     let (observed, _) = session.observe().await.unwrap_or_else(|error| panic!("{error}"));
     let sources = observed
         .releases
@@ -287,15 +303,15 @@ async fn check_migrations(counts: &mut CaseCounts, world: &World, session: &Sess
         .filter(|release| release.chart() != "gateway");
     let sources: Vec<HelmSource> = sources
         .map(|release| {
-            HelmSource::from_release(release, &world.catalog)
+            HelmSource::from_release(release, &environment.catalog)
                 .unwrap()
                 .unwrap()
         })
         .collect();
     assert_eq!(sources.len(), 5, "{name}");
     for (form, migration) in [
-        ("IstioOperator", helm_to_operator(&sources, &world.catalog)),
-        ("resources", helm_to_resources(&sources, &world.catalog)),
+        ("IstioOperator", helm_to_operator(&sources, &environment.catalog)),
+        ("resources", helm_to_resources(&sources, &environment.catalog)),
     ] {
         let migration = migration.unwrap_or_else(|error| panic!("{name} {form}: {error}"));
         counts.count(migration.is_equal() && migration.equal_objects > 40, || {
@@ -338,11 +354,11 @@ async fn istioctl_installations_are_adopted_and_restored() {
         ][..],
     ] {
         let name = arguments.join(" ");
-        let world = World::start().await;
-        world.istioctl_install(arguments);
-        let before = world.state().await;
+        let environment = TestEnvironment::start().await;
+        environment.istioctl_install(arguments);
+        let before = environment.state().await;
         assert!(!workloads(&before).is_empty(), "{name}");
-        let session = world.session().await;
+        let session = environment.session().await;
         let adoption = plan(&session).await;
         check_equal(&mut counts, &adoption, &name);
         let applied = session
@@ -350,19 +366,23 @@ async fn istioctl_installations_are_adopted_and_restored() {
             .await
             .unwrap_or_else(|error| panic!("{error}"));
         assert!(applied.objects > 10, "{name}: {applied:?}");
-        check_content(&mut counts, (&before, &world.state().await), &name);
+        check_content(&mut counts, (&before, &environment.state().await), &name);
         session
             .undo(NAMESPACE)
             .await
             .unwrap_or_else(|error| panic!("{error}"));
-        check_restored(&mut counts, (&before, &world.state().await), &name);
+        check_restored(&mut counts, (&before, &environment.state().await), &name);
         let adoption = plan(&session).await;
         session
             .apply(&adoption)
             .await
             .unwrap_or_else(|error| panic!("{error}"));
-        check_operator(&mut counts, &world, &adoption, &name).await;
-        check_content(&mut counts, (&workloads(&before), &world.state().await), &name);
+        check_operator(&mut counts, &environment, &adoption, &name).await;
+        check_content(
+            &mut counts,
+            (&workloads(&before), &environment.state().await),
+            &name,
+        );
     }
     println!("adopted from istioctl: {counts}");
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
@@ -371,10 +391,10 @@ async fn istioctl_installations_are_adopted_and_restored() {
 async fn istioctl_installations_are_transferred_to_helm() {
     let mut counts = CaseCounts::default();
     for generation in ["helm3", "helm4"] {
-        let world = World::start().await;
-        world.istioctl_install(&["--set", "profile=demo", "--set", "values.pilot.autoscaleMin=2"]);
-        let before = world.state().await;
-        let session = world.session().await;
+        let environment = TestEnvironment::start().await;
+        environment.istioctl_install(&["--set", "profile=demo", "--set", "values.pilot.autoscaleMin=2"]);
+        let before = environment.state().await;
+        let session = environment.session().await;
         let plan = session
             .plan_helm()
             .await
@@ -384,8 +404,8 @@ async fn istioctl_installations_are_transferred_to_helm() {
             .iter()
             .flat_map(|release| &release.differences)
             .collect();
-        counts.count(plan.is_equal() && plan.left.is_empty(), || {
-            format!("{generation}: {differences:#?} {:#?}", plan.left)
+        counts.count(plan.is_equal() && plan.skipped.is_empty(), || {
+            format!("{generation}: {differences:#?} {:#?}", plan.skipped)
         });
         let applied = session
             .apply_helm(&plan)
@@ -395,11 +415,11 @@ async fn istioctl_installations_are_transferred_to_helm() {
             applied.hidden == 2 && applied.objects > 30,
             "{generation}: {applied:?}"
         );
-        let helm = world.helm(generation);
+        let helm = environment.helm(generation);
         assert_eq!(helm.list(), ["istio", "istio-base"], "{generation}");
-        let handed_over = world.state().await;
-        // No generation changes.
-        check_content(&mut counts, (&before, &handed_over), generation);
+        let transferred = environment.state().await;
+        // The transfer must not change any generation.
+        check_content(&mut counts, (&before, &transferred), generation);
         let found = session
             .observe()
             .await
@@ -410,22 +430,23 @@ async fn istioctl_installations_are_transferred_to_helm() {
         counts.count(found.len() == 3 && found.iter().all(is_helm), || {
             format!("{generation}: {found:#?}")
         });
-        // The same charts and values change no spec; Helm adds its annotations to Deployments.
+        // An upgrade with the same charts and values changes no spec. Helm adds its annotations to
+        // Deployments.
         let upgrade = || {
             for release in &plan.releases {
-                let chart = world.directory.path().join(&release.release.name);
+                let chart = environment.directory.path().join(&release.release.name);
                 support::write_files(&chart, &release.chart);
                 let name = (NAMESPACE, release.release.name.as_str());
                 helm.run("upgrade", name, &chart, &["--reuse-values"]);
             }
         };
         upgrade();
-        let upgraded = world.state().await;
-        check_specs(&mut counts, (&handed_over, &upgraded), generation);
+        let upgraded = environment.state().await;
+        check_specs(&mut counts, (&transferred, &upgraded), generation);
         upgrade();
         check_content(
             &mut counts,
-            (&without_secrets(&upgraded), &world.state().await),
+            (&without_secrets(&upgraded), &environment.state().await),
             generation,
         );
         for release in &plan.releases {
@@ -434,7 +455,7 @@ async fn istioctl_installations_are_transferred_to_helm() {
                 format!("{generation} {}: {done:?}", release.release.name)
             });
         }
-        let left = workloads(&world.state().await);
+        let left = workloads(&environment.state().await);
         counts.count(left.is_empty(), || format!("{generation}: {:?}", left.keys()));
     }
     println!("handed to Helm: {counts}");
@@ -455,20 +476,21 @@ fn check_specs(
     for (id, object) in before.iter().filter(|(id, _)| !id.starts_with("Secret ")) {
         let (old, new) = (bare(object), after.get(id).map(bare));
         counts.count(new.as_ref() == Some(&old), || {
-            unequal(name, id, &old, new.as_ref())
+            describe_differences(name, id, &old, new.as_ref())
         });
     }
 }
 
-/// With controllers and a kubelet, no pod is replaced by an adoption, an undo or a transfer to Helm.
+/// Checks that no pod is replaced by an adoption, an undo or a transfer to Helm, with controllers and a
+/// kubelet.
 async fn no_pod_restarts() {
     let mut counts = CaseCounts::default();
-    let world = World::with_pods().await;
-    world.istioctl_install(&["--set", "profile=default"]);
-    let before = world.pods(2).await;
-    let session = world.session().await;
+    let environment = TestEnvironment::with_pods().await;
+    environment.istioctl_install(&["--set", "profile=default"]);
+    let before = environment.pods(2).await;
+    let session = environment.session().await;
     let check = async |counts: &mut CaseCounts, what: &str| {
-        let after = world.pods(2).await;
+        let after = environment.pods(2).await;
         counts.count(after == before, || {
             format!("{what}: {before:#?} became {after:#?}")
         });
@@ -480,29 +502,29 @@ async fn no_pod_restarts() {
         .unwrap_or_else(|error| panic!("{error}"));
     assert!(applied.objects > 10, "{applied:?}");
     check(&mut counts, "adopt").await;
-    check_operator(&mut counts, &world, &adoption, "operator").await;
+    check_operator(&mut counts, &environment, &adoption, "operator").await;
     check(&mut counts, "operator").await;
     session
         .undo(NAMESPACE)
         .await
         .unwrap_or_else(|error| panic!("{error}"));
     check(&mut counts, "undo").await;
-    let handed = session
+    let transfer = session
         .plan_helm()
         .await
         .unwrap_or_else(|error| panic!("{error}"));
-    counts.count(handed.is_equal(), || {
-        format!("{:#?}", handed.releases[0].differences)
+    counts.count(transfer.is_equal(), || {
+        format!("{:#?}", transfer.releases[0].differences)
     });
     session
-        .apply_helm(&handed)
+        .apply_helm(&transfer)
         .await
         .unwrap_or_else(|error| panic!("{error}"));
     check(&mut counts, "to helm").await;
     for generation in ["helm3", "helm4"] {
-        let helm = world.helm(generation);
-        for release in &handed.releases {
-            let chart = world.directory.path().join(&release.release.name);
+        let helm = environment.helm(generation);
+        for release in &transfer.releases {
+            let chart = environment.directory.path().join(&release.release.name);
             support::write_files(&chart, &release.chart);
             let name = (NAMESPACE, release.release.name.as_str());
             helm.run("upgrade", name, &chart, &["--reuse-values"]);

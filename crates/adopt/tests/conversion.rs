@@ -1,5 +1,5 @@
-//! `IstioOperator` configurations converted to custom resources: every profile and selected settings render
-//! the same objects before and after, and settings that cannot be converted are reported.
+//! Tests the conversion of `IstioOperator` configurations to custom resources: every profile and selected
+//! settings render the same objects before and after, and settings that cannot be converted are reported.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,7 +19,7 @@ use mainstay_catalog::{Catalog, Version};
 use mainstay_manifest::{CatalogPackage, InputFile, Request, generate};
 use mainstay_testkit::CaseCounts;
 
-fn migrate(sets: &[&str]) -> Migration {
+fn convert(sets: &[&str]) -> Migration {
     let catalog = Arc::new(Catalog::embedded().unwrap());
     let version: Version = "1.29.1".parse().unwrap();
     let package = CatalogPackage::new(&catalog, version.clone());
@@ -29,7 +29,7 @@ fn migrate(sets: &[&str]) -> Migration {
     to_resources(&rendered, &catalog, &version, &[]).unwrap_or_else(|error| panic!("{sets:?}: {error:?}"))
 }
 
-/// Configurations that render equally.
+/// Configurations that render the same objects before and after.
 const EQUAL: &[&[&str]] = &[
     &["profile=default"],
     &["profile=minimal"],
@@ -56,7 +56,7 @@ const EQUAL: &[&[&str]] = &[
 fn configurations_render_the_same_objects_as_resources() {
     let mut counts = CaseCounts::default();
     for sets in EQUAL {
-        let migration = migrate(sets);
+        let migration = convert(sets);
         counts.count(migration.is_equal(), || {
             format!(
                 "{sets:?}: {:#?}\n{:#?}",
@@ -71,7 +71,7 @@ fn configurations_render_the_same_objects_as_resources() {
 
 #[test]
 fn resources_contain_only_what_differs_from_the_profile() {
-    let migration = migrate(&["profile=ambient", "values.pilot.autoscaleMin=3"]);
+    let migration = convert(&["profile=ambient", "values.pilot.autoscaleMin=3"]);
     let kinds: Vec<&str> = migration
         .resources
         .iter()
@@ -87,7 +87,7 @@ fn resources_contain_only_what_differs_from_the_profile() {
 
 #[test]
 fn settings_that_cannot_be_converted_are_reported() {
-    let migration = migrate(&[
+    let migration = convert(&[
         "profile=default",
         "components.pilot.k8s.strategy.rollingUpdate.maxSurge=3",
     ]);
@@ -107,7 +107,7 @@ fn settings_that_cannot_be_converted_are_reported() {
 #[test]
 fn a_setting_that_the_chart_combines_with_others_is_a_difference() {
     // The value that sets the autoscaler also renders a disruption budget.
-    let migration = migrate(&["profile=minimal", "components.pilot.k8s.hpaSpec.minReplicas=4"]);
+    let migration = convert(&["profile=minimal", "components.pilot.k8s.hpaSpec.minReplicas=4"]);
     let [difference] = migration.differences.as_slice() else {
         panic!("{:?}", migration.differences);
     };
@@ -118,7 +118,7 @@ fn a_setting_that_the_chart_combines_with_others_is_a_difference() {
 
 #[test]
 fn settings_of_a_gateway_without_a_value_are_reported() {
-    let migration = migrate(&[
+    let migration = convert(&[
         "components.ingressGateways[0].name=istio-ingressgateway",
         "components.ingressGateways[0].k8s.strategy.rollingUpdate.maxSurge=1",
         "values.gateways.istio-ingressgateway.externalTrafficPolicy=Local",

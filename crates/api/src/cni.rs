@@ -1,4 +1,4 @@
-//! `IstioCNI`, the network plug-in.
+//! `IstioCNI`: the CNI plug-in of Istio.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,19 +6,19 @@ use crate::meta::is_zero;
 use crate::resource::status;
 use crate::{Conditions, Kind, ObjectKind, Reason, Resource, Values};
 
-/// The network plug-in. At most one exists, named `default`.
+/// The CNI plug-in. At most one object exists, named `default`.
 pub type IstioCni = Resource<CniSpec>;
 
-/// Desired state of the network plug-in.
+/// Desired state of the CNI plug-in.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CniSpec {
-    /// The version of Istio to install: a version or an alias.
+    /// Istio version to install: a version or an alias.
     pub version: String,
-    /// The built-in profile that values are based on.
+    /// Built-in profile that the values are based on.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub profile: String,
-    /// The namespace of the `DaemonSet`. It cannot be changed.
+    /// Namespace of the `DaemonSet`. It cannot be changed.
     pub namespace: String,
     /// Values for the Helm chart.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,7 +30,7 @@ impl Kind for CniSpec {
     type Status = CniStatus;
 }
 
-/// Observed state of the network plug-in.
+/// Observed state of the CNI plug-in.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CniStatus {
@@ -40,7 +40,7 @@ pub struct CniStatus {
     /// Conditions.
     #[serde(skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
-    /// Summary: the reason of the first condition that is not true, or `Healthy`.
+    /// State of the object: the reason of the first condition that is not true, or `Healthy`.
     #[serde(skip_serializing_if = "Reason::is_empty")]
     pub state: Reason,
 }

@@ -1,4 +1,4 @@
-//! Conditions and upstream's rule for transition times.
+//! Conditions, and upstream's rule for transition times.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -7,50 +7,51 @@ use crate::vocabulary::vocabulary;
 use crate::{Reason, Time};
 
 vocabulary! {
-    /// What a condition is about.
+    /// Type of a condition.
     ConditionType {
-        /// Whether everything the object requests is in place.
+        /// Whether the desired state of the object is in place.
         Reconciled = "Reconciled",
-        /// Whether all components run.
+        /// Whether all components are running.
         Ready = "Ready",
-        /// Whether the objects it depends on are healthy.
+        /// Whether the objects that the object depends on are healthy.
         DependenciesHealthy = "DependenciesHealthy",
-        /// Whether anything refers to it.
+        /// Whether any object refers to the object.
         InUse = "InUse",
-        /// Whether the tags an Istio manages are in place. Not upstream; only on an Istio that manages tags.
+        /// Whether the tags that an Istio manages are in place. Not upstream. Set only on an Istio that
+        /// manages tags.
         TagsReconciled = "TagsReconciled",
-        /// Whether every workload is on the active revision. Not upstream; only on an Istio that migrates
-        /// workloads.
+        /// Whether all workloads are on the active revision. Not upstream. Set only on an Istio that
+        /// migrates workloads.
         WorkloadsMigrated = "WorkloadsMigrated",
         /// Whether a rollout makes progress.
         Progressing = "Progressing",
-        /// Whether every revision of a deployment exists with the components that routes name.
+        /// Whether all revisions of a deployment exist and have the components that routes refer to.
         RevisionsResolved = "RevisionsResolved",
-        /// Whether every cluster of a deployment can be reached.
+        /// Whether all clusters of a deployment can be reached.
         ClustersReachable = "ClustersReachable",
         /// Whether routes have the weights of the current step.
         TrafficApplied = "TrafficApplied",
         /// Whether no analysis failed.
         AnalysisPassed = "AnalysisPassed",
-        /// Whether something prevents the deletion of an installation.
+        /// Whether the deletion of an installation is blocked.
         DeletionBlocked = "DeletionBlocked",
     }
 }
 
-/// Whether a condition holds.
+/// Status of a condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum ConditionStatus {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
-    /// Cannot be determined.
+    /// It cannot be determined whether the condition holds.
     #[default]
     Unknown,
 }
 
 impl<'de> Deserialize<'de> for ConditionStatus {
-    /// Any other value is read as unknown.
+    /// Values other than `True` and `False` are parsed as `Unknown`.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match String::deserialize(deserializer)?.as_str() {
             "True" => Self::True,
@@ -66,28 +67,28 @@ impl From<bool> for ConditionStatus {
     }
 }
 
-/// One observation of an object's state.
+/// A condition: one aspect of an object's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
-    /// The type of this condition.
+    /// Type of the condition.
     #[serde(rename = "type", skip_serializing_if = "ConditionType::is_empty")]
     pub kind: ConditionType,
-    /// The status of this condition: True, False or Unknown.
+    /// Status of the condition: True, False or Unknown.
     pub status: ConditionStatus,
-    /// The reason as one `CamelCase` word.
+    /// Reason as one `CamelCase` word.
     #[serde(skip_serializing_if = "Reason::is_empty")]
     pub reason: Reason,
-    /// The reason as a sentence.
+    /// Reason as a sentence.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// When the status last changed.
+    /// Time when the status last changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Time>,
 }
 
 impl Condition {
-    /// Creates a condition without a transition time. [`Conditions::set`] adds it.
+    /// Creates a condition without a transition time, which [`Conditions::set`] adds.
     #[must_use]
     pub fn new(
         kind: ConditionType,
@@ -104,32 +105,32 @@ impl Condition {
         }
     }
 
-    /// Whether it holds.
+    /// Whether the status is true.
     #[must_use]
     pub fn is_true(&self) -> bool {
         self.status == ConditionStatus::True
     }
 }
 
-/// The conditions of an object, in the order they first appeared.
+/// Conditions of an object, in the order in which they were first set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Conditions(pub Vec<Condition>);
 
 impl Conditions {
-    /// Whether there are none.
+    /// Whether there are no conditions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the condition of this type, if it is set.
+    /// Returns the condition of this type, or `None` if it is not set.
     #[must_use]
     pub fn find(&self, kind: &ConditionType) -> Option<&Condition> {
         self.0.iter().find(|condition| condition.kind == *kind)
     }
 
-    /// Returns the condition of this type, or an unknown one without a reason if it is not set.
+    /// Returns the condition of this type. If it is not set, returns an unknown one without a reason.
     #[must_use]
     pub fn get(&self, kind: &ConditionType) -> Condition {
         let missing = || Condition {
@@ -145,7 +146,7 @@ impl Conditions {
         self.find(kind).is_some_and(Condition::is_true)
     }
 
-    /// Sets a condition. Its transition time changes only if its status does.
+    /// Sets a condition. Its transition time changes only if its status changes.
     pub fn set(&mut self, mut condition: Condition, now: Timestamp) {
         condition.last_transition_time = Some(Time::from_timestamp(now));
         let Some(known) = self.0.iter_mut().find(|known| known.kind == condition.kind) else {
@@ -227,7 +228,7 @@ mod tests {
         );
     }
 
-    /// Reconciled, Ready and `DependenciesHealthy` → state.
+    /// Returns the state for the status of the conditions `Reconciled`, `Ready` and `DependenciesHealthy`.
     fn state(
         reconciled: (ConditionStatus, Reason),
         ready: (ConditionStatus, Reason),

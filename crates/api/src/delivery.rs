@@ -1,8 +1,8 @@
 //! Kinds of `delivery.mainstay.dev`: applications, their revisions, clusters, and deployments of several
 //! revisions over several clusters with one traffic plan.
 //!
-//! The `spec` of the multi-version, multi-cluster deployment proposal is valid unchanged; every other field
-//! is optional.
+//! The `spec` in the proposal for multi-version, multi-cluster deployments is valid without changes. All
+//! other fields are optional.
 
 mod action;
 mod analysis;
@@ -49,23 +49,23 @@ pub use traffic::{
 pub const GROUP: &str = "delivery.mainstay.dev";
 /// Group and version of all delivery kinds.
 pub const API_VERSION: &str = "delivery.mainstay.dev/v1alpha1";
-/// Finalizer that keeps a deployment until its objects are deleted in every cluster.
+/// Finalizer that keeps a deployment until its objects are deleted in all clusters.
 pub const FINALIZER: &str = "delivery.mainstay.dev/application-deployment";
-/// Label of every generated object and pod: name of the deployment.
+/// Label of all generated objects and pods: name of the deployment.
 pub const DEPLOYMENT_LABEL: &str = "delivery.mainstay.dev/deployment";
-/// Label of every generated object and pod: name of the Application.
+/// Label of all generated objects and pods: name of the Application.
 pub const APPLICATION_LABEL: &str = "delivery.mainstay.dev/application";
-/// Label of every generated object and pod: name of the revision.
+/// Label of all generated objects and pods: name of the revision.
 pub const REVISION_LABEL: &str = "delivery.mainstay.dev/revision";
-/// Label of every generated object and pod: name of the component.
+/// Label of all generated objects and pods: name of the component.
 pub const COMPONENT_LABEL: &str = "delivery.mainstay.dev/component";
-/// Annotation of every generated object: hash of what was applied, without replicas.
+/// Annotation of all generated objects: hash of the applied manifest, without replicas.
 pub const MANIFEST_HASH: &str = "delivery.mainstay.dev/manifest-hash";
 /// Label of a revision: hash of the rendered components.
 pub const REVISION_HASH_LABEL: &str = "app.oam.dev/app-revision-hash";
-/// Label of a revision: name of the Application, as `KubeVela` writes it.
+/// Label of a revision that `KubeVela` also sets: name of the Application.
 pub const OAM_NAME_LABEL: &str = "app.oam.dev/name";
-/// Annotation of an Application: record a revision without replacing the running one.
+/// Annotation of an Application: a revision is recorded but does not replace the running one.
 pub const ROLLOUT_TEMPLATE: &str = "app.oam.dev/rollout-template";
-/// Annotation of an Application with the same effect, as older versions of `KubeVela` spell it.
+/// Annotation of an Application with the same effect, as spelled by older versions of `KubeVela`.
 pub const REVISION_ONLY: &str = "app.oam.dev/revision-only";

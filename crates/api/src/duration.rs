@@ -7,13 +7,13 @@ pub use mainstay_gostd::time::DurationError;
 use mainstay_gostd::time::{format_duration, parse_duration};
 use serde::{Deserialize, Serialize};
 
-/// A duration field. Stored as text, so that an invalid duration does not make the object unreadable.
+/// A duration field. It is stored as text, so that an object with an invalid duration can be parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct GoDuration(pub String);
 
 impl GoDuration {
-    /// Parses the text.
+    /// Parses the duration.
     pub fn span(&self) -> Result<SignedDuration, DurationError> {
         parse_duration(&self.0).map(SignedDuration::from_nanos)
     }
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_gos() {
+    fn errors_equal_those_of_go() {
         let error = GoDuration("1d".into()).span().unwrap_err();
         assert_eq!(error.to_string(), "time: unknown unit \"d\" in duration \"1d\"");
     }

@@ -1,4 +1,4 @@
-//! Istio: a mesh as its owner describes it. Types only.
+//! `Istio`: a mesh.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -15,16 +15,16 @@ pub type Istio = Resource<IstioSpec>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct IstioSpec {
-    /// The version of Istio to install: a version or an alias such as `v1.29-latest`.
+    /// Istio version to install: a version, or an alias such as `v1.29-latest`.
     pub version: String,
     /// How a change of the version is applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update_strategy: Option<UpdateStrategy>,
-    /// The built-in profile that values are based on. `default` always applies; on `OpenShift` clusters
-    /// `openshift` applies on top of it.
+    /// Built-in profile that the values are based on. `default` always applies; on `OpenShift` clusters,
+    /// `openshift` is applied on top of it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub profile: String,
-    /// The namespace of the control plane. It cannot be changed.
+    /// Namespace of the control plane. It cannot be changed.
     pub namespace: String,
     /// Values for the Helm charts.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct IstioSpec {
 }
 
 impl IstioSpec {
-    /// Returns the strategy, `InPlace` if unset.
+    /// Returns the update strategy, which is `InPlace` if unset.
     #[must_use]
     pub fn strategy(&self) -> UpdateStrategyType {
         self.update_strategy
@@ -51,23 +51,23 @@ impl Kind for IstioSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UpdateStrategy {
-    /// `InPlace` updates the running control plane. `RevisionBased` installs a second one beside it and
-    /// deletes the old one once nothing refers to it.
+    /// `InPlace` updates the running control plane. `RevisionBased` installs a second one beside it, and
+    /// deletes the old one when it is no longer in use.
     #[serde(rename = "type")]
     pub kind: UpdateStrategyType,
-    /// Grace period, in seconds, before an inactive revision that is no longer in use is deleted. 30 if
+    /// Grace period in seconds before an inactive revision that is no longer in use is deleted. 30 if
     /// unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inactive_revision_deletion_grace_period_seconds: Option<i64>,
-    /// Deprecated and without effect: use `workloadMigration`.
+    /// Deprecated. Has no effect; `workloadMigration` replaces it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub update_workloads: bool,
-    /// Tags that follow the active revision once it is ready. Each becomes an `IstioRevisionTag` of that
-    /// name. Unset means `["default"]` under `RevisionBased` and none under `InPlace`; an empty list means
-    /// none.
+    /// Tags that follow the active revision once it is ready. Each becomes an `IstioRevisionTag` with that
+    /// name. If unset, the default is `["default"]` for `RevisionBased` and no tags for `InPlace`. An empty
+    /// list means no tags.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision_tags: Option<Vec<String>>,
-    /// How workloads are migrated to a new revision. Unset: not at all.
+    /// How workloads are migrated to a new revision. If unset, they are not migrated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload_migration: Option<WorkloadMigration>,
 }
@@ -75,15 +75,15 @@ pub struct UpdateStrategy {
 /// How a new version is installed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum UpdateStrategyType {
-    /// Updates the running control plane.
+    /// The running control plane is updated.
     #[default]
     InPlace,
-    /// Installs a second control plane beside the running one.
+    /// A second control plane is installed beside the running one.
     RevisionBased,
 }
 
 impl<'de> Deserialize<'de> for UpdateStrategyType {
-    /// As upstream: anything but `RevisionBased` is `InPlace`.
+    /// As upstream, every value except `RevisionBased` is parsed as `InPlace`.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(match String::deserialize(deserializer)?.as_str() {
             "RevisionBased" => Self::RevisionBased,
@@ -102,22 +102,22 @@ pub struct IstioStatus {
     /// Conditions.
     #[serde(skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
-    /// Summary: the reason of the first condition that is not true, or `Healthy`.
+    /// State of the object: the reason of the first condition that is not true, or `Healthy`.
     #[serde(skip_serializing_if = "Reason::is_empty")]
     pub state: Reason,
     /// Name of the active revision.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub active_revision_name: String,
-    /// Numbers of revisions; -1 if revisions cannot be read.
+    /// Numbers of revisions; -1 if the revisions cannot be read.
     pub revisions: RevisionSummary,
-    /// Progress of the migration of workloads. Only while one is requested.
+    /// Progress of the workload migration. Set only while a migration is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload_migration: Option<WorkloadMigrationStatus>,
 }
 
 status!(IstioStatus);
 
-/// Counts of the revisions of one Istio.
+/// Numbers of revisions of one Istio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RevisionSummary {
@@ -130,7 +130,7 @@ pub struct RevisionSummary {
 }
 
 impl RevisionSummary {
-    /// Revisions cannot be read.
+    /// Value if the revisions cannot be read.
     pub const UNREADABLE: Self = Self {
         total: -1,
         ready: -1,

@@ -1,5 +1,5 @@
-//! The kind `IstioOperator` of `install.istio.io`: its metadata, its status and names. Its spec is raw JSON,
-//! which `mainstay-manifest` reads.
+//! `IstioOperator` of `install.istio.io`: its metadata, status and names. Its spec is raw JSON, which
+//! `mainstay-manifest` parses.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,21 @@ use crate::{Conditions, ObjectMeta};
 pub const GROUP: &str = "install.istio.io";
 /// Group and version.
 pub const API_VERSION: &str = "install.istio.io/v1alpha1";
-/// The kind.
+/// Kind.
 pub const KIND: &str = "IstioOperator";
-/// The plural, as in URLs.
+/// Plural of the kind, as in URLs.
 pub const PLURAL: &str = "istiooperators";
-/// Finalizer that keeps a resource until its objects are deleted, the same as upstream's.
+/// Finalizer that keeps a resource until its objects are deleted. Equal to upstream's.
 pub const FINALIZER: &str = "istio-finalizer.install.istio.io";
-/// Annotation: the controller does nothing for this resource while its value is `true`.
+/// Annotation that disables the controller for a resource while its value is `true`.
 pub const IGNORE_RECONCILE: &str = "install.istio.io/ignoreReconcile";
-/// Annotation that selects the Istio version; the operator's default version if unset.
+/// Annotation that selects the Istio version. If unset, the default version of the operator applies.
 pub const ISTIO_VERSION: &str = "install.mainstay.dev/istio-version";
-/// Label of installed objects: name of the resource.
+/// Label of installed objects: name of the owning resource.
 pub const OWNER_LABEL: &str = "install.operator.istio.io/owning-resource";
 
 vocabulary! {
-    /// State of a component or of a whole installation, spelled as upstream.
+    /// State of a component or of an installation. The spelling is upstream's.
     InstallState {
         /// Not installed.
         None = "NONE",
@@ -40,7 +40,7 @@ vocabulary! {
         Healthy = "HEALTHY",
         /// Failed.
         Error = "ERROR",
-        /// A user must act; only of a whole installation.
+        /// An action of the user is required. Only for an installation.
         ActionRequired = "ACTION_REQUIRED",
     }
 }
@@ -51,7 +51,7 @@ vocabulary! {
 pub struct IstioOperator {
     /// Metadata.
     pub metadata: ObjectMeta,
-    /// Desired state, as it was written.
+    /// Desired state as written by the user.
     pub spec: Value,
     /// Observed state.
     pub status: IstioOperatorStatus,
@@ -64,10 +64,10 @@ pub struct IstioOperatorStatus {
     /// Summary of the components.
     #[serde(skip_serializing_if = "InstallState::is_empty")]
     pub status: InstallState,
-    /// Why the installation is not healthy.
+    /// Reason why the installation is not healthy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// State by component.
+    /// State of each component.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub component_status: BTreeMap<String, ComponentStatus>,
     /// Generation of the spec that this status describes.
@@ -82,25 +82,25 @@ pub struct IstioOperatorStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ComponentStatus {
-    /// The Istio version.
+    /// Istio version.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// The state.
+    /// State.
     #[serde(skip_serializing_if = "InstallState::is_empty")]
     pub status: InstallState,
-    /// Why it is not healthy.
+    /// Reason why the component is not healthy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
 }
 
 impl IstioOperator {
-    /// Whether it has the controller's finalizer.
+    /// Whether the resource has the controller's finalizer.
     #[must_use]
     pub fn has_finalizer(&self) -> bool {
         self.metadata.finalizers.iter().any(|name| name == FINALIZER)
     }
 
-    /// Whether an annotation disables the controller for it.
+    /// Whether an annotation disables the controller for this resource.
     #[must_use]
     pub fn is_ignored(&self) -> bool {
         self.metadata
@@ -110,7 +110,7 @@ impl IstioOperator {
             == Some("true")
     }
 
-    /// Returns `spec.revision`; empty if unset or `default`.
+    /// Returns `spec.revision`. Empty if it is unset or `default`.
     #[must_use]
     pub fn revision(&self) -> &str {
         let revision = self.spec.get("revision").and_then(Value::as_str);

@@ -2,7 +2,7 @@
 //! ([`istio_operator`]), with their conditions, reasons and definitions ([`crd`]).
 //!
 //! *Invariant:* every condition type and every reason that this project writes is a variant here. Out of
-//! scope: decisions, which the planner makes, and versions, which the catalog provides.
+//! scope: decisions, which are made by the planner, and versions, which are provided by the catalog.
 //!
 //! ```
 //! use mainstay_api::{Istio, UpdateStrategyType};

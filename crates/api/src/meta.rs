@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Time, names};
 
-/// The fields of `ObjectMeta` that plans need. Not complete, so never written back as a whole.
+/// Fields of `ObjectMeta` that plans require. Incomplete, so it must not be written back as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectMeta {
@@ -18,13 +18,13 @@ pub struct ObjectMeta {
     /// UID.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// Version that was read.
+    /// Version of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub resource_version: String,
     /// Number of changes of the spec.
     #[serde(skip_serializing_if = "is_zero")]
     pub generation: i64,
-    /// When it was created.
+    /// Creation time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub creation_timestamp: Option<Time>,
     /// Time of the deletion request.
@@ -36,7 +36,7 @@ pub struct ObjectMeta {
     /// Annotations.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Owners.
+    /// Owners of the object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owner_references: Vec<OwnerReference>,
     /// Finalizers.
@@ -44,38 +44,38 @@ pub struct ObjectMeta {
     pub finalizers: Vec<String>,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde requires a reference")]
 pub(crate) fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
 impl ObjectMeta {
-    /// Whether it is being deleted.
+    /// Whether the object is being deleted.
     #[must_use]
     pub fn is_deleting(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
 
-    /// Whether it has our finalizer.
+    /// Whether the object has our finalizer.
     #[must_use]
     pub fn has_finalizer(&self) -> bool {
         self.finalizers.iter().any(|name| name == names::FINALIZER)
     }
 
-    /// Returns the controlling owner.
+    /// Returns the controlling owner, or `None` if there is none.
     #[must_use]
     pub fn controller(&self) -> Option<&OwnerReference> {
         self.owner_references.iter().find(|owner| owner.controller)
     }
 
-    /// Whether any owner has this UID. An empty UID owns nothing.
+    /// Whether an owner with this UID exists. False for an empty UID.
     #[must_use]
     pub fn is_owned_by(&self, uid: &str) -> bool {
         !uid.is_empty() && self.owner_references.iter().any(|owner| owner.uid == uid)
     }
 }
 
-/// An owner of an object.
+/// A reference to an owner of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerReference {
@@ -87,16 +87,16 @@ pub struct OwnerReference {
     pub name: String,
     /// UID of the owner.
     pub uid: String,
-    /// Whether it is the controlling owner.
+    /// Whether the owner is the controlling owner.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub controller: bool,
-    /// Whether foreground deletion of the owner waits for the object.
+    /// Whether foreground deletion of the owner waits until the object is deleted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub block_owner_deletion: bool,
 }
 
-/// Whether `a` keeps a name that `b` requests too: the older object does, or else the one with the smaller
-/// UID.
+/// Whether `a` takes precedence over `b` if both require the same name: the older object does, or the one
+/// with the smaller UID if both were created at the same time.
 #[must_use]
 pub fn takes_precedence(a: &ObjectMeta, b: &ObjectMeta) -> bool {
     (a.creation_timestamp, &a.uid) < (b.creation_timestamp, &b.uid)
@@ -106,7 +106,7 @@ pub fn takes_precedence(a: &ObjectMeta, b: &ObjectMeta) -> bool {
 mod tests {
     use super::*;
 
-    fn born(second: i64, uid: &str) -> ObjectMeta {
+    fn created(second: i64, uid: &str) -> ObjectMeta {
         ObjectMeta {
             creation_timestamp: jiff::Timestamp::from_second(second)
                 .ok()
@@ -119,23 +119,23 @@ mod tests {
     #[test]
     fn the_earlier_object_takes_precedence_then_the_smaller_uid() {
         assert!(
-            takes_precedence(&born(1, "b"), &born(2, "a")),
+            takes_precedence(&created(1, "b"), &created(2, "a")),
             "object1 created earlier"
         );
         assert!(
-            !takes_precedence(&born(2, "a"), &born(1, "b")),
+            !takes_precedence(&created(2, "a"), &created(1, "b")),
             "object2 created earlier"
         );
         assert!(
-            takes_precedence(&born(1, "a"), &born(1, "b")),
+            takes_precedence(&created(1, "a"), &created(1, "b")),
             "equal timestamp, object1 lower UID"
         );
         assert!(
-            !takes_precedence(&born(1, "b"), &born(1, "a")),
+            !takes_precedence(&created(1, "b"), &created(1, "a")),
             "equal timestamp, object2 lower UID"
         );
         assert!(
-            !takes_precedence(&born(1, "a"), &born(1, "a")),
+            !takes_precedence(&created(1, "a"), &created(1, "a")),
             "an object does not precede itself"
         );
     }

@@ -1,4 +1,4 @@
-//! Fields that request and report a workload migration. Durations are stored as text.
+//! Fields for requesting and reporting a workload migration. Durations are stored as text.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,16 +8,16 @@ use crate::{GoDuration, Time};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadMigration {
-    /// `Batched` migrates workloads in batches; empty does not migrate them.
+    /// `Batched` migrates workloads in batches. If unset, workloads are not migrated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<MigrationStrategy>,
     /// Settings of the `Batched` strategy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batched: Option<BatchedMigration>,
-    /// What happens when a workload does not become ready. `ContinueOnError` if unset.
+    /// How a failed workload affects the migration. `ContinueOnError` if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
-    /// Whether no further batch starts.
+    /// Whether the migration is paused: no further batch starts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
     /// Kinds of workloads to migrate. Deployments if unset.
@@ -49,13 +49,13 @@ pub enum FailurePolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BatchedMigration {
-    /// Maximum number of workloads that are restarted at the same time. 1 if unset.
+    /// Maximum number of workloads that are restarted together. 1 if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch_size: Option<i32>,
-    /// Time between two batches, as a Go duration. 30s if unset; 0s means no delay.
+    /// Time between two batches as a Go duration. 30s if unset; 0s means no delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_between_batches: Option<GoDuration>,
-    /// Highest version to which workloads are migrated, inclusive. No limit if unset.
+    /// Highest version to which workloads are migrated, inclusive. Unlimited if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_version: Option<String>,
     /// Maximum time for a workload to become ready, as a Go duration. 5m if unset or 0s.
@@ -67,12 +67,12 @@ pub struct BatchedMigration {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadMigrationStatus {
-    /// Summary.
+    /// State of the migration.
     pub state: MigrationState,
     /// Name of the target revision.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub target_revision: String,
-    /// Number of workloads: migrated, failed, skipped and outstanding.
+    /// Number of workloads: sum of migrated, failed, skipped and outstanding ones.
     #[serde(skip_serializing_if = "none")]
     pub total_workloads: i32,
     /// Number of migrated workloads.
@@ -84,13 +84,13 @@ pub struct WorkloadMigrationStatus {
     /// The latest failures, at most ten.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<MigrationFailure>,
-    /// Number of workloads on an old revision that are not migrated on purpose.
+    /// Number of workloads that remain on an old revision on purpose.
     #[serde(skip_serializing_if = "none")]
     pub skipped_workloads: i32,
     /// Start time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// Time when it completed or failed.
+    /// Time when the migration completed or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
     /// Progress of the `Batched` strategy.
@@ -98,7 +98,7 @@ pub struct WorkloadMigrationStatus {
     pub batched: Option<BatchedMigrationStatus>,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde requires a reference")]
 fn none(count: &i32) -> bool {
     *count == 0
 }
@@ -111,9 +111,9 @@ pub enum MigrationState {
     Idle,
     /// Workloads are being migrated.
     InProgress,
-    /// Every workload is migrated or skipped.
+    /// Every workload was migrated or skipped.
     Completed,
-    /// Ended with failed workloads.
+    /// The migration ended, and workloads failed.
     Failed,
 }
 
@@ -121,13 +121,13 @@ pub enum MigrationState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BatchedMigrationStatus {
-    /// Number of the current batch, from 1.
+    /// Number of the current batch, starting at 1.
     #[serde(skip_serializing_if = "none")]
     pub current_batch: i32,
     /// Number of batches.
     #[serde(skip_serializing_if = "none")]
     pub total_batches: i32,
-    /// Between two batches: when the next one starts.
+    /// Start time of the next batch. Set only between two batches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_batch_time: Option<Time>,
 }
@@ -141,8 +141,8 @@ pub struct MigrationFailure {
     pub name: String,
     /// Kind of the workload.
     pub kind: String,
-    /// Why it failed.
+    /// Reason of the failure.
     pub reason: String,
-    /// When it failed.
+    /// Time of the failure.
     pub timestamp: Time,
 }

@@ -1,18 +1,18 @@
-//! Reasons. Status, events, logs, CLI and rehearsal use the same words.
+//! Reasons. The same words are used in status, events, logs, CLI and rehearsal.
 
 use crate::vocabulary::vocabulary;
 
 vocabulary! {
     /// Reason of a condition, an action or an event.
     Reason {
-        // Conditions, spelled as upstream.
-        /// Everything the object requests is in place.
+        // Conditions. The spelling is upstream's.
+        /// The desired state of the object is in place.
         Reconciled = "Reconciled",
-        /// All components run.
+        /// All components are running.
         Ready = "Ready",
-        /// The objects the revision depends on are healthy.
+        /// The objects that the revision depends on are healthy.
         DependenciesHealthy = "DependenciesHealthy",
-        /// Reconciled and ready: a state, never a condition's reason.
+        /// Reconciled and ready. Used as a state, never as the reason of a condition.
         Healthy = "Healthy",
         /// Reconciling the object failed.
         ReconcileError = "ReconcileError",
@@ -22,7 +22,7 @@ vocabulary! {
         FailedToGetActiveRevision = "FailedToGetActiveRevision",
         /// A revision and a tag have the same name, and the other one is older.
         NameAlreadyExists = "NameAlreadyExists",
-        /// The target does not exist.
+        /// The target of the tag does not exist.
         RefNotFound = "RefNotFound",
         /// Not all istiod pods are ready.
         IstiodNotReady = "IstiodNotReady",
@@ -42,27 +42,27 @@ vocabulary! {
         ZTunnelNotHealthy = "ZTunnelNotHealthy",
         /// The health of the dependencies cannot be determined.
         DependencyCheckFailed = "DependencyCheckFailed",
-        /// A namespace, a pod or a tag refers to it.
+        /// A namespace, a pod or a tag refers to the object.
         ReferencedByWorkloads = "ReferencedByWorkloads",
-        /// Nothing refers to it.
+        /// No object refers to the object.
         NotReferencedByAnything = "NotReferencedByAnything",
-        /// Whether it is in use cannot be determined.
+        /// It cannot be determined whether the object is in use.
         UsageCheckFailed = "UsageCheckFailed",
 
         // Managed tags.
-        /// Every tag the Istio requests is in place.
+        /// All tags that the Istio requests are in place.
         TagsReconciled = "TagsReconciled",
-        /// A tag or revision of that name exists and has another owner.
+        /// A tag or revision with that name exists and has another owner.
         TagNameTaken = "TagNameTaken",
         /// An older Istio requests the same tag.
         TagClaimedByOther = "TagClaimedByOther",
-        /// The tag is no longer requested, but workloads still refer to it.
+        /// The tag is no longer requested, but is still in use by workloads.
         TagStillInUse = "TagStillInUse",
-        /// The implicit tag is created once the first revision is ready.
+        /// The implicit tag is created when the first revision is ready.
         WaitingForRevision = "WaitingForRevision",
         /// The Istio had revisions before, so it has no implicit tag.
         NoTagsRequested = "NoTagsRequested",
-        /// A listed name is not a valid tag name.
+        /// A name in the list is not a valid tag name.
         InvalidTagName = "InvalidTagName",
         /// A tag could not be created, updated or deleted.
         TagFailed = "TagFailed",
@@ -70,21 +70,21 @@ vocabulary! {
         // Actions.
         /// The active revision does not exist yet.
         RevisionCreated = "RevisionCreated",
-        /// The active revision differs from what the Istio requests.
+        /// The active revision differs from the state that the Istio requests.
         RevisionUpdated = "RevisionUpdated",
-        /// An inactive revision was unused for the whole grace period.
+        /// An inactive revision was not in use during the whole grace period.
         RevisionPruned = "RevisionPruned",
         /// A requested tag does not exist yet.
         TagCreated = "TagCreated",
-        /// A managed tag differs from what the Istio requests.
+        /// A managed tag differs from the state that the Istio requests.
         TagUpdated = "TagUpdated",
         /// A managed tag is no longer requested.
         TagRemoved = "TagRemoved",
-        /// A tag refers to another revision now.
+        /// A tag now refers to another revision.
         TagMoved = "TagMoved",
-        /// The release is not known to be installed.
+        /// It is not known whether the release is installed.
         ReleaseMissing = "ReleaseMissing",
-        /// Chart, version, values or owner differ from those installed.
+        /// Chart, version, values or owner differ from the installed ones.
         ReleaseOutdated = "ReleaseOutdated",
         /// Another client changed installed objects.
         ReleaseDrifted = "ReleaseDrifted",
@@ -92,18 +92,18 @@ vocabulary! {
         ReleaseObsolete = "ReleaseObsolete",
         /// The object is being deleted.
         ObjectDeleted = "ObjectDeleted",
-        /// The object needs a finalizer before anything is installed.
+        /// The object requires a finalizer before anything is installed.
         FinalizerMissing = "FinalizerMissing",
-        /// Everything the object installed is gone.
+        /// All objects that the object installed are deleted.
         CleanedUp = "CleanedUp",
         /// The status is out of date.
         StatusChanged = "StatusChanged",
         /// The next probe of the remote control plane is due.
         ProbeDue = "ProbeDue",
-        /// The result of the probe differs from the last one.
+        /// The result of the probe differs from that of the last one.
         ProbeChanged = "ProbeChanged",
         // Workload migration.
-        /// Every workload is on the active revision.
+        /// All workloads are on the active revision.
         AllWorkloadsMigrated = "AllWorkloadsMigrated",
         /// Workloads are being migrated.
         MigrationInProgress = "MigrationInProgress",
@@ -129,30 +129,30 @@ vocabulary! {
         WorkloadFailed = "WorkloadFailed",
         /// A migration ended.
         MigrationEnded = "MigrationEnded",
-        /// The labels of a namespace name an old revision.
+        /// The labels of a namespace refer to an old revision.
         NamespaceOnOldRevision = "NamespaceOnOldRevision",
         /// A workload runs on an old revision, and a batch has capacity for it.
         WorkloadOnOldRevision = "WorkloadOnOldRevision",
-        // Why a workload is skipped.
-        /// By annotation of the workload or its namespace.
+        // Reasons for skipping a workload.
+        /// An annotation of the workload or its namespace excludes the workload from migration.
         SkippedByAnnotation = "SkippedByAnnotation",
-        /// Its kind is not selected.
+        /// The kind of the workload is not selected.
         KindNotSelected = "KindNotSelected",
-        /// It is paused: a restart would not reach its pods.
+        /// The workload is paused, so a restart would not replace its pods.
         WorkloadPaused = "WorkloadPaused",
-        /// Its update strategy is `OnDelete`: its pods are replaced only when they are deleted.
+        /// The update strategy is `OnDelete`: pods are replaced only when they are deleted.
         UpdatesOnDelete = "UpdatesOnDelete",
-        /// It refers to a tag that is fixed to an old revision.
+        /// The workload refers to a tag that is fixed to an old revision.
         PinnedByTag = "PinnedByTag",
-        /// Injection is no longer requested: a restart would remove its proxy.
+        /// Injection is no longer requested, so a restart would remove the proxy.
         NoReference = "NoReference",
-        /// The labels of its namespace disable injection.
+        /// The labels of the namespace disable injection.
         InjectionDisabled = "InjectionDisabled",
-        /// Its pods use the network of their node, where no proxy is injected.
+        /// The pods use the network of their node, in which no proxy is injected.
         HostNetwork = "HostNetwork",
-        /// Its pods run without a proxy although a revision is requested: a restart would not migrate them.
+        /// The pods have no proxy although a revision is requested, so a restart would not migrate them.
         NotInjected = "NotInjected",
-        /// Its update strategy has a partition: a restart would not reach all pods.
+        /// The update strategy has a partition, so a restart would not replace all pods.
         UpdatesPartitioned = "UpdatesPartitioned",
         /// An annotation of the workload or its namespace that controls migration has an invalid value.
         InvalidAnnotation = "InvalidAnnotation",
@@ -160,9 +160,9 @@ vocabulary! {
         // Rollouts of applications: conditions.
         /// A rollout is in progress.
         RolloutInProgress = "RolloutInProgress",
-        /// The target is in place.
+        /// The target state is in place.
         RolloutCompleted = "RolloutCompleted",
-        /// The rollout was aborted; the stable state is in place.
+        /// The rollout was aborted, and the stable state is in place.
         RolloutAborted = "RolloutAborted",
         /// The rollout returns to the stable state.
         RolloutAborting = "RolloutAborting",
@@ -170,7 +170,7 @@ vocabulary! {
         RolloutPaused = "RolloutPaused",
         /// The current step waits for a promotion.
         WaitingForPromotion = "WaitingForPromotion",
-        /// The current step waits for a time.
+        /// The current step waits for a period of time.
         WaitingForTime = "WaitingForTime",
         /// Not all replicas are available.
         ReplicasUnavailable = "ReplicasUnavailable",
@@ -178,7 +178,7 @@ vocabulary! {
         RevisionsResolved = "RevisionsResolved",
         /// A revision does not exist.
         RevisionNotFound = "RevisionNotFound",
-        /// A route names a component that the revision does not have.
+        /// A route refers to a component that the revision does not have.
         ComponentNotFound = "ComponentNotFound",
         /// No cluster matches a selector.
         NoClusterMatched = "NoClusterMatched",
@@ -194,15 +194,15 @@ vocabulary! {
         InvalidKubeconfig = "InvalidKubeconfig",
         /// A cluster rejects the credential.
         CredentialRejected = "CredentialRejected",
-        /// A cluster cannot be reached; nothing is changed in it.
+        /// A cluster cannot be reached, so nothing is changed in it.
         ClusterUnreachable = "ClusterUnreachable",
-        /// An object of the same name belongs to another owner; it is not changed.
+        /// An object with the same name belongs to another owner, so it is not changed.
         NameConflict = "NameConflict",
         /// Routes have the weights of the current step.
         TrafficApplied = "TrafficApplied",
-        /// Routes were not accepted yet.
+        /// Routes have not been accepted yet.
         TrafficPending = "TrafficPending",
-        /// No revision with a weight is available; routes do not change.
+        /// No revision with a weight is available, so routes do not change.
         NoAvailableBackend = "NoAvailableBackend",
         /// The cluster supports no provider for the routes.
         NoTrafficProvider = "NoTrafficProvider",
@@ -237,13 +237,13 @@ vocabulary! {
         ObjectDrifted = "ObjectDrifted",
         /// The object is no longer desired.
         ObjectObsolete = "ObjectObsolete",
-        /// Objects are about to be created.
+        /// Objects are added to the inventory, because they are about to be created.
         InventoryExtended = "InventoryExtended",
-        /// Objects are gone.
+        /// Objects are removed from the inventory, because they were deleted.
         InventoryReduced = "InventoryReduced",
         /// A growing revision has capacity for more replicas.
         ScaledUp = "ScaledUp",
-        /// A shrinking revision is no longer needed at its size.
+        /// A shrinking revision needs fewer replicas.
         ScaledDown = "ScaledDown",
         /// The weights of a cluster changed.
         WeightsChanged = "WeightsChanged",
@@ -251,7 +251,7 @@ vocabulary! {
         MeasurementDue = "MeasurementDue",
         /// An action took effect.
         ActionAccepted = "ActionAccepted",
-        /// An action names another step.
+        /// An action was requested for another step.
         StaleStep = "StaleStep",
         /// An action has no effect in the current state.
         NotApplicable = "NotApplicable",
@@ -267,7 +267,7 @@ vocabulary! {
         InstallationCompleted = "InstallationCompleted",
         /// An older `IstioOperator` installs the same revision.
         RevisionClaimedByOther = "RevisionClaimedByOther",
-        /// Webhooks of the installation and others handle the same pods.
+        /// Webhooks of the installation handle the same pods as other webhooks.
         WebhookOverlap = "WebhookOverlap",
         /// Proxies are connected to the revision.
         ProxiesConnected = "ProxiesConnected",

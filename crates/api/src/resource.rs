@@ -1,4 +1,4 @@
-//! Custom resources: metadata, spec and status; `apiVersion` and `kind` follow from the type.
+//! Custom resources with metadata, spec and status. `apiVersion` and `kind` are determined by the type.
 
 use std::fmt::Debug;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{Conditions, ObjectMeta, OwnerReference, Reason, names};
 
-/// One of the five kinds.
+/// One of the five kinds of the mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ObjectKind {
     /// A mesh: one control plane, or several during an upgrade.
@@ -34,7 +34,7 @@ impl ObjectKind {
         Self::ZTunnel,
     ];
 
-    /// Returns the kind as in `kind`.
+    /// Returns the value of `kind`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl ObjectKind {
         }
     }
 
-    /// Returns the plural, as in URLs.
+    /// Returns the plural of the kind, as in URLs.
     #[must_use]
     pub fn plural(self) -> &'static str {
         match self {
@@ -58,22 +58,22 @@ impl ObjectKind {
         }
     }
 
-    /// Returns the API server's message for an object that does not exist.
+    /// Returns the API server's error message for an object that does not exist.
     #[must_use]
     pub fn not_found(self, name: &str) -> String {
         format!("{}.{} {name:?} not found", self.plural(), names::GROUP)
     }
 }
 
-/// The spec of a kind, with its kind and status type.
+/// Spec of a kind, with the kind and the type of its status.
 pub trait Kind: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned {
-    /// The kind.
+    /// Kind.
     const KIND: ObjectKind;
     /// Type of the status.
     type Status: Status;
 }
 
-/// Common fields of every status.
+/// Fields that all types of status have.
 pub trait Status: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned {
     /// Returns the observed generation.
     fn observed_generation(&self) -> i64;
@@ -81,7 +81,7 @@ pub trait Status: Clone + Debug + Default + PartialEq + Serialize + DeserializeO
     fn observe_generation(&mut self, generation: i64);
     /// Returns the conditions.
     fn conditions(&self) -> &Conditions;
-    /// Returns the conditions, mutably.
+    /// Returns a mutable reference to the conditions.
     fn conditions_mut(&mut self) -> &mut Conditions;
     /// Returns the state.
     fn state(&self) -> &Reason;
@@ -100,7 +100,7 @@ pub struct Resource<S: Kind> {
 }
 
 impl<S: Kind> Resource<S> {
-    /// Returns the name.
+    /// Returns the name of the object.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.metadata.name

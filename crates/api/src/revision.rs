@@ -1,4 +1,4 @@
-//! `IstioRevision`, one control plane.
+//! `IstioRevision`: one control plane.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +13,9 @@ pub type IstioRevision = Resource<RevisionSpec>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RevisionSpec {
-    /// The version of Istio, never an alias.
+    /// Istio version, never an alias.
     pub version: String,
-    /// The namespace of the control plane. It cannot be changed.
+    /// Namespace of the control plane. It cannot be changed.
     pub namespace: String,
     /// Values for the Helm charts, with all defaults applied.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,19 +27,19 @@ impl RevisionSpec {
         self.values.as_ref().and_then(|map| values::text(map, path))
     }
 
-    /// Returns `values.revision`, empty for the default revision or if unset.
+    /// Returns `values.revision`. Empty for the default revision or if unset.
     #[must_use]
     pub fn revision(&self) -> &str {
         self.text(&["revision"]).unwrap_or_default()
     }
 
-    /// Whether the control plane runs in another cluster and only its webhooks are installed here.
+    /// Whether the control plane runs in another cluster, so that only its webhooks are installed.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.text(&["profile"]) == Some("remote")
     }
 
-    /// Whether namespaces without injection labels are injected too.
+    /// Whether pods in namespaces without injection labels are injected.
     #[must_use]
     pub fn enables_namespaces_by_default(&self) -> bool {
         let path = ["sidecarInjectorWebhook", "enableNamespacesByDefault"];
@@ -62,7 +62,7 @@ pub struct RevisionStatus {
     /// Conditions.
     #[serde(skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
-    /// Summary: the reason of the first condition that is not true, or `Healthy`.
+    /// State of the object: the reason of the first condition that is not true, or `Healthy`.
     #[serde(skip_serializing_if = "Reason::is_empty")]
     pub state: Reason,
 }

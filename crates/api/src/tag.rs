@@ -1,4 +1,4 @@
-//! `IstioRevisionTag`, an alias for a revision.
+//! `IstioRevisionTag`: an alias for a revision.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub type IstioRevisionTag = Resource<TagSpec>;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TagSpec {
-    /// The Istio or `IstioRevision` it refers to.
+    /// Istio or `IstioRevision` that the tag refers to.
     pub target_ref: TargetReference,
 }
 
@@ -80,12 +80,13 @@ pub struct TagStatus {
     /// Conditions.
     #[serde(skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
-    /// Summary: the reason of the first condition that is not true, or `Healthy`.
+    /// State of the object: the reason of the first condition that is not true, or `Healthy`.
     #[serde(skip_serializing_if = "Reason::is_empty")]
     pub state: Reason,
-    /// Namespace of the control plane it refers to. Always written, because the schema requires it.
+    /// Namespace of the control plane that the tag refers to. Always written, because the schema requires
+    /// it.
     pub istiod_namespace: String,
-    /// Name of the revision it refers to. Always written, because the schema requires it.
+    /// Name of the revision that the tag refers to. Always written, because the schema requires it.
     pub istio_revision: String,
 }
 

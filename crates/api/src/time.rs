@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A timestamp, truncated to whole seconds like `metav1.Time`.
+/// A timestamp that is truncated to whole seconds, like `metav1.Time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(Timestamp);
 
@@ -22,7 +22,7 @@ impl Time {
         self.0
     }
 
-    /// Returns the timestamp `delay` later, or the maximum on overflow.
+    /// Returns the timestamp plus `delay`, or the maximum timestamp on overflow.
     #[must_use]
     pub fn after(self, delay: SignedDuration) -> Timestamp {
         self.0.checked_add(delay).unwrap_or(Timestamp::MAX)

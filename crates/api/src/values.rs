@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// Values of a chart.
 pub type Values = Map<String, Value>;
 
-/// Returns the value at `path`. `null` counts as unset, as for upstream's pointers.
+/// Returns the value at `path`. `null` counts as unset, like nil pointers upstream.
 #[must_use]
 pub fn at<'a>(values: &'a Values, path: &[&str]) -> Option<&'a Value> {
     let (first, rest) = path.split_first()?;
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_leads_through_maps_only() {
+    fn a_path_consists_of_map_keys() {
         check(r#"{"a":{"b":1}}"#, &["a", "b"], Some("1"));
         check(r#"{"a":{"b":null}}"#, &["a", "b"], None);
         check(r#"{"a":{"b":1}}"#, &["a", "c"], None);

@@ -1,6 +1,6 @@
-//! Macro for enums of fixed words that also keep unknown words.
+//! Macro for enums of known words that also store unknown words.
 
-/// Declares an enum whose variants have a text, and `Other` for any other text.
+/// Declares an enum with a text for each variant, and a variant `Other` for any other text.
 macro_rules! vocabulary {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$meta])*
@@ -24,7 +24,7 @@ macro_rules! vocabulary {
                 }
             }
 
-            /// Whether it is unset.
+            /// Whether the word is unset.
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.name().is_empty()

@@ -1,4 +1,4 @@
-//! `ZTunnel`, the node proxy of ambient mode. v1alpha1 is read as v1: its `profile` has no effect.
+//! `ZTunnel`: the node proxy of ambient mode. v1alpha1 is parsed as v1, so its `profile` has no effect.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,21 +6,21 @@ use crate::meta::is_zero;
 use crate::resource::status;
 use crate::{Conditions, Kind, ObjectKind, Reason, Resource, TargetReference, Values};
 
-/// The node proxy. At most one exists, named `default`.
+/// The node proxy. At most one object exists, named `default`.
 pub type ZTunnel = Resource<ZTunnelSpec>;
 
 /// Desired state of the node proxy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ZTunnelSpec {
-    /// The version of Istio to install: a version or an alias.
+    /// Istio version to install: a version or an alias.
     pub version: String,
-    /// The namespace of the `DaemonSet`.
+    /// Namespace of the `DaemonSet`.
     pub namespace: String,
     /// Values for the Helm chart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Values>,
-    /// Its control plane, whose `global`, `meshConfig` and `revision` values are the defaults of `values`.
+    /// Control plane whose values `global`, `meshConfig` and `revision` are the defaults of `values`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_ref: Option<TargetReference>,
 }
@@ -40,10 +40,10 @@ pub struct ZTunnelStatus {
     /// Conditions.
     #[serde(skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
-    /// Summary: the reason of the first condition that is not true, or `Healthy`.
+    /// State of the object: the reason of the first condition that is not true, or `Healthy`.
     #[serde(skip_serializing_if = "Reason::is_empty")]
     pub state: Reason,
-    /// Name of the revision that `targetRef` resolves to; empty if it does not resolve.
+    /// Name of the revision that `targetRef` refers to; empty if it does not exist.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub istio_revision: String,
 }

@@ -1,4 +1,5 @@
-//! Resolves version names to charts and profiles, in layers: embedded, the user's catalog, a given directory.
+//! Resolves version names to charts and profiles, in layers: embedded charts, the user's catalog, a given
+//! directory.
 
 use std::path::PathBuf;
 
@@ -6,7 +7,7 @@ use crate::derive::Files;
 use crate::directory::Directory;
 use crate::error::CatalogError;
 use crate::flavour::Flavour;
-use crate::names::{VersionName, VersionState, known_names, nearest, parse_latest};
+use crate::names::{VersionName, VersionState, known_names, nearest_names, parse_latest};
 use crate::pack::Pack;
 use crate::version::Version;
 
@@ -39,20 +40,20 @@ impl Origin {
 pub struct Installable {
     /// The version.
     pub version: Version,
-    /// The layer it comes from.
+    /// Layer that contains the version.
     pub origin: Origin,
-    /// Aliases that resolve to it.
+    /// Aliases that resolve to the version.
     pub aliases: Vec<String>,
-    /// Whether it is used when no version is given.
+    /// Whether the version is used when none is given.
     pub default: bool,
 }
 
-/// An alias that resolves to another version once a version is added.
+/// Change of an alias caused by adding a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AliasChange {
     /// The alias.
     pub alias: String,
-    /// What it resolves to now, if anything.
+    /// Version that the alias resolves to at present, if any.
     pub current: Option<Version>,
 }
 
@@ -104,7 +105,7 @@ impl Catalog {
         }
     }
 
-    /// Adds a directory as a layer. A directory that does not exist is ignored.
+    /// Adds a directory as the last layer. A directory that does not exist is ignored.
     pub fn with_directory(mut self, origin: Origin, path: impl Into<PathBuf>) -> Result<Self, CatalogError> {
         let directory = Directory(path.into());
         let layer = Layer::Directory(self.directories.len());
@@ -156,16 +157,16 @@ impl Catalog {
         let listed = listed
             .map(|name| name.name.clone())
             .filter(|name| self.resolve(name).is_ok_and(|found| found == *version));
-        let newest = (self.newest((major, minor)) == Some(version)).then_some(latest.clone());
+        let newest = (self.newest_of_minor((major, minor)) == Some(version)).then_some(latest.clone());
         newest.into_iter().chain(listed).collect()
     }
 
-    /// Returns the alias that resolves to `version` once its charts are added: the latest patch of its minor.
-    /// `None` if nothing changes.
+    /// Returns the alias that resolves to `version` after its charts are added: the latest patch of its
+    /// minor. Returns `None` if no alias changes.
     #[must_use]
     pub fn alias_change(&self, version: &Version) -> Option<AliasChange> {
         let (major, minor) = version.minor();
-        let current = self.newest((major, minor));
+        let current = self.newest_of_minor((major, minor));
         let is_newer = |current: &Version| match (version.is_release(), current.is_release()) {
             (true, false) => true,
             (false, true) => false,
@@ -177,10 +178,10 @@ impl Catalog {
         })
     }
 
-    /// Returns the version to use when none is given: the first pinned one, or else the newest.
+    /// Returns the version to use when none is given: the first pinned version, or else the newest one.
     pub fn default_version(&self) -> Result<Version, CatalogError> {
         let pinned = self.names.iter().find_map(|name| match &name.state {
-            VersionState::Pinned(version) if self.has(version) => Some(version),
+            VersionState::Pinned(version) if self.contains_version(version) => Some(version),
             _ => None,
         });
         let newest = || self.versions.iter().rev().map(|(version, _)| version);
@@ -190,12 +191,12 @@ impl Catalog {
         pinned.or(newest).cloned().ok_or(CatalogError::Empty)
     }
 
-    fn has(&self, version: &Version) -> bool {
+    fn contains_version(&self, version: &Version) -> bool {
         self.versions.iter().any(|(known, _)| known == version)
     }
 
     /// Returns the newest available version of a minor; releases take precedence over snapshots.
-    fn newest(&self, minor: (u64, u64)) -> Option<&Version> {
+    fn newest_of_minor(&self, minor: (u64, u64)) -> Option<&Version> {
         let of_minor = || {
             self.versions
                 .iter()
@@ -210,11 +211,15 @@ impl Catalog {
 
     /// Resolves a version or an alias, with or without a leading `v`, to an installable version.
     pub fn resolve(&self, name: &str) -> Result<Version, CatalogError> {
-        if let Some(newest) = parse_latest(name).and_then(|minor| self.newest(minor)) {
+        if let Some(newest) = parse_latest(name).and_then(|minor| self.newest_of_minor(minor)) {
             return Ok(newest.clone());
         }
         let parsed = name.parse::<Version>();
-        if let Some(version) = parsed.as_ref().ok().filter(|version| self.has(version)) {
+        if let Some(version) = parsed
+            .as_ref()
+            .ok()
+            .filter(|version| self.contains_version(version))
+        {
             return Ok(version.clone());
         }
         if self.versions.is_empty() {
@@ -235,7 +240,7 @@ impl Catalog {
             Some(VersionState::Pinned(version) | VersionState::Known(version)) => {
                 Err(CatalogError::NotAvailable(version.clone()))
             }
-            None => Err(self.unknown(name, parsed.ok())),
+            None => Err(self.unknown_version(name, parsed.ok())),
         }
     }
 
@@ -243,7 +248,7 @@ impl Catalog {
         self.versions.first().map(|(version, _)| version.clone())
     }
 
-    fn unknown(&self, name: &str, version: Option<Version>) -> CatalogError {
+    fn unknown_version(&self, name: &str, version: Option<Version>) -> CatalogError {
         let available: Vec<String> = self
             .installable()
             .iter()
@@ -252,7 +257,7 @@ impl Catalog {
         CatalogError::UnknownVersion {
             name: name.to_owned(),
             version,
-            nearest: nearest(name, available.iter().map(String::as_str)),
+            nearest: nearest_names(name, available.iter().map(String::as_str)),
         }
     }
 
@@ -356,8 +361,8 @@ impl Catalog {
         files.remove(&format!("{addon}.yaml")).ok_or_else(unknown)
     }
 
-    /// Returns the profiles by file name of the latest release up to `version`, or else of the newest
-    /// release. Empty if there are no releases.
+    /// Returns the profiles, by file name, of the latest release that is not newer than `version`, or else
+    /// of the newest release. Empty if there are no releases.
     pub fn nearest_profiles(&self, version: &Version) -> Result<Files, CatalogError> {
         let mut known = self
             .versions
@@ -405,7 +410,7 @@ mod tests {
     use super::*;
     use crate::pack::pack;
 
-    /// Creates a catalog that embeds one chart `c` and a profile in each of these versions.
+    /// Creates a catalog that embeds one chart `c` and one profile for each of `versions`.
     fn catalog(versions: &[&str]) -> Catalog {
         let file = |name: &str| Files::from([(name.to_owned(), b"x".to_vec())]);
         let directories = versions.iter().flat_map(|version| {

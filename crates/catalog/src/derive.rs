@@ -1,4 +1,4 @@
-//! Derives the two flavours from upstream's files. Pure: does not access files or networks.
+//! Derives the two flavours from upstream's files, without access to files or networks.
 //!
 //! ```text
 //! source module ──derive_installer()──▶ release charts ──derive_operator()──▶ the operator's charts
@@ -16,24 +16,25 @@ pub use edit::{Applies, DeriveError, Edit, Files, Op, Text};
 use crate::error::CatalogError;
 use crate::flavour::Flavour;
 use crate::version::Version;
-use edit::{apply, matching};
+use edit::{apply, matching_paths};
 use table::Leftover;
 
-/// Incremented when a change of the code (not of a table) changes the derived files.
+/// Version of the derivation code. Incremented when a change of the code (not of a table) changes the
+/// derived files.
 const ENGINE: u32 = 1;
 
-/// Derives the release charts and profiles from `source`, the files below `manifests/` of the source module,
-/// and the add-ons from those below `samples/`.
+/// Derives the release charts and profiles from `source`, the files below `manifests/` of the source
+/// module, and adds the add-ons, the files below `samples/`.
 pub fn derive_installer(source: &Files, version: &Version) -> Result<Files, CatalogError> {
     relocate(source)
-        .and_then(|files| edited(files, table::INSTALLER, version))
-        .and_then(|files| checked(files, table::INSTALLER_LEFTOVERS, version))
-        .map(|files| with_addons(files, source))
-        .map_err(|source| failed(version, Flavour::Installer, source))
+        .and_then(|files| apply_edits(files, table::INSTALLER, version))
+        .and_then(|files| check_leftovers(files, table::INSTALLER_LEFTOVERS, version))
+        .map(|files| add_addons(files, source))
+        .map_err(|source| derive_error(version, Flavour::Installer, source))
 }
 
-/// Add-ons are not edited: their images have separate versions.
-fn with_addons(mut files: Files, source: &Files) -> Files {
+/// Adds the add-ons of `source`. They are not edited: their images have separate versions.
+fn add_addons(mut files: Files, source: &Files) -> Files {
     let addons = table::ADDONS.iter();
     let found = addons.filter_map(|path| Some(((*path).to_owned(), source.get(*path)?.clone())));
     files.extend(found);
@@ -46,13 +47,13 @@ pub fn derive_operator(release: &Files, version: &Version) -> Result<Files, Cata
     let kept = release.iter().filter(|(path, _)| {
         table::OPERATOR_KEEPS
             .iter()
-            .any(|directory| moved(path, directory, directory).is_some())
+            .any(|directory| replace_directory(path, directory, directory).is_some())
     });
     let files: Files = kept.map(|(path, bytes)| (path.clone(), bytes.clone())).collect();
-    edited(files, table::OPERATOR, version)
-        .and_then(|files| with_revision_tags(files, version))
-        .and_then(|files| checked(files, table::OPERATOR_LEFTOVERS, version))
-        .map_err(|source| failed(version, Flavour::Operator, source))
+    apply_edits(files, table::OPERATOR, version)
+        .and_then(|files| add_revision_tags(files, version))
+        .and_then(|files| check_leftovers(files, table::OPERATOR_LEFTOVERS, version))
+        .map_err(|source| derive_error(version, Flavour::Operator, source))
 }
 
 /// Builds a release from its published `charts` and the `profiles` of the nearest version, since published
@@ -71,11 +72,11 @@ pub fn release_from_charts(
         .into_iter()
         .flat_map(|(chart, files)| below(format!("charts/{chart}"), files));
     let files: Files = charts.chain(below("profiles".to_owned(), profiles)).collect();
-    edited(files, table::BORROWED_PROFILES, version)
-        .map_err(|source| failed(version, Flavour::Installer, source))
+    apply_edits(files, table::BORROWED_PROFILES, version)
+        .map_err(|source| derive_error(version, Flavour::Installer, source))
 }
 
-/// Returns a hash of the derivation, which shows whether derived files are up to date.
+/// Returns a hash of the derivation. Derived files that were stamped with another hash are out of date.
 #[must_use]
 pub fn fingerprint() -> u64 {
     let tables = format!(
@@ -88,13 +89,13 @@ pub fn fingerprint() -> u64 {
         table::INSTALLER_LEFTOVERS,
         table::OPERATOR_LEFTOVERS,
     );
-    // FNV-1a is sufficient for a stamp.
+    // FNV-1a is sufficient to detect changes.
     tables.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
-fn failed(version: &Version, flavour: Flavour, source: DeriveError) -> CatalogError {
+fn derive_error(version: &Version, flavour: Flavour, source: DeriveError) -> CatalogError {
     CatalogError::Derive {
         version: version.clone(),
         flavour,
@@ -106,9 +107,9 @@ fn relocate(source: &Files) -> Result<Files, DeriveError> {
     let mut relocated = Files::new();
     for place in table::PLACES {
         let before = relocated.len();
-        let found = source
-            .iter()
-            .filter_map(|(path, bytes)| Some((moved(path, place.from, place.to)?, bytes.clone())));
+        let found = source.iter().filter_map(|(path, bytes)| {
+            Some((replace_directory(path, place.from, place.to)?, bytes.clone()))
+        });
         relocated.extend(found);
         if relocated.len() == before {
             return Err(DeriveError::Missing(place.from.to_owned()));
@@ -117,25 +118,25 @@ fn relocate(source: &Files) -> Result<Files, DeriveError> {
     Ok(relocated)
 }
 
-fn moved(path: &str, from: &str, to: &str) -> Option<String> {
+fn replace_directory(path: &str, from: &str, to: &str) -> Option<String> {
     let rest = path.strip_prefix(from)?.strip_prefix('/')?;
     Some(format!("{to}/{rest}"))
 }
 
-fn edited(mut files: Files, table: &[Edit], version: &Version) -> Result<Files, DeriveError> {
+fn apply_edits(mut files: Files, table: &[Edit], version: &Version) -> Result<Files, DeriveError> {
     table
         .iter()
         .try_for_each(|edit| apply(edit, version, &mut files))?;
     Ok(files)
 }
 
-fn with_revision_tags(mut files: Files, version: &Version) -> Result<Files, DeriveError> {
+fn add_revision_tags(mut files: Files, version: &Version) -> Result<Files, DeriveError> {
     let mut chart = Files::new();
     for part in table::TAGS_PARTS
         .iter()
-        .filter(|part| part.applies.holds(version))
+        .filter(|part| part.applies.includes(version))
     {
-        let found = matching(&files, table::TAGS_SOURCE, part.file);
+        let found = matching_paths(&files, table::TAGS_SOURCE, part.file);
         if found.is_empty() {
             return Err(DeriveError::Missing(format!(
                 "{}/{}",
@@ -144,7 +145,7 @@ fn with_revision_tags(mut files: Files, version: &Version) -> Result<Files, Deri
             )));
         }
         for path in found {
-            let to = moved(&path, table::TAGS_SOURCE, table::TAGS_CHART).unwrap_or_default();
+            let to = replace_directory(&path, table::TAGS_SOURCE, table::TAGS_CHART).unwrap_or_default();
             chart.insert(to, files.get(&path).cloned().unwrap_or_default());
         }
     }
@@ -157,8 +158,8 @@ fn with_revision_tags(mut files: Files, version: &Version) -> Result<Files, Deri
     Ok(files)
 }
 
-fn checked(files: Files, rules: &[Leftover], version: &Version) -> Result<Files, DeriveError> {
-    for rule in rules.iter().filter(|rule| rule.applies.holds(version)) {
+fn check_leftovers(files: Files, rules: &[Leftover], version: &Version) -> Result<Files, DeriveError> {
+    for rule in rules.iter().filter(|rule| rule.applies.includes(version)) {
         let left = files
             .iter()
             .find(|(path, bytes)| applies_to(rule, path) && contains(bytes, rule.needle.as_bytes()));

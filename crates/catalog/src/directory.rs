@@ -41,7 +41,7 @@ impl Directory {
             .any(|flavour| self.top(version, *flavour).join("charts").is_dir())
     }
 
-    /// Returns the directory with `charts` and `profiles` of a flavour.
+    /// Returns the directory that contains `charts` and `profiles` of a flavour.
     fn top(&self, version: &Version, flavour: Flavour) -> PathBuf {
         let plain = self.0.join(version.to_string());
         let own = if plain.is_dir() {

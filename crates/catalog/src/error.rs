@@ -1,4 +1,4 @@
-//! Errors of the catalog and hints for users.
+//! Errors of the catalog and their hints.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ pub enum CatalogError {
     /// The text does not have the form `X.Y.Z[-pre]`.
     #[error("{0:?} is not a version (expected X.Y.Z, for example 1.29.1)")]
     BadVersion(String),
-    /// No layer contains a version.
+    /// No layer contains any version.
     #[error("no charts found: this build embeds none, and the catalog is empty")]
     Empty,
     /// The name is unknown.

@@ -1,4 +1,4 @@
-//! The two flavours of charts.
+//! The two flavours of charts: installer and operator.
 
 use std::fmt;
 

@@ -24,7 +24,7 @@ pub struct VersionName {
     pub state: VersionState,
 }
 
-/// Returns the known names in upstream's order. Invalid lines are skipped; a test checks that there are none.
+/// Returns the known names in upstream's order. Skips invalid lines; a test checks that there are none.
 pub(crate) fn known_names() -> Vec<VersionName> {
     include_str!("../../../versions.list")
         .lines()
@@ -62,7 +62,7 @@ fn parse_line(line: &str) -> Result<Option<VersionName>, LineError> {
     }))
 }
 
-/// Parses `v1.29-latest` to (1, 29).
+/// Parses `v1.29-latest` as (1, 29).
 pub(crate) fn parse_latest(name: &str) -> Option<(u64, u64)> {
     let (major, minor) = name
         .strip_prefix('v')
@@ -77,16 +77,16 @@ const MAX_SUGGESTIONS: usize = 5;
 /// Maximum edit distance of names with a similar spelling.
 const MAX_DISTANCE: usize = 3;
 
-/// Returns at most five of `names`, nearest first: the nearest versions if `wanted` is one, otherwise names
-/// with a similar spelling.
-pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+/// Returns at most five of `names`, nearest first: the nearest versions if `wanted` is a version, otherwise
+/// names with a similar spelling.
+pub(crate) fn nearest_names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     match wanted.parse::<Version>() {
         Ok(wanted) => nearest_versions(&wanted, names),
         Err(_) => similar_names(wanted, names),
     }
 }
 
-/// Returns the next lower and higher versions in turn.
+/// Returns lower and higher versions alternately, nearest first.
 fn nearest_versions<'a>(wanted: &Version, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut versions: Vec<Version> = names.filter_map(|name| name.parse().ok()).collect();
     versions.sort();
@@ -104,7 +104,7 @@ fn nearest_versions<'a>(wanted: &Version, names: impl Iterator<Item = &'a str>) 
 
 fn similar_names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut near: Vec<(usize, &str)> = names
-        .map(|name| (edit_distance(bare(wanted), bare(name)), name))
+        .map(|name| (edit_distance(strip_v(wanted), strip_v(name)), name))
         .filter(|(distance, _)| *distance <= MAX_DISTANCE)
         .collect();
     near.sort_by_key(|(distance, _)| *distance);
@@ -113,11 +113,11 @@ fn similar_names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<
 }
 
 /// Returns a version name without its leading `v`.
-fn bare(name: &str) -> &str {
+fn strip_v(name: &str) -> &str {
     name.strip_prefix('v').unwrap_or(name)
 }
 
-/// Returns the edit distance of two names; of a long one, only the start counts.
+/// Returns the edit distance of two names. Only the first 64 characters of `a` are compared.
 fn edit_distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().take(64).collect();
     let mut row: Vec<usize> = (0..=a.len()).collect();
@@ -210,7 +210,7 @@ mod tests {
             "v1.26.8",
             "master",
         ];
-        let near = |wanted: &str| nearest(wanted, names.into_iter());
+        let near = |wanted: &str| nearest_names(wanted, names.into_iter());
         let expected = ["v1.29.1", "v1.30.0", "v1.28.2", "v2.0.0", "v1.27.9"];
         assert_eq!(near("1.29.2"), expected);
         assert_eq!(near("v1.29.2"), expected);

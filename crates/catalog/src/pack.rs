@@ -20,10 +20,11 @@ mod write;
 pub use read::Pack;
 pub use write::pack;
 
-/// Identifies the format and its revision.
+/// First bytes of a blob: identify the format and its revision.
 const MAGIC: &[u8] = b"mainstay charts 1\n";
 
-/// Size of a segment: small enough to inflate few unused bytes, large enough for deflate to find repetitions.
+/// Size of a segment in bytes: small enough to inflate few unused bytes, large enough for deflate to find
+/// repetitions.
 const SEGMENT: usize = 32 * 1024;
 
 #[cfg(test)]
@@ -108,7 +109,7 @@ mod tests {
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 0x41;
-            // Any result is acceptable that is not a panic or an unbounded allocation.
+            // Any result except a panic or an unbounded allocation is acceptable.
             let _ = Pack::open(&bad).and_then(|pack| pack.files("1/a"));
         }
     }

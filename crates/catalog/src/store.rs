@@ -22,8 +22,8 @@ pub struct Note<'a> {
 /// Writes `flavours` and `note` to the directory of `version` below `catalog`, replacing its previous
 /// content.
 ///
-/// All files are written to a temporary directory that is renamed at the end, so a reader sees either the old
-/// version or the new one.
+/// All files are written to a temporary directory that is then renamed, so that a reader sees either the
+/// old version or the new one.
 pub fn write_version(
     catalog: &Path,
     version: &Version,
@@ -32,17 +32,17 @@ pub fn write_version(
 ) -> Result<PathBuf, CatalogError> {
     let target = catalog.join(version.to_string());
     let staged = catalog.join(format!(".new-{version}-{}", std::process::id()));
-    let result = write_all(&staged, flavours, note).and_then(|()| exchange(&staged, &target));
+    let result = write_all(&staged, flavours, note).and_then(|()| replace_directory(&staged, &target));
     if result.is_err() {
-        // The first error is the one to report.
-        let _ = remove(&staged);
+        // The error of writing is reported, not that of the clean-up.
+        let _ = remove_directory(&staged);
     }
     result.map(|()| target)
 }
 
 fn write_all(top: &Path, flavours: &[(Flavour, Files)], note: Note<'_>) -> Result<(), CatalogError> {
-    remove(top)?;
-    create(top)?;
+    remove_directory(top)?;
+    create_directory(top)?;
     for (flavour, files) in flavours {
         for (path, bytes) in files {
             write_file(&top.join(flavour.name()), path, bytes)?;
@@ -60,18 +60,18 @@ fn write_file(top: &Path, path: &str, bytes: &[u8]) -> Result<(), CatalogError> 
         });
     }
     if let Some(directory) = target.parent() {
-        create(directory)?;
+        create_directory(directory)?;
     }
     fs::write(&target, bytes).map_err(|source| write_error(&target, source))
 }
 
-/// Whether the part is a plain file name on all systems.
+/// Whether `part` is a plain file name on all operating systems.
 fn is_plain(part: &str) -> bool {
     !matches!(part, "" | "." | "..") && !part.contains(['\\', ':', '\0'])
 }
 
-/// Renames the old directory before the new one replaces it, and restores it on failure.
-fn exchange(staged: &Path, target: &Path) -> Result<(), CatalogError> {
+/// Replaces `target` with `staged`. The old directory is renamed first, and restored on failure.
+fn replace_directory(staged: &Path, target: &Path) -> Result<(), CatalogError> {
     let aside = staged.with_extension("old");
     let replaces = match fs::rename(target, &aside) {
         Ok(()) => true,
@@ -84,14 +84,18 @@ fn exchange(staged: &Path, target: &Path) -> Result<(), CatalogError> {
         }
         return Err(write_error(target, source));
     }
-    if replaces { remove(&aside) } else { Ok(()) }
+    if replaces {
+        remove_directory(&aside)
+    } else {
+        Ok(())
+    }
 }
 
-fn create(directory: &Path) -> Result<(), CatalogError> {
+fn create_directory(directory: &Path) -> Result<(), CatalogError> {
     fs::create_dir_all(directory).map_err(|source| write_error(directory, source))
 }
 
-fn remove(directory: &Path) -> Result<(), CatalogError> {
+fn remove_directory(directory: &Path) -> Result<(), CatalogError> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done.map_err(|source| write_error(directory, source)),
@@ -111,8 +115,8 @@ mod tests {
 
     fn directory(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("mainstay-store-{name}-{}", std::process::id()));
-        remove(&path).unwrap();
-        create(&path).unwrap();
+        remove_directory(&path).unwrap();
+        create_directory(&path).unwrap();
         path
     }
 
@@ -149,7 +153,7 @@ mod tests {
         assert_eq!(names(&top), ["1.2.3"]);
         assert_eq!(names(&target), ["installer", "note"]);
         assert_eq!(names(&target.join("installer/charts/a")), ["new"]);
-        remove(&top).unwrap();
+        remove_directory(&top).unwrap();
     }
 
     #[test]
@@ -169,6 +173,6 @@ mod tests {
             assert_eq!(names(&top), ["1.2.3"]);
             assert_eq!(names(&top.join("1.2.3/installer/charts/a")), ["old"]);
         }
-        remove(&top).unwrap();
+        remove_directory(&top).unwrap();
     }
 }

@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use crate::error::CatalogError;
 
-/// An Istio version. Displayed without a leading `v`; [`Version::name`] returns the form used in resources.
+/// An Istio version. Its `Display` form has no leading `v`; [`Version::name`] returns the form used in
+/// resources.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Version {
     major: u64,
@@ -28,7 +29,7 @@ impl Version {
         (self.major, self.minor)
     }
 
-    /// Whether this is a release: development snapshots have a pre-release part.
+    /// Whether this is a release. Development snapshots have a pre-release part.
     #[must_use]
     pub fn is_release(&self) -> bool {
         self.pre.is_empty()
@@ -59,27 +60,28 @@ fn parse(text: &str) -> Option<Version> {
     let (core, pre) = bare
         .split_once('-')
         .map_or((bare, None), |(core, pre)| (core, Some(pre)));
-    let mut parts = core.split('.').map(number);
+    let mut parts = core.split('.').map(parse_number);
     let version = Version {
         major: parts.next()??,
         minor: parts.next()??,
         patch: parts.next()??,
         pre: pre.unwrap_or_default().to_owned(),
     };
-    let pre_ok = pre.is_none_or(|pre| pre.split('.').all(identifier));
+    let pre_ok = pre.is_none_or(|pre| pre.split('.').all(is_identifier));
     (parts.next().is_none() && pre_ok).then_some(version)
 }
 
 /// Parses a number. Leading zeros are rejected: `1.09.0` and `1.9.0` must not be two names of one version.
-fn number(text: &str) -> Option<u64> {
+fn parse_number(text: &str) -> Option<u64> {
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     (plain && (text == "0" || !text.starts_with('0')))
         .then(|| text.parse().ok())
         .flatten()
 }
 
-/// Versions are used as directory names, so only these characters are allowed.
-fn identifier(text: &str) -> bool {
+/// Whether `text` is an identifier of a pre-release. Versions are used as directory names, so only letters,
+/// digits and hyphens are allowed.
+fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
@@ -87,7 +89,7 @@ impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
         (self.major, self.minor, self.patch)
             .cmp(&(other.major, other.minor, other.patch))
-            .then_with(|| pre_order(&self.pre, &other.pre))
+            .then_with(|| compare_pre_releases(&self.pre, &other.pre))
     }
 }
 
@@ -97,18 +99,21 @@ impl PartialOrd for Version {
     }
 }
 
-/// Compares pre-releases: a release is newer than its pre-releases; identifiers compare one by one, numbers
-/// below words.
-fn pre_order(a: &str, b: &str) -> Ordering {
+/// Compares pre-release parts. A release is newer than its pre-releases; identifiers are compared one by
+/// one, numbers are lower than words.
+fn compare_pre_releases(a: &str, b: &str) -> Ordering {
     match (a.is_empty(), b.is_empty()) {
         (true, true) => Ordering::Equal,
         (true, false) => Ordering::Greater,
         (false, true) => Ordering::Less,
-        (false, false) => a.split('.').map(rank).cmp(b.split('.').map(rank)),
+        (false, false) => a
+            .split('.')
+            .map(identifier_rank)
+            .cmp(b.split('.').map(identifier_rank)),
     }
 }
 
-fn rank(identifier: &str) -> (bool, u64, &str) {
+fn identifier_rank(identifier: &str) -> (bool, u64, &str) {
     match identifier.parse() {
         Ok(number) => (false, number, ""),
         Err(_) => (true, 0, identifier),

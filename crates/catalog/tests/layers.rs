@@ -1,4 +1,4 @@
-//! The catalog with embedded charts and with directories on disk.
+//! Tests of the catalog with embedded charts and with directories on disk.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
-//! Compares the render time of Helm's engine (in the Go oracle) and this crate in one run, without start-up.
-//! Both coalesce values, parse and render every template of a chart in memory. Prints one `bench {…}` line
-//! per figure.
+//! Compares the render time of Helm's engine, which runs in the Go oracle, with that of this crate in one
+//! run, without start-up. Both coalesce values, then parse and render every template of a chart in memory.
+//! Prints one `bench {…}` line per figure.
 #![allow(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .unwrap_or(100);
     let mut oracle = Oracle::start()?;
     let (mut ours, mut theirs) = (Timing::default(), Timing::default());
-    // Alternating rounds, so that other load affects both.
+    // Rounds alternate, so that other load on the machine affects both.
     let per_round = usize::max(1, runs / 10);
     for _ in 0..10 {
         theirs.extend(helm(&mut oracle, &chart, per_round)?);
@@ -105,7 +105,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Prints the milliseconds of all runs; a figure that is `compared` has a goal.
+/// Prints the times of all runs in milliseconds. A `compared` figure has a target.
 fn report(name: &str, ours: &[u64], theirs: &[u64], compared: bool) {
     let millis = |nanos: &[u64]| nanos.iter().map(|nanos| *nanos as f64 / 1e6).collect::<Vec<_>>();
     let figure = serde_json::json!({

@@ -1,4 +1,4 @@
-//! The in-memory representation of a chart.
+//! In-memory representation of a chart.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use crate::metadata::{Dependency, Metadata};
 /// A chart with its subcharts. Cheap to clone: file contents are shared.
 #[derive(Clone, Debug, Default)]
 pub struct Chart {
-    /// `Chart.yaml`, with the dependencies of a v1 chart's `requirements.yaml` merged in.
+    /// Contents of `Chart.yaml`. For a v1 chart, includes the dependencies of `requirements.yaml`.
     pub metadata: Metadata,
-    /// `Chart.lock`, or `requirements.lock` of a v1 chart.
+    /// Contents of `Chart.lock`, or of `requirements.lock` in a v1 chart.
     pub lock: Option<Lock>,
-    /// Everything under `templates/`, in the order of the source.
+    /// All files in `templates/`, in the order of the source.
     pub templates: Arc<[File]>,
-    /// Everything else (README, `crds/`, …), in the order of the source.
+    /// All other files (README, `crds/`, …), in the order of the source.
     pub files: Arc<[File]>,
-    /// `values.yaml` as a map; null when there is none.
+    /// Contents of `values.yaml` as a map; null if the file does not exist.
     pub values: Arc<Value>,
-    /// The text of `values.yaml`, for diagnostics.
+    /// Text of `values.yaml`, for diagnostics.
     pub values_text: Option<Arc<[u8]>>,
-    /// `values.schema.json`.
+    /// Text of `values.schema.json`.
     pub schema: Option<Arc<[u8]>>,
-    /// Subcharts under `charts/`, sorted by directory or archive name.
+    /// Subcharts in `charts/`, sorted by the name of their directory or archive.
     pub dependencies: Vec<Chart>,
 }
 
@@ -36,7 +36,7 @@ pub struct File {
     pub data: Arc<[u8]>,
 }
 
-/// The resolved dependencies of a lock file. They do not affect rendering.
+/// Resolved dependencies of a lock file. They do not affect rendering.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lock {
     /// Time of the resolution, as written.
@@ -57,13 +57,13 @@ pub struct Crd<'a> {
 }
 
 impl Chart {
-    /// Returns the chart's name; the alias after dependencies are processed.
+    /// Returns the chart's name. After dependencies are processed, this is the alias if there is one.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 
-    /// Returns the files in `crds/` of this chart, then of its subcharts.
+    /// Returns the files in `crds/` of this chart, followed by those of its subcharts.
     #[must_use]
     pub fn crds(&self) -> Vec<Crd<'_>> {
         let mut found = Vec::new();
@@ -84,7 +84,7 @@ impl Chart {
 }
 
 impl File {
-    /// Creates a file; a leading byte order mark is removed, as in Helm.
+    /// Creates a file. A leading byte order mark is removed, as in Helm.
     #[must_use]
     pub fn new(name: impl Into<String>, data: &[u8]) -> Self {
         Self {

@@ -1,6 +1,6 @@
-//! Coalesces the user's values with the defaults of a chart and its subcharts. The maps alias exactly as
-//! Helm's do, since templates can observe it: tables deeper than `global.x` are one map in all charts, and
-//! defaults that a subchart adds to them are visible in its parent.
+//! Coalescing of the user's values with the defaults of a chart and its subcharts. Maps alias exactly as in
+//! Helm, because templates can observe it: tables deeper than `global.x` are a single map in all charts,
+//! and defaults that a subchart adds to them are visible in its parent.
 
 use mainstay_template::{Map, Str, Value};
 
@@ -8,17 +8,17 @@ use crate::chart::Chart;
 use crate::dialect::Dialect;
 use crate::error::ChartError;
 use crate::go;
-use crate::tree::{empty, own, shallow, share_map, snapshot, table};
+use crate::tree::{copy_shallow, empty, snapshot, table, to_plain, to_template_map};
 use crate::warning::{ValuesWarning, Warning};
 
 const GLOBAL: &str = "global";
 
-/// Meaning of a null in a higher layer.
+/// Handling of a null in a higher layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nulls {
-    /// Removes the key.
+    /// The key is removed.
     Remove,
-    /// Is kept, to remove the key later.
+    /// The null is kept, so that the key can be removed later.
     Keep,
 }
 
@@ -30,17 +30,18 @@ pub(crate) struct Coalesce<'a> {
 }
 
 impl Coalesce<'_> {
-    /// Adds the defaults of `chart` and its subcharts to `values`, which must not be shared.
+    /// Adds the defaults of `chart` and its subcharts to `values`, which must not be shared with other
+    /// users.
     pub(crate) fn run(&mut self, chart: &Chart, values: &Map) -> Result<(), ChartError> {
-        self.chart(chart, values, "")
+        self.coalesce_chart(chart, values, "")
     }
 
-    fn chart(&mut self, chart: &Chart, values: &Map, prefix: &str) -> Result<(), ChartError> {
-        self.defaults(chart, values, prefix);
-        self.subcharts(chart, values, prefix)
+    fn coalesce_chart(&mut self, chart: &Chart, values: &Map, prefix: &str) -> Result<(), ChartError> {
+        self.add_defaults(chart, values, prefix);
+        self.coalesce_subcharts(chart, values, prefix)
     }
 
-    fn subcharts(&mut self, chart: &Chart, values: &Map, prefix: &str) -> Result<(), ChartError> {
+    fn coalesce_subcharts(&mut self, chart: &Chart, values: &Map, prefix: &str) -> Result<(), ChartError> {
         let prefix = join(prefix, chart.name());
         for sub in &chart.dependencies {
             let own_values = match values.get(sub.name().as_bytes()) {
@@ -51,21 +52,21 @@ impl Coalesce<'_> {
                 }
                 Some(Value::Map(table)) => table,
                 Some(other) => {
-                    let value = go::print_as_bool(&own(&other));
+                    let value = go::print_as_bool(&to_plain(&other));
                     return Err(ChartError::TypeMismatch {
                         name: sub.name().into(),
                         value,
                     });
                 }
             };
-            self.globals(&own_values, values, &prefix);
-            self.chart(sub, &own_values, &prefix)?;
+            self.copy_globals(&own_values, values, &prefix);
+            self.coalesce_chart(sub, &own_values, &prefix)?;
         }
         Ok(())
     }
 
     /// Copies the parent's globals to a subchart.
-    fn globals(&mut self, values: &Map, parent: &Map, prefix: &str) {
+    fn copy_globals(&mut self, values: &Map, parent: &Map, prefix: &str) {
         let Some(below) = globals_table(values) else {
             return self.warn(ValuesWarning::GlobalDestination);
         };
@@ -75,11 +76,11 @@ impl Coalesce<'_> {
         for (key, value) in snapshot(&above) {
             let old = below.get(&key);
             match (value, old) {
-                (Value::Map(table), None) => below.insert(key, Value::Map(shallow(&table))),
+                (Value::Map(table), None) => below.insert(key, Value::Map(copy_shallow(&table))),
                 (Value::Map(table), Some(Value::Map(old))) => {
-                    let merged = shallow(&table);
+                    let merged = copy_shallow(&table);
                     let prefix = join(prefix, &key.to_str_lossy());
-                    self.tables(&merged, &old, &prefix, Nulls::Keep);
+                    self.merge_tables(&merged, &old, &prefix, Nulls::Keep);
                     below.insert(key, Value::Map(merged));
                 }
                 (Value::Map(_), Some(_)) => {
@@ -98,13 +99,13 @@ impl Coalesce<'_> {
         values.insert(GLOBAL, Value::Map(below));
     }
 
-    /// Merges the chart's own defaults below `values`.
-    fn defaults(&mut self, chart: &Chart, values: &Map, prefix: &str) {
+    /// Adds the chart's own defaults to `values`. Existing values take precedence.
+    fn add_defaults(&mut self, chart: &Chart, values: &Map, prefix: &str) {
         let Some(defaults) = chart.values.as_map() else {
             return;
         };
         let prefix = join(prefix, chart.name());
-        for (key, default) in snapshot(&share_map(defaults)) {
+        for (key, default) in snapshot(&to_template_map(defaults)) {
             match (values.get(&key), default) {
                 (None, default) => self.add_default(values, key, default),
                 (Some(Value::Nil), _) if self.nulls == Nulls::Remove => {
@@ -120,7 +121,7 @@ impl Coalesce<'_> {
                     if nulls == Nulls::Remove && self.dialect.removes_null_defaults() {
                         remove_nulls(&lower);
                     }
-                    self.tables(&higher, &lower, &join(&prefix, &name), nulls);
+                    self.merge_tables(&higher, &lower, &join(&prefix, &name), nulls);
                 }
                 (Some(Value::Map(_)), default) if !matches!(default, Value::Nil) => {
                     let key = format!("{prefix}.{}", key.to_str_lossy());
@@ -131,7 +132,7 @@ impl Coalesce<'_> {
         }
     }
 
-    /// Adds a default that no higher layer overrides.
+    /// Adds a default for a key that no higher layer sets.
     fn add_default(&self, values: &Map, key: Str, default: Value) {
         if self.nulls == Nulls::Remove && self.dialect.removes_null_defaults() {
             match &default {
@@ -143,26 +144,31 @@ impl Coalesce<'_> {
         values.insert(key, default);
     }
 
-    /// Merges `lower` below `higher`, table by table. Both may be changed.
-    pub(crate) fn tables(&mut self, higher: &Map, lower: &Map, prefix: &str, nulls: Nulls) {
-        let was = snapshot(lower);
-        let nulled = keys_of_nulls(higher);
-        for key in &nulled {
+    /// Adds the entries of `lower` to `higher`, recursively for tables. Entries of `higher` take
+    /// precedence. Both maps may be changed.
+    pub(crate) fn merge_tables(&mut self, higher: &Map, lower: &Map, prefix: &str, nulls: Nulls) {
+        let original_entries = snapshot(lower);
+        let null_keys = keys_of_nulls(higher);
+        for key in &null_keys {
             lower.insert(key.clone(), Value::Nil);
         }
-        let known = |key: &Str| was.binary_search_by(|(name, _)| name.cmp(key)).is_ok();
-        let added = nulled
+        let known = |key: &Str| {
+            original_entries
+                .binary_search_by(|(name, _)| name.cmp(key))
+                .is_ok()
+        };
+        let added = null_keys
             .iter()
             .filter(|key| !known(key))
             .map(|key| (key.clone(), Value::Nil));
-        for (key, original) in was.iter().cloned().chain(added) {
+        for (key, original) in original_entries.iter().cloned().chain(added) {
             let had_value = !matches!(original, Value::Nil);
-            let value = if nulled.binary_search(&key).is_ok() {
+            let value = if null_keys.binary_search(&key).is_ok() {
                 Value::Nil
             } else {
                 original
             };
-            self.entry(
+            self.merge_entry(
                 higher,
                 key,
                 value,
@@ -175,14 +181,14 @@ impl Coalesce<'_> {
         }
     }
 
-    fn entry(&mut self, higher: &Map, key: Str, value: Value, layer: Layer<'_>) {
+    fn merge_entry(&mut self, higher: &Map, key: Str, value: Value, layer: Layer<'_>) {
         match (higher.get(&key), value) {
             (Some(Value::Nil), _) if layer.nulls == Nulls::Remove && layer.had_value => {
                 higher.entries_mut().remove(&key);
             }
             (None, value) => higher.insert(key, value),
             (Some(Value::Map(above)), Value::Map(below)) => {
-                self.tables(
+                self.merge_tables(
                     &above,
                     &below,
                     &join(layer.prefix, &key.to_str_lossy()),
@@ -190,14 +196,14 @@ impl Coalesce<'_> {
                 );
             }
             (Some(_), Value::Map(below)) => {
-                let value = go::print(&own(&Value::Map(below)));
+                let value = go::print(&to_plain(&Value::Map(below)));
                 self.warn(ValuesWarning::NotATable {
                     key: join(layer.prefix, &key.to_str_lossy()),
                     value,
                 });
             }
             (Some(Value::Map(_)), value) if !matches!(value, Value::Nil) => {
-                let value = go::print(&own(&value));
+                let value = go::print(&to_plain(&value));
                 self.warn(ValuesWarning::IsATable {
                     key: join(layer.prefix, &key.to_str_lossy()),
                     value,
@@ -212,7 +218,7 @@ impl Coalesce<'_> {
     }
 }
 
-/// The layer of an entry.
+/// Properties of the layer that an entry comes from.
 #[derive(Clone, Copy)]
 struct Layer<'a> {
     prefix: &'a str,
@@ -242,7 +248,7 @@ fn keys_of_nulls(map: &Map) -> Vec<Str> {
         .collect()
 }
 
-/// Removes all keys with a null value, also in nested tables.
+/// Removes all keys with a null value, including those in nested tables.
 fn remove_nulls(map: &Map) {
     map.entries_mut().retain(|_, value| !matches!(value, Value::Nil));
     for (_, value) in snapshot(map) {

@@ -1,4 +1,4 @@
-//! Resolves the dependencies of a chart: enables and renames subcharts, and imports their values.
+//! Resolution of a chart's dependencies: enables and renames subcharts, and imports their values.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::coalesce::{Coalesce, Nulls};
 use crate::dialect::Dialect;
 use crate::error::ChartError;
 use crate::metadata::{Dependency, ImportValue};
-use crate::tree::{copy_map, empty, own_map, table};
+use crate::tree::{copy_map, empty, table, to_plain_map};
 use crate::version::in_range;
 use crate::warning::Warning;
 
@@ -22,26 +22,26 @@ pub(crate) fn process_dependencies(
     dialect: Dialect,
     warnings: &mut Vec<Warning>,
 ) -> Result<(), ChartError> {
-    let mut process = Process { dialect, warnings };
+    let mut process = Resolution { dialect, warnings };
     process.enable(chart, values, "")?;
-    process.import(chart)
+    process.import_values(chart)
 }
 
-/// The state of one resolution.
-struct Process<'a> {
+/// State of one resolution.
+struct Resolution<'a> {
     dialect: Dialect,
     warnings: &'a mut Vec<Warning>,
 }
 
-impl Process<'_> {
-    /// Enables or disables the dependencies of `chart`, whose values are at `path`, and recursively of
-    /// enabled ones.
+impl Resolution<'_> {
+    /// Enables or disables the dependencies of `chart`, and recursively those of enabled subcharts. `path`
+    /// is the path of the chart's values.
     fn enable(&mut self, chart: &mut Chart, values: &Map, path: &str) -> Result<(), ChartError> {
         let Some(mut wanted) = chart.metadata.dependencies.take() else {
             return Ok(());
         };
-        chart.dependencies = resolve(&chart.dependencies, &mut wanted);
-        let merged = self.coalesced(chart, values, Nulls::Remove)?;
+        chart.dependencies = resolve_charts(&chart.dependencies, &mut wanted);
+        let merged = self.coalesce_values(chart, values, Nulls::Remove)?;
         self.apply_tags(&mut wanted, &merged);
         self.apply_conditions(&mut wanted, &merged, path);
         let disabled: BTreeSet<String> = wanted
@@ -59,7 +59,7 @@ impl Process<'_> {
         Ok(())
     }
 
-    fn coalesced(&mut self, chart: &Chart, values: &Map, nulls: Nulls) -> Result<Map, ChartError> {
+    fn coalesce_values(&mut self, chart: &Chart, values: &Map, nulls: Nulls) -> Result<Map, ChartError> {
         let merged = copy_map(values);
         let mut pass = Coalesce {
             nulls,
@@ -70,7 +70,7 @@ impl Process<'_> {
         Ok(merged)
     }
 
-    /// A true tag enables a dependency; without one, a false tag disables it.
+    /// Applies tags. A true tag enables a dependency; without a true tag, a false tag disables it.
     fn apply_tags(&mut self, wanted: &mut [Dependency], values: &Map) {
         let Some(tags) = table(values, "tags") else { return };
         for dependency in wanted {
@@ -90,7 +90,7 @@ impl Process<'_> {
         }
     }
 
-    /// The first condition that is a boolean decides and overrides tags.
+    /// Applies conditions. The first condition with a boolean value decides and takes precedence over tags.
     fn apply_conditions(&mut self, wanted: &mut [Dependency], values: &Map, path: &str) {
         for dependency in wanted {
             for condition in dependency
@@ -114,21 +114,21 @@ impl Process<'_> {
         }
     }
 
-    /// Imports values, innermost charts first.
-    fn import(&mut self, chart: &mut Chart) -> Result<(), ChartError> {
+    /// Imports values into `chart` and its subcharts, innermost charts first.
+    fn import_values(&mut self, chart: &mut Chart) -> Result<(), ChartError> {
         for sub in &mut chart.dependencies {
-            self.import(sub)?;
+            self.import_values(sub)?;
         }
-        self.import_into(chart)
+        self.import_subchart_values(chart)
     }
 
-    /// Imports values below the parent's own. As in Helm, the chart's values also receive those of all its
-    /// subcharts, which a null of the user can remove later.
-    fn import_into(&mut self, chart: &mut Chart) -> Result<(), ChartError> {
+    /// Imports values of subcharts into `chart`, whose own values take precedence. As in Helm, the values
+    /// of the chart also include those of all its subcharts, which a null of the user can remove later.
+    fn import_subchart_values(&mut self, chart: &mut Chart) -> Result<(), ChartError> {
         let Some(mut wanted) = chart.metadata.dependencies.take() else {
             return Ok(());
         };
-        let merged = self.coalesced(chart, &empty(), Nulls::Keep)?;
+        let merged = self.coalesce_values(chart, &empty(), Nulls::Keep)?;
         let imported = empty();
         for dependency in &mut wanted {
             for import in std::mem::take(&mut dependency.import_values) {
@@ -141,7 +141,7 @@ impl Process<'_> {
                     continue;
                 };
                 match table_at(&merged, &format!("{}.{child}", dependency.name)) {
-                    Ok(found) => self.tables(&imported, &under(&parent, found)),
+                    Ok(found) => self.merge_tables(&imported, &nest_table(&parent, found)),
                     Err(NotATable(key)) => self.warn_missing(&dependency.name, key, is_export),
                 }
                 dependency
@@ -150,20 +150,20 @@ impl Process<'_> {
             }
         }
         let merged = copy_map(&merged);
-        self.tables(&merged, &imported);
-        chart.values = Arc::new(Plain::Map(own_map(&merged)));
+        self.merge_tables(&merged, &imported);
+        chart.values = Arc::new(Plain::Map(to_plain_map(&merged)));
         chart.metadata.dependencies = Some(wanted);
         Ok(())
     }
 
-    fn tables(&mut self, higher: &Map, lower: &Map) {
+    fn merge_tables(&mut self, higher: &Map, lower: &Map) {
         let nulls = Nulls::Keep;
         let mut pass = Coalesce {
             nulls,
             dialect: self.dialect,
             warnings: self.warnings,
         };
-        pass.tables(higher, lower, "", nulls);
+        pass.merge_tables(higher, lower, "", nulls);
     }
 
     fn warn_missing(&mut self, chart: &str, key: String, is_export: bool) {
@@ -178,9 +178,9 @@ impl Process<'_> {
     }
 }
 
-/// Returns the charts that no dependency names, then the named ones in the order of the dependencies and
-/// under their aliases. Marks every dependency as enabled.
-fn resolve(charts: &[Chart], wanted: &mut [Dependency]) -> Vec<Chart> {
+/// Returns the charts that are not in the dependencies, followed by those that are, in the order of the
+/// dependencies and with their aliases as names. Marks every dependency as enabled.
+fn resolve_charts(charts: &[Chart], wanted: &mut [Dependency]) -> Vec<Chart> {
     let named = |chart: &Chart| wanted.iter().any(|dependency| matches(chart, dependency));
     let mut kept: Vec<Chart> = charts.iter().filter(|chart| !named(chart)).cloned().collect();
     for dependency in wanted {
@@ -203,7 +203,7 @@ fn matches(chart: &Chart, dependency: &Dependency) -> bool {
     chart.name() == dependency.name && in_range(&dependency.version, &chart.metadata.version)
 }
 
-/// Source and target of an import.
+/// Source and target paths of an import.
 struct ImportPaths {
     child: String,
     parent: String,
@@ -229,7 +229,7 @@ impl ImportPaths {
     }
 }
 
-/// A key of a dotted path whose value is missing or not a table.
+/// The key of a dotted path with a missing value or a value that is not a table.
 struct NotATable(String);
 
 /// Returns the table at a dotted path.
@@ -239,7 +239,7 @@ fn table_at(values: &Map, path: &str) -> Result<Map, NotATable> {
     })
 }
 
-/// Returns the value at a dotted path unless it is a table.
+/// Returns the value at a dotted path, or `None` if it is missing or a table.
 fn value_at(values: &Map, path: &str) -> Option<Value> {
     let (tables, key) = path
         .rsplit_once('.')
@@ -251,8 +251,8 @@ fn value_at(values: &Map, path: &str) -> Option<Value> {
         .filter(|value| !matches!(value, Value::Map(_)))
 }
 
-/// Returns an otherwise empty map with `table` at a dotted path.
-fn under(path: &str, table: Map) -> Map {
+/// Returns a map that contains only `table`, at a dotted path.
+fn nest_table(path: &str, table: Map) -> Map {
     if path == "." {
         return table;
     }

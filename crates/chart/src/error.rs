@@ -1,4 +1,4 @@
-//! Errors of loading and rendering, with Helm's messages. A source is not repeated in the text of an error:
+//! Errors of loading and rendering, with Helm's messages. The text of an error does not include its source:
 //! joining the chain with `: ` produces Helm's line.
 
 use mainstay_gostd::quote::quote;
@@ -8,11 +8,11 @@ use crate::load::fields::DecodeError;
 use crate::load::ignore::IgnoreError;
 use crate::strvals::SetError;
 
-/// An error of loading, preparing, rendering or printing a chart.
+/// Error of loading, preparing, rendering or printing a chart.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChartError {
-    /// The archive is unsafe, broken or too large.
+    /// The archive is unsafe, damaged or too large.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// The directory or file cannot be read.
@@ -24,7 +24,7 @@ pub enum ChartError {
     /// `apiVersion` is neither `v1` nor `v2`.
     #[error("unsupported chart version")]
     UnsupportedVersion,
-    /// `apiVersion: v3`, which Helm 4 recognizes and does not install.
+    /// `apiVersion` is `v3`, which Helm 4 recognizes but does not install.
     #[error("invalid chart apiVersion")]
     FutureVersion,
     /// A file is not valid YAML.
@@ -32,7 +32,7 @@ pub enum ChartError {
     Yaml {
         /// File name in the chart.
         file: String,
-        /// The syntax error and its position.
+        /// Syntax error with its position.
         source: Box<mainstay_yaml::Error>,
     },
     /// A field of a YAML file has the wrong type.
@@ -40,7 +40,7 @@ pub enum ChartError {
     Decode {
         /// File name in the chart.
         file: String,
-        /// The message of Go's decoder.
+        /// Message of Go's decoder.
         source: DecodeError,
     },
     /// `values.yaml` is not a map of values.
@@ -48,36 +48,36 @@ pub enum ChartError {
     Values {
         /// File name in the chart.
         file: String,
-        /// The error and its position.
+        /// Error with its position.
         source: ValuesError,
     },
     /// The metadata violates a rule.
     #[error("validation: {0}")]
     Validation(String),
-    /// `charts/x.tgz` is a directory.
+    /// An entry such as `charts/x.tgz` is a directory.
     #[error("error unpacking subchart tar in {chart}: expected {expected}, got {got}")]
     SubchartArchive {
-        /// The parent chart.
+        /// Name of the parent chart.
         chart: String,
         /// Name of the archive.
         expected: String,
-        /// The first file found instead.
+        /// Name of the first file that was found instead.
         got: String,
     },
     /// A subchart cannot be loaded.
     #[error("error unpacking subchart {name} in {chart}")]
     Subchart {
-        /// Directory or archive under `charts/`.
+        /// Directory or archive in `charts/`.
         name: String,
-        /// The parent chart.
+        /// Name of the parent chart.
         chart: String,
-        /// The subchart's error.
+        /// Error of the subchart.
         source: Box<ChartError>,
     },
     /// Subcharts are nested too deeply.
     #[error("charts are nested more deeply than {0} levels")]
     TooDeep(usize),
-    /// The chart is a library or has an unknown type.
+    /// The chart is a library or its type is unknown.
     #[error("{0} charts are not installable")]
     NotInstallable(String),
     /// `dependencies` names charts that are not in `charts/`.
@@ -85,7 +85,7 @@ pub enum ChartError {
     MissingDependencies {
         /// Names of the missing charts.
         names: Vec<String>,
-        /// The Helm version whose message applies.
+        /// Helm version that determines the message.
         dialect: Dialect,
     },
     /// Dependencies cannot be enabled, disabled or imported from.
@@ -94,28 +94,28 @@ pub enum ChartError {
     /// The values of a subchart are not a table.
     #[error("type mismatch on {name}: {value}")]
     TypeMismatch {
-        /// The subchart.
+        /// Name of the subchart.
         name: String,
-        /// The value, as Go's `%t` prints it.
+        /// The value as Go's `%t` prints it.
         value: String,
     },
     /// The cluster's version does not match the chart's constraint.
     #[error("chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {got}")]
     KubeVersion {
-        /// The chart's constraint.
+        /// Constraint of the chart.
         wanted: String,
-        /// The cluster's version.
+        /// Version of the cluster.
         got: String,
     },
-    /// Values violate a schema; the text lists the violations by chart, as Helm formats them.
+    /// Values violate a schema. The text lists the violations by chart, in Helm's format.
     #[error("values don't meet the specifications of the schema(s) in the following chart(s):\n{0}")]
     Schema(String),
     /// A template cannot be parsed or executed.
     #[error("{text}")]
     Template {
-        /// Helm's message.
+        /// Message of Helm.
         text: String,
-        /// The innermost position in a file of the chart.
+        /// Innermost position in a file of the chart.
         location: Option<Box<SourceLocation>>,
     },
     /// The output of a template is not a manifest.
@@ -123,14 +123,14 @@ pub enum ChartError {
     Manifest {
         /// Path of the template.
         path: String,
-        /// The message of Go's decoder.
+        /// Message of Go's decoder.
         problem: String,
         /// Position in the output.
         location: Option<Box<SourceLocation>>,
-        /// The output of all templates, for `--debug`.
+        /// Output of all templates, for `--debug`.
         rendered: Vec<u8>,
     },
-    /// `--show-only` matches no rendered template.
+    /// `--show-only` does not match any rendered template.
     #[error("could not find template {0} in chart")]
     NoSuchTemplate(String),
     /// The post-renderer failed.
@@ -138,27 +138,26 @@ pub enum ChartError {
     PostRender(CallbackError),
 }
 
-/// An error of a callback, such as a reader of files or a post-renderer. The text is shown to the user as it
-/// is.
+/// Error of a callback, such as a reader of files or a post-renderer. Its text is shown to users unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CallbackError(pub String);
 
-/// A position in a text.
+/// Position in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLocation {
     /// Path in the chart, or name of a values file.
     pub file: String,
-    /// Line, counted from 1.
+    /// Line, starting at 1.
     pub line: u32,
-    /// Column in characters, counted from 1.
+    /// Column in characters, starting at 1.
     pub column: Option<u32>,
     /// Text of the line.
     pub source: Option<String>,
 }
 
 impl ChartError {
-    /// Whether the chart was being rendered: Helm then mentions `--debug`.
+    /// Whether the error occurred during rendering. In this case, Helm mentions `--debug`.
     #[must_use]
     pub fn is_from_render(&self) -> bool {
         matches!(
@@ -167,7 +166,7 @@ impl ChartError {
         )
     }
 
-    /// The output that `--debug` prints in spite of the error.
+    /// Returns the output that `--debug` prints in addition to the error.
     #[must_use]
     pub fn rendered(&self) -> &[u8] {
         match self {
@@ -176,7 +175,7 @@ impl ChartError {
         }
     }
 
-    /// The position of the error, if it is known.
+    /// Returns the position of the error, if it is known.
     #[must_use]
     pub fn location(&self) -> Option<&SourceLocation> {
         match self {
@@ -186,18 +185,18 @@ impl ChartError {
     }
 }
 
-/// An error of reading a chart from disk.
+/// Error of reading a chart from disk.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
     /// A system call failed.
     #[error("{what} {path}: {}", go_io(.reason))]
     Io {
-        /// The system call, as Go names it.
+        /// Name of the system call in Go.
         what: &'static str,
-        /// Its path.
+        /// Path that was passed to it.
         path: String,
-        /// The system's error, which is part of the message.
+        /// Error of the system, which is part of the message.
         reason: std::io::Error,
     },
     /// The directory has no `Chart.yaml`.
@@ -205,7 +204,7 @@ pub enum SourceError {
     NoChart {
         /// Expected path of the file.
         chart: String,
-        /// The error of opening it.
+        /// Error of opening that file.
         source: Box<ChartError>,
     },
     /// The file is not gzip data.
@@ -214,24 +213,24 @@ pub enum SourceError {
         /// File name.
         name: String,
     },
-    /// The archive cannot be unpacked; used by Helm 4.
+    /// The archive cannot be unpacked. Used by Helm 4.
     #[error("unable to load chart archive")]
     Archive {
-        /// The archive's error.
+        /// Error of the archive.
         source: ArchiveError,
     },
-    /// A YAML file instead of an archive.
+    /// The file is YAML instead of an archive.
     #[error("file '{name}' seems to be a YAML file, but expected a gzipped archive")]
     YamlNotArchive {
         /// File name.
         name: String,
     },
-    /// Another type of file instead of an archive.
+    /// The file has another type than an archive.
     #[error("file '{name}' does not appear to be a gzipped archive; got '{found}'")]
     NotAnArchive {
         /// File name.
         name: String,
-        /// The content type, as Go guesses it.
+        /// Content type, as guessed by Go.
         found: &'static str,
     },
     /// `.helmignore` has an invalid rule.
@@ -251,7 +250,7 @@ pub enum SourceError {
         /// Maximum size in bytes.
         limit: u64,
     },
-    /// The files together exceed the limit.
+    /// The total size of the files exceeds the limit.
     #[error("chart directory {path} is larger than the maximum size {limit}")]
     DirectoryTooLarge {
         /// Path of the directory.
@@ -259,14 +258,14 @@ pub enum SourceError {
         /// Maximum size in bytes.
         limit: u64,
     },
-    /// A link without a target.
+    /// The target of a link does not exist.
     #[error("error evaluating symlink {path}: lstat {target}: {}", go_io(.reason))]
     Link {
         /// Path of the link.
         path: String,
-        /// Its target.
+        /// Target of the link.
         target: String,
-        /// The system's error, which is part of the message.
+        /// Error of the system, which is part of the message.
         reason: std::io::Error,
     },
     /// Links form a cycle, or directories are nested too deeply.
@@ -283,7 +282,7 @@ pub enum SourceError {
     },
 }
 
-/// An error of merging the user's values.
+/// Error of merging the user's values.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayerError {
@@ -292,7 +291,7 @@ pub enum LayerError {
     Read {
         /// File name.
         file: String,
-        /// The error of the reader, which is the whole message.
+        /// Error of the reader, which is the whole message.
         reason: CallbackError,
     },
     /// A file is not a map of values.
@@ -300,62 +299,62 @@ pub enum LayerError {
     File {
         /// File name.
         file: String,
-        /// The error and its position.
+        /// Error with its position.
         source: ValuesError,
     },
-    /// `--set-json` with an invalid object.
+    /// The argument of `--set-json` is an invalid object.
     #[error("failed parsing --set-json data JSON: {argument}")]
     JsonObject {
-        /// The argument.
+        /// Argument of the flag.
         argument: String,
-        /// The syntax error, which Helm does not print.
+        /// Syntax error, which Helm does not print.
         cause: Box<mainstay_yaml::Error>,
     },
-    /// `--set-json` with invalid assignments.
+    /// The argument of `--set-json` contains invalid assignments.
     #[error("failed parsing --set-json data {argument}")]
     Json {
-        /// The argument.
+        /// Argument of the flag.
         argument: String,
-        /// The syntax error, which Helm does not print.
+        /// Syntax error, which Helm does not print.
         cause: SetError,
     },
-    /// Another flag of the `--set` family.
+    /// The argument of another flag of the `--set` family is invalid.
     #[error("failed parsing {flag} data")]
     Set {
-        /// The flag.
+        /// Name of the flag.
         flag: &'static str,
-        /// The argument.
+        /// Argument of the flag.
         argument: String,
-        /// The syntax error and its position.
+        /// Syntax error with its position.
         source: SetError,
     },
 }
 
-/// A text that is not a map of values.
+/// Error of parsing a text that must be a map of values.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValuesError {
-    /// Text follows `---` on the same line.
+    /// A separator `---` is followed by text on the same line.
     #[error("error reading yaml document: invalid Yaml document separator: {text}")]
     Separator {
-        /// The text after the separator.
+        /// Text after the separator.
         text: String,
-        /// Line, counted from 1.
+        /// Line, starting at 1.
         line: usize,
     },
     /// A document is not YAML or not a map. The position is relative to the file, not to the document.
     #[error("cannot unmarshal yaml document")]
     Document(#[source] Box<mainstay_yaml::Error>),
-    /// The same in Helm 3, which reads one document only.
+    /// As [`ValuesError::Document`], in Helm 3, which reads only one document.
     #[error(transparent)]
     Plain(Box<mainstay_yaml::Error>),
 }
 
-/// An archive that is rejected.
+/// Reason why an archive is rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// Not gzip data.
+    /// The file is not gzip data.
     #[error("gzip: invalid header")]
     NotGzip,
     /// The compressed stream is truncated or damaged.
@@ -367,31 +366,31 @@ pub enum ArchiveError {
     /// The archive is empty.
     #[error("EOF")]
     NoData,
-    /// A sparse file.
+    /// An entry is a sparse file.
     #[error("archive/tar: sparse files are not supported")]
     Sparse,
-    /// An extended header of more than a mebibyte.
+    /// An extended header is longer than one mebibyte.
     #[error("archive/tar: header field too long")]
     FieldTooLong,
-    /// An invalid header.
+    /// A header is invalid.
     #[error("archive/tar: invalid tar header")]
     Header,
-    /// An absolute path.
+    /// A path is absolute.
     #[error("chart illegally contains absolute paths")]
     Absolute,
-    /// A path that is the base directory or outside it.
+    /// A path is the base directory or outside of it.
     #[error("chart illegally contains content outside the base directory: {}", quote(.0))]
     Outside(String),
-    /// A path with `..`.
+    /// A path contains `..`.
     #[error("chart illegally references parent directory")]
     Parent,
-    /// A path with a drive letter.
+    /// A path contains a drive letter.
     #[error("chart contains illegally named files")]
     Drive,
-    /// `Chart.yaml` is not inside a directory.
+    /// `Chart.yaml` is not in a directory.
     #[error("chart yaml not in base directory")]
     BaseDirectory,
-    /// The files together exceed the limit.
+    /// The total size of the files exceeds the limit.
     #[error("decompressed chart is larger than the maximum size {0}")]
     TooLarge(u64),
     /// A file exceeds the limit.
@@ -402,10 +401,10 @@ pub enum ArchiveError {
         /// Maximum size in bytes.
         limit: u64,
     },
-    /// The archive has no files.
+    /// The archive contains no files.
     #[error("no files in chart archive")]
     Empty,
-    /// Too many entries.
+    /// The archive has too many entries.
     #[error("chart archive has more than {0} entries")]
     TooManyEntries(usize),
     /// A file name is too long for any file system.
@@ -419,7 +418,7 @@ pub enum ArchiveError {
     Ratio(u64),
 }
 
-/// Formats a system error as Go does.
+/// Formats an error of the system as Go does.
 fn go_io(error: &std::io::Error) -> String {
     use std::io::ErrorKind;
     match error.kind() {

@@ -1,4 +1,4 @@
-//! The functions that Helm adds to Sprig.
+//! Template functions that Helm adds to Sprig.
 
 mod include;
 mod text;
@@ -13,14 +13,14 @@ pub(crate) use text::{marshal_yaml, to_yaml};
 
 use crate::dialect::Dialect;
 
-/// Start of the marker that `required` and `fail` put around a message, to find it again in a chain of
-/// errors.
+/// Start of the marker that `required` and `fail` write around a message, so that it can be found in a
+/// chain of errors.
 pub(crate) const WARN_START: &str = "HELM_ERR_START";
-/// End of the marker; see [`WARN_START`].
+/// End of that marker; see [`WARN_START`].
 pub(crate) const WARN_END: &str = "HELM_ERR_END";
 
-/// Returns a set with Helm's functions and no templates. Resolving three hundred names takes a measurable
-/// part of a render, so that each set is built once.
+/// Returns a set with Helm's functions and no templates. Each set is built only once, because resolving
+/// three hundred names takes a measurable part of the time of a render.
 pub(crate) fn template_set(dialect: Dialect) -> TemplateSet {
     static HELM3_SET: LazyLock<TemplateSet> = LazyLock::new(|| build_set(Dialect::Helm3));
     static HELM4_SET: LazyLock<TemplateSet> = LazyLock::new(|| build_set(Dialect::Helm4));
@@ -30,12 +30,12 @@ pub(crate) fn template_set(dialect: Dialect) -> TemplateSet {
     }
 }
 
-/// Sprig without `env` and `expandenv`, then Helm's own; a later function replaces an earlier one of the same
-/// name.
+/// Creates a set with Sprig's functions except `env` and `expandenv`, and Helm's own. A later function
+/// replaces an earlier one of the same name.
 fn build_set(dialect: Dialect) -> TemplateSet {
     let mut set = TemplateSet::new();
-    set.functions(&[mainstay_sprig::functions(), HELM, dialect.additional_functions()].concat());
-    set.missing_key(MissingKey::Zero);
+    set.add_functions(&[mainstay_sprig::functions(), HELM, dialect.additional_functions()].concat());
+    set.set_missing_key(MissingKey::Zero);
     set
 }
 
@@ -107,7 +107,7 @@ fn lookup(call: &mut Call<'_>) -> Result<Value, Failure> {
     call.host.lookup(&api_version, &kind, &namespace, &name)
 }
 
-/// `getHostByName`: templates have no network access.
+/// Implements `getHostByName`, which returns no address: templates have no network access.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a row")]
 fn no_host(_call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::from(""))

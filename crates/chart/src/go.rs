@@ -1,9 +1,9 @@
-//! Values as Go prints them in messages with `%v`, `%t` and `%T`.
+//! Formatting of values as in Go's messages, with `%v`, `%t` and `%T`.
 
 use mainstay_gostd::float::format_float;
 use mainstay_yaml::Value;
 
-/// `%T`.
+/// Returns the Go type, as `%T` prints it.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "nil",
@@ -17,7 +17,7 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// `%v`.
+/// Formats a value as `%v` does.
 pub(crate) fn print(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".into(),
@@ -37,12 +37,13 @@ pub(crate) fn print(value: &Value) -> String {
     }
 }
 
-/// `%v` of a float.
+/// Formats a float as `%v` does.
 pub(crate) fn print_float(value: f64) -> String {
     format_float(value, 'g', None)
 }
 
-/// `%t`, which only booleans satisfy: everything else is printed as a mistake.
+/// Formats a value as `%t` does. Only booleans are valid for `%t`; other values are printed as formatting
+/// errors.
 pub(crate) fn print_as_bool(value: &Value) -> String {
     match value {
         Value::Bool(value) => value.to_string(),

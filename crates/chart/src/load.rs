@@ -1,4 +1,5 @@
-//! Builds a [`Chart`] with its subcharts from files in memory. Does not access disks or networks.
+//! Construction of a [`Chart`] with its subcharts from files in memory, without access to disks or
+//! networks.
 
 pub(crate) mod archive;
 pub(crate) mod fields;
@@ -33,21 +34,21 @@ pub struct Loaded {
     pub warnings: Vec<Warning>,
 }
 
-/// Builds a chart from its files, whose names are relative to the chart's directory.
+/// Creates a chart from its files. Their names are relative to the chart's directory.
 pub fn load_files(files: Vec<File>, dialect: Dialect) -> Result<Loaded, ChartError> {
     let mut loader = Loader {
         dialect,
         warnings: Vec::new(),
         limits: ArchiveLimits::default(),
     };
-    let chart = loader.top(files)?;
+    let chart = loader.load_root(files)?;
     Ok(Loaded {
         chart,
         warnings: loader.warnings,
     })
 }
 
-/// Builds a chart from a gzipped tar archive, as `helm package` writes it.
+/// Creates a chart from a gzipped tar archive as written by `helm package`.
 pub fn load_archive(bytes: &[u8], dialect: Dialect) -> Result<Loaded, ChartError> {
     let mut loader = Loader {
         dialect,
@@ -55,47 +56,48 @@ pub fn load_archive(bytes: &[u8], dialect: Dialect) -> Result<Loaded, ChartError
         limits: ArchiveLimits::default(),
     };
     let files = unpack(bytes, &mut loader.limits)?;
-    let chart = loader.top(files)?;
+    let chart = loader.load_root(files)?;
     Ok(Loaded {
         chart,
         warnings: loader.warnings,
     })
 }
 
-/// Returns the files of a gzipped tar archive, named as [`load_files`] expects them. Helm's rules for names
-/// are enforced and all sizes are limited, so that the names are safe to use as paths.
+/// Returns the files of a gzipped tar archive with the names that [`load_files`] requires. Helm's rules for
+/// names are enforced and all sizes are limited, so that the names are safe to use as paths.
 pub fn read_archive(bytes: &[u8]) -> Result<Vec<File>, ArchiveError> {
     unpack(bytes, &mut ArchiveLimits::default())
 }
 
-/// The state of one load.
+/// State of one load.
 struct Loader {
     dialect: Dialect,
     warnings: Vec<Warning>,
-    /// Shared by an archive and the archives in it.
+    /// Limits that an archive shares with the archives in it.
     limits: ArchiveLimits,
 }
 
-/// The files of one chart by purpose.
+/// Files of one chart by purpose.
 #[derive(Default)]
 struct Parts {
     chart: Chart,
     draft: Option<Draft>,
     templates: Vec<File>,
     files: Vec<File>,
-    /// Files by name of the subchart's directory or archive; file names are relative to `charts/`.
+    /// Files of each subchart, by the name of its directory or archive. File names are relative to
+    /// `charts/`.
     subcharts: BTreeMap<String, Vec<File>>,
 }
 
 impl Loader {
-    fn top(&mut self, files: Vec<File>) -> Result<Chart, ChartError> {
+    fn load_root(&mut self, files: Vec<File>) -> Result<Chart, ChartError> {
         if self.dialect.selects_loader_by_api_version() {
             self.check_api_version(&files)?;
         }
-        self.chart(files, 0)
+        self.load_chart(files, 0)
     }
 
-    fn chart(&mut self, files: Vec<File>, depth: usize) -> Result<Chart, ChartError> {
+    fn load_chart(&mut self, files: Vec<File>, depth: usize) -> Result<Chart, ChartError> {
         if depth > MAX_NESTING {
             return Err(ChartError::TooDeep(MAX_NESTING));
         }
@@ -118,7 +120,7 @@ impl Loader {
         chart.files = files.into();
         for (name, files) in subcharts {
             if !name.starts_with(['_', '.']) {
-                let sub = self.subchart(&chart.metadata.name, &name, files, depth + 1)?;
+                let sub = self.load_subchart(&chart.metadata.name, &name, files, depth + 1)?;
                 chart.dependencies.push(sub);
             }
         }
@@ -165,7 +167,7 @@ impl Loader {
                     self.warnings.push(Warning::RequirementsFile);
                 }
                 self.decode_metadata(draft, &file)?;
-                // Checked again: the file may set `apiVersion` itself.
+                // Checked again, because the file may set `apiVersion`.
                 if draft.metadata.api_version == "v1" {
                     parts.files.push(file);
                 }
@@ -211,7 +213,7 @@ impl Loader {
         Ok(())
     }
 
-    fn subchart(
+    fn load_subchart(
         &mut self,
         chart: &str,
         name: &str,
@@ -224,7 +226,7 @@ impl Loader {
                     let data = Arc::clone(&file.data);
                     unpack(&data, &mut self.limits)
                         .map_err(ChartError::from)
-                        .and_then(|files| self.chart(files, depth))
+                        .and_then(|files| self.load_chart(files, depth))
                 }
                 other => {
                     return Err(ChartError::SubchartArchive {
@@ -235,7 +237,7 @@ impl Loader {
                 }
             }
         } else {
-            self.chart(
+            self.load_chart(
                 files.into_iter().filter_map(relative_to_subchart).collect(),
                 depth,
             )
@@ -258,7 +260,8 @@ fn add_to_subchart(parts: &mut Parts, file: &File) {
     parts.subcharts.entry(subchart.into()).or_default().push(file);
 }
 
-/// Removes the first directory from the file's name; files outside a directory belong to no chart.
+/// Removes the first directory from the file's name. Returns `None` for a file outside of a directory,
+/// which does not belong to a chart.
 fn relative_to_subchart(file: File) -> Option<File> {
     let (_, name) = file.name.split_once('/')?;
     Some(File {

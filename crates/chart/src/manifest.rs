@@ -1,4 +1,5 @@
-//! Splits rendered files into manifests, separates hooks from the rest and sorts both in install order.
+//! Splitting of rendered files into manifests. Separates hooks from other manifests and sorts both in
+//! install order.
 
 mod head;
 mod order;
@@ -16,11 +17,11 @@ use order::InstallOrder;
 /// A manifest.
 #[derive(Clone, Debug)]
 pub struct Manifest<'a> {
-    /// Path of its template: `chart/templates/x.yaml`.
+    /// Path of the template: `chart/templates/x.yaml`.
     pub path: &'a str,
-    /// Manifest text.
+    /// Text of the manifest.
     pub content: &'a [u8],
-    /// The decoded head.
+    /// Decoded head.
     pub head: Head,
 }
 
@@ -31,11 +32,11 @@ pub struct Hook<'a> {
     pub manifest: Manifest<'a>,
     /// Lifecycle events at which it runs.
     pub events: Vec<HookEvent>,
-    /// `helm.sh/hook-weight`: order among hooks of one event.
+    /// Value of `helm.sh/hook-weight`: order among the hooks of one event.
     pub weight: i64,
-    /// `helm.sh/hook-delete-policy`, as written.
+    /// Values of `helm.sh/hook-delete-policy`, as written.
     pub delete_policies: Vec<String>,
-    /// `helm.sh/hook-output-log-policy`, as written.
+    /// Values of `helm.sh/hook-output-log-policy`, as written.
     pub output_log_policies: Vec<String>,
 }
 
@@ -54,14 +55,14 @@ pub enum HookEvent {
     Test,
 }
 
-/// The manifests of a render.
+/// Manifests of a render.
 #[derive(Clone, Debug, Default)]
 pub struct Manifests<'a> {
     /// Manifests without hooks, in install order.
     pub generic: Vec<Manifest<'a>>,
     /// Hooks, in install order.
     pub hooks: Vec<Hook<'a>>,
-    /// `helm.sh/hook` annotations with an unknown event; their hooks are left out.
+    /// Values of `helm.sh/hook` annotations with an unknown event. Their hooks are not included.
     pub unknown_hooks: Vec<String>,
 }
 
@@ -78,7 +79,7 @@ const EVENTS: &[(&str, HookEvent)] = &[
     ("test-success", HookEvent::Test),
 ];
 
-/// Splits and sorts `files`, the rendered text by template path.
+/// Splits and sorts `files`, which contains rendered text by template path.
 pub fn sort_manifests(
     files: &BTreeMap<String, Vec<u8>>,
     dialect: Dialect,
@@ -96,7 +97,7 @@ pub fn sort_manifests(
     Ok(sorter.finish())
 }
 
-/// Collects manifests, then sorts them.
+/// Collects manifests and sorts them.
 struct Sorter<'a> {
     dialect: Dialect,
     sorted: Manifests<'a>,
@@ -117,9 +118,9 @@ impl<'a> Sorter<'a> {
             self.sorted.generic.push(manifest);
             return;
         };
-        let events: Option<Vec<HookEvent>> = types.split(',').map(event).collect();
+        let events: Option<Vec<HookEvent>> = types.split(',').map(parse_event).collect();
         match events {
-            Some(events) => self.sorted.hooks.push(hook(manifest, events)),
+            Some(events) => self.sorted.hooks.push(to_hook(manifest, events)),
             None => self.sorted.unknown_hooks.push(types),
         }
     }
@@ -136,7 +137,7 @@ impl<'a> Sorter<'a> {
     }
 }
 
-fn event(name: &str) -> Option<HookEvent> {
+fn parse_event(name: &str) -> Option<HookEvent> {
     let name = name.trim().to_lowercase();
     EVENTS
         .iter()
@@ -144,7 +145,7 @@ fn event(name: &str) -> Option<HookEvent> {
         .map(|(_, event)| *event)
 }
 
-fn hook(manifest: Manifest<'_>, events: Vec<HookEvent>) -> Hook<'_> {
+fn to_hook(manifest: Manifest<'_>, events: Vec<HookEvent>) -> Hook<'_> {
     let listed = |key: &str| -> Vec<String> {
         let text = manifest.head.annotations.get(key);
         text.map(|text| text.split(',').map(|item| item.trim().to_lowercase()).collect())

@@ -1,4 +1,4 @@
-//! The metadata of a chart (`Chart.yaml`), sanitized and validated as Helm does.
+//! Metadata of a chart (`Chart.yaml`), sanitized and validated as in Helm.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use mainstay_gostd::unicode::is_print;
 use crate::error::ChartError;
 use crate::version::is_version;
 
-/// The contents of `Chart.yaml`.
+/// Contents of `Chart.yaml`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     /// Chart name.
@@ -29,9 +29,9 @@ pub struct Metadata {
     pub icon: String,
     /// `v1` or `v2`.
     pub api_version: String,
-    /// Condition of Helm 2; not used.
+    /// Condition of Helm 2. Not used.
     pub condition: String,
-    /// Tags of Helm 2; not used.
+    /// Tags of Helm 2. Not used.
     pub tags: String,
     /// Version of the application.
     pub app_version: String,
@@ -41,8 +41,8 @@ pub struct Metadata {
     pub annotations: BTreeMap<String, String>,
     /// Constraint on the Kubernetes version.
     pub kube_version: String,
-    /// Dependencies. `None` is Go's nil: conditions of subcharts are not processed then, but they are with an
-    /// empty list.
+    /// Dependencies. `None` corresponds to Go's nil: in this case, the conditions of subcharts are not
+    /// processed. For an empty list they are.
     pub dependencies: Option<Vec<Dependency>>,
     /// `application`, `library` or empty.
     pub kind: String,
@@ -62,19 +62,19 @@ pub struct Maintainer {
 /// An entry of `dependencies`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dependency {
-    /// Chart name; the alias after dependencies are processed.
+    /// Chart name. After dependencies are processed, this is the alias if there is one.
     pub name: String,
     /// Version constraint.
     pub version: String,
     /// Repository URL.
     pub repository: String,
-    /// Comma-separated value paths; the first that is a boolean decides.
+    /// Comma-separated value paths. The first one with a boolean value decides.
     pub condition: String,
-    /// Tags that enable or disable it.
+    /// Tags that enable or disable the dependency.
     pub tags: Vec<String>,
-    /// Whether it is enabled; set when dependencies are processed.
+    /// Whether the dependency is enabled. Set when dependencies are processed.
     pub enabled: bool,
-    /// Values imported into the parent.
+    /// Values to import into the parent.
     pub import_values: Vec<ImportValue>,
     /// Alias.
     pub alias: String,
@@ -83,20 +83,20 @@ pub struct Dependency {
 /// An entry of `import-values`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportValue {
-    /// A name under the child's `exports`.
+    /// A name in the child's `exports`.
     Export(String),
     /// A table of the child and its path in the parent.
     Table {
         /// Path in the child.
         child: String,
-        /// Path in the parent; `.` is its root.
+        /// Path in the parent; `.` is the parent's root.
         parent: String,
     },
-    /// Another type, which Helm ignores.
+    /// An entry of another type, which Helm ignores.
     Other,
 }
 
-/// Decoded metadata before validation: entries of lists may be null.
+/// Decoded metadata before validation. Entries of lists may be null.
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) metadata: Metadata,
@@ -118,7 +118,7 @@ impl Draft {
             .into_iter()
             .map(|maintainer| maintainer.map(Maintainer::sanitized))
             .collect::<Option<_>>()
-            .ok_or_else(|| invalid("maintainers must not contain empty or null nodes"))?;
+            .ok_or_else(|| validation_error("maintainers must not contain empty or null nodes"))?;
         metadata.dependencies = dependencies.map(check_dependencies).transpose()?;
         Ok(metadata)
     }
@@ -146,34 +146,36 @@ impl Metadata {
 
     fn check(&self) -> Result<(), ChartError> {
         if self.api_version.is_empty() {
-            return Err(invalid("chart.metadata.apiVersion is required"));
+            return Err(validation_error("chart.metadata.apiVersion is required"));
         }
         if self.name.is_empty() {
-            return Err(invalid("chart.metadata.name is required"));
+            return Err(validation_error("chart.metadata.name is required"));
         }
         if self.name == "." || self.name == ".." {
-            return Err(invalid(format!(
+            return Err(validation_error(format!(
                 "chart.metadata.name {} is not allowed",
                 quote(&self.name)
             )));
         }
         if self.name.contains('/') && self.name != "/" {
-            return Err(invalid(format!(
+            return Err(validation_error(format!(
                 "chart.metadata.name {} is invalid",
                 quote(&self.name)
             )));
         }
         if self.version.is_empty() {
-            return Err(invalid("chart.metadata.version is required"));
+            return Err(validation_error("chart.metadata.version is required"));
         }
         if !is_version(&self.version) {
-            return Err(invalid(format!(
+            return Err(validation_error(format!(
                 "chart.metadata.version {} is invalid",
                 quote(&self.version)
             )));
         }
         if !["", "application", "library"].contains(&self.kind.as_str()) {
-            return Err(invalid("chart.metadata.type must be application or library"));
+            return Err(validation_error(
+                "chart.metadata.type must be application or library",
+            ));
         }
         Ok(())
     }
@@ -193,11 +195,11 @@ fn check_dependencies(dependencies: Vec<Option<Dependency>>) -> Result<Vec<Depen
     let mut checked = Vec::with_capacity(dependencies.len());
     for dependency in dependencies {
         let dependency = dependency
-            .ok_or_else(|| invalid("dependencies must not contain empty or null nodes"))?
+            .ok_or_else(|| validation_error("dependencies must not contain empty or null nodes"))?
             .sanitized();
         if !is_alias(&dependency.alias) {
             let name = quote(&dependency.name);
-            return Err(invalid(format!(
+            return Err(validation_error(format!(
                 "dependency {name} has disallowed characters in the alias"
             )));
         }
@@ -207,7 +209,7 @@ fn check_dependencies(dependencies: Vec<Option<Dependency>>) -> Result<Vec<Depen
             &dependency.alias
         };
         if !seen.insert(key.clone()) {
-            return Err(invalid(format!(
+            return Err(validation_error(format!(
                 "more than one dependency with name or alias {}",
                 quote(key)
             )));
@@ -236,7 +238,7 @@ fn is_alias(alias: &str) -> bool {
         .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-fn invalid(text: impl Into<String>) -> ChartError {
+fn validation_error(text: impl Into<String>) -> ChartError {
     ChartError::Validation(text.into())
 }
 

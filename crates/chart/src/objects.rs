@@ -1,4 +1,4 @@
-//! The objects that templates see: `.Chart`, `.Files`, `.Capabilities`, and the type of `.Values`.
+//! Objects that are visible in templates: `.Chart`, `.Files`, `.Capabilities`, and the type of `.Values`.
 
 mod capabilities;
 mod chart;

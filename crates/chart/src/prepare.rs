@@ -1,5 +1,5 @@
-//! Prepares a chart for rendering: resolves its dependencies, coalesces the values and checks them. Does not
-//! read templates.
+//! Preparation of a chart for rendering: resolves its dependencies, coalesces the values and validates
+//! them. Does not read templates.
 
 use mainstay_template::{Map, MapType};
 use mainstay_yaml::Map as PlainMap;
@@ -12,27 +12,27 @@ use crate::error::ChartError;
 use crate::load::Loaded;
 use crate::objects::KubeVersion;
 use crate::schema::validate_values;
-use crate::tree::share_map;
+use crate::tree::to_template_map;
 use crate::version::in_range;
 use crate::warning::Warning;
 
 /// A chart that is ready to render.
 #[derive(Clone)]
 pub struct Prepared {
-    /// The chart: aliases applied, disabled dependencies removed, values imported.
+    /// The chart after aliases are applied, disabled dependencies are removed and values are imported.
     pub chart: Chart,
-    /// `.Values` of the root chart. A subchart's values are the map under its name, including `global`.
-    /// Deeper tables of `global` are shared between charts, as in Helm, so that a template's `set` is visible
-    /// in all of them.
+    /// `.Values` of the root chart. A subchart's values are the map under its name, which includes
+    /// `global`. Deeper tables of `global` are shared between charts, as in Helm, so that changes by a
+    /// template's `set` are visible in all of them.
     pub values: Map,
 }
 
 /// Options of [`prepare`].
 #[derive(Clone, Debug)]
 pub struct PrepareOptions {
-    /// The Helm version whose rules and messages apply.
+    /// Helm version that determines rules and messages.
     pub dialect: Dialect,
-    /// The cluster's version, checked against the chart's `kubeVersion`.
+    /// Version of the cluster, which is checked against the chart's `kubeVersion`.
     pub kube_version: KubeVersion,
     /// `--skip-schema-validation`.
     pub skip_schema: bool,
@@ -42,7 +42,8 @@ pub struct PrepareOptions {
 /// chart is installable and complete, enables dependencies, coalesces values, validates schemas, checks the
 /// cluster's version.
 ///
-/// Appends to `warnings` what Helm writes to stderr, in order, also if the result is an error.
+/// Appends the warnings that Helm writes to stderr to `warnings`, in order. This also applies if the result
+/// is an error.
 pub fn prepare(
     loaded: &Loaded,
     values: &PlainMap,
@@ -62,7 +63,7 @@ pub fn prepare(
             dialect: options.dialect,
         });
     }
-    let values = share_map(values);
+    let values = to_template_map(values);
     process_dependencies(&mut chart, &values, options.dialect, warnings)
         .map_err(|error| options.dialect.dependencies_error(error))?;
     let mut pass = Coalesce {
@@ -81,7 +82,7 @@ pub fn prepare(
     })
 }
 
-/// Rejects library charts and unknown types.
+/// Checks that the chart is neither a library nor of an unknown type.
 fn check_installable(chart: &Chart) -> Result<(), ChartError> {
     match chart.metadata.kind.as_str() {
         "" | "application" => Ok(()),
@@ -89,7 +90,7 @@ fn check_installable(chart: &Chart) -> Result<(), ChartError> {
     }
 }
 
-/// Returns the names of dependencies that are not in `charts/`, regardless of their version.
+/// Returns the names of dependencies that are missing in `charts/`, regardless of their version.
 fn missing_dependencies(chart: &Chart) -> Vec<String> {
     let present = |name: &str| chart.dependencies.iter().any(|sub| sub.name() == name);
     let wanted = chart.metadata.dependencies.iter().flatten();

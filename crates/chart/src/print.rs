@@ -1,5 +1,5 @@
-//! Formats manifests as `helm template` does: as the text of stdout, or as the files of `--output-dir`. Does
-//! not access the disk.
+//! Formatting of manifests as in `helm template`: as the text of stdout or as the files of `--output-dir`.
+//! Does not access the disk.
 
 mod select;
 
@@ -14,38 +14,39 @@ use crate::warning::Warning;
 /// Selection of the printed manifests.
 #[derive(Clone, Debug, Default)]
 pub struct PrintOptions {
-    /// `--include-crds`: print the chart's `crds/` first.
+    /// `--include-crds`: print the files in `crds/` first.
     pub include_crds: bool,
-    /// `--no-hooks`: leave hooks out.
+    /// `--no-hooks`: omit hooks.
     pub no_hooks: bool,
-    /// `--skip-tests`: leave test hooks out.
+    /// `--skip-tests`: omit test hooks.
     pub skip_tests: bool,
-    /// `--show-only`: globs of templates, relative to the chart's directory; empty prints all.
+    /// `--show-only`: glob patterns of template paths, relative to the chart's directory. If empty, all
+    /// templates are printed.
     pub show_only: Vec<String>,
 }
 
-/// A filter that all manifests except hooks pass through, for example an external program.
+/// Filter for all manifests except hooks, for example an external program.
 pub type PostRenderer<'a> = dyn FnMut(Vec<u8>) -> Result<Vec<u8>, CallbackError> + 'a;
 
-/// Text that `--output-dir` writes to a file; texts with the same path are appended.
+/// Text that `--output-dir` writes to a file. Texts with the same path are appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputFile {
     /// Path relative to the output directory: `chart/templates/x.yaml`.
     pub path: String,
-    /// The text to write.
+    /// Text to write.
     pub text: Vec<u8>,
-    /// Kind of the manifest, which decides where and how it is written.
+    /// Kind of the manifest. Determines where and how the text is written.
     pub kind: OutputKind,
 }
 
 /// Kind of an [`OutputFile`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputKind {
-    /// Written outside the release's directory.
+    /// Custom resource definition, written outside of the release's directory.
     Crd,
-    /// Replaces an existing file.
+    /// Manifest, which replaces an existing file.
     Manifest,
-    /// Appended, also to an existing file.
+    /// Hook, which is appended to an existing file.
     Hook,
 }
 
@@ -69,17 +70,17 @@ impl<'a> Printer<'a> {
             None => self.write_sorted(&sorted, &mut |piece| text.extend_from_slice(piece)),
             Some(run) => {
                 self.write_manifests(&sorted, &mut |piece| text.extend_from_slice(piece));
-                text = finish(run(text).map_err(ChartError::PostRender)?);
+                text = trim_output(run(text).map_err(ChartError::PostRender)?);
                 self.write_hooks(&sorted, &mut |piece| text.extend_from_slice(piece));
             }
         }
         if !self.options.show_only.is_empty() {
             text = select::select(&self.dialect.split_documents(&text), &self.options.show_only)?;
         }
-        Ok((text, warnings(sorted)))
+        Ok((text, hook_warnings(sorted)))
     }
 
-    /// Passes the text of stdout to `write`, piece by piece, so that it is not in memory as a whole.
+    /// Passes the text of stdout to `write` in pieces, so that the whole text is never in memory.
     pub(crate) fn write(&self, write: &mut dyn FnMut(&[u8])) -> Result<Vec<Warning>, ChartError> {
         if !self.options.show_only.is_empty() {
             let (text, warnings) = self.text(None)?;
@@ -88,35 +89,35 @@ impl<'a> Printer<'a> {
         }
         let sorted = self.sort()?;
         self.write_sorted(&sorted, write);
-        Ok(warnings(sorted))
+        Ok(hook_warnings(sorted))
     }
 
     fn write_sorted(&self, sorted: &Manifests<'_>, write: &mut dyn FnMut(&[u8])) {
-        let mut trimmed = Trimmed::new(write);
+        let mut trimmed = TrimmedWriter::new(write);
         self.write_manifests(sorted, &mut |piece| trimmed.push(piece));
         trimmed.finish();
         self.write_hooks(sorted, write);
     }
 
-    /// Writes definitions and manifests without hooks.
+    /// Writes custom resource definitions and manifests except hooks.
     fn write_manifests(&self, sorted: &Manifests<'_>, write: &mut dyn FnMut(&[u8])) {
         if self.options.include_crds {
             for crd in self.chart.crds() {
-                push(write, &crd.filename, &crd.file.data);
+                write_document(write, &crd.filename, &crd.file.data);
             }
         }
         for manifest in &sorted.generic {
-            push(write, manifest.path, manifest.content);
+            write_document(write, manifest.path, manifest.content);
         }
     }
 
     fn write_hooks(&self, sorted: &Manifests<'_>, write: &mut dyn FnMut(&[u8])) {
-        for hook in self.shown_hooks(sorted) {
-            push(write, hook.manifest.path, hook.manifest.content);
+        for hook in self.selected_hooks(sorted) {
+            write_document(write, hook.manifest.path, hook.manifest.content);
         }
     }
 
-    /// Returns the files of `--output-dir`, in the order they are written.
+    /// Returns the files of `--output-dir` in the order in which they are written.
     pub(crate) fn files(&self) -> Result<(Vec<OutputFile>, Vec<Warning>), ChartError> {
         let sorted = self.sort()?;
         let crds = if self.options.include_crds {
@@ -132,17 +133,17 @@ impl<'a> Printer<'a> {
             .iter()
             .map(|manifest| output_file(manifest.path, manifest.content, OutputKind::Manifest));
         let hooks = self
-            .shown_hooks(&sorted)
+            .selected_hooks(&sorted)
             .map(|hook| output_file(hook.manifest.path, hook.manifest.content, OutputKind::Hook));
         let files = crds.chain(generic).chain(hooks).collect();
         if let Some(first) = self.options.show_only.first() {
-            // Helm has already written the files and finds no manifest left to show.
+            // At this point Helm has already written the files, and finds no manifest to show.
             return Err(ChartError::NoSuchTemplate(first.clone()));
         }
-        Ok((files, warnings(sorted)))
+        Ok((files, hook_warnings(sorted)))
     }
 
-    /// Sorts the manifests; an error contains everything that was rendered.
+    /// Sorts the manifests. An error includes the whole rendered output.
     fn sort(&self) -> Result<Manifests<'a>, ChartError> {
         sort_manifests(self.files, self.dialect).map_err(|error| match error {
             ChartError::Manifest {
@@ -154,21 +155,21 @@ impl<'a> Printer<'a> {
                 path,
                 problem,
                 location,
-                rendered: self.unsorted(),
+                rendered: self.unsorted_output(),
             },
             other => other,
         })
     }
 
-    fn unsorted(&self) -> Vec<u8> {
+    fn unsorted_output(&self) -> Vec<u8> {
         let mut stream = Vec::new();
         for (path, text) in self.files.iter().filter(|(_, text)| !trim(text).is_empty()) {
-            push(&mut |piece| stream.extend_from_slice(piece), path, text);
+            write_document(&mut |piece| stream.extend_from_slice(piece), path, text);
         }
-        finish(stream)
+        trim_output(stream)
     }
 
-    fn shown_hooks<'s>(&'s self, sorted: &'s Manifests<'_>) -> impl Iterator<Item = &'s Hook<'s>> {
+    fn selected_hooks<'s>(&'s self, sorted: &'s Manifests<'_>) -> impl Iterator<Item = &'s Hook<'s>> {
         let hooks: &[Hook<'s>] = if self.options.no_hooks { &[] } else { &sorted.hooks };
         hooks
             .iter()
@@ -178,7 +179,7 @@ impl<'a> Printer<'a> {
 
 fn output_file(path: &str, content: &[u8], kind: OutputKind) -> OutputFile {
     let mut text = Vec::with_capacity(content.len() + 64);
-    push(&mut |piece| text.extend_from_slice(piece), path, content);
+    write_document(&mut |piece| text.extend_from_slice(piece), path, content);
     OutputFile {
         path: path.to_owned(),
         text,
@@ -186,7 +187,7 @@ fn output_file(path: &str, content: &[u8], kind: OutputKind) -> OutputFile {
     }
 }
 
-fn push(write: &mut dyn FnMut(&[u8]), path: &str, content: &[u8]) {
+fn write_document(write: &mut dyn FnMut(&[u8]), path: &str, content: &[u8]) {
     write(b"---\n# Source: ");
     write(path.as_bytes());
     write(b"\n");
@@ -194,20 +195,21 @@ fn push(write: &mut dyn FnMut(&[u8]), path: &str, content: &[u8]) {
     write(b"\n");
 }
 
-/// Trims a stream of pieces like [`finish`]: holds back the space at the end of a piece until more follows.
-struct Trimmed<'w> {
+/// Trims a stream of pieces like [`finish`]: keeps the white space at the end of a piece until other text
+/// follows.
+struct TrimmedWriter<'w> {
     write: &'w mut dyn FnMut(&[u8]),
-    /// Whether all pieces so far were space.
+    /// Whether all pieces so far consisted of white space.
     is_blank: bool,
-    held: Vec<u8>,
+    pending_space: Vec<u8>,
 }
 
-impl<'w> Trimmed<'w> {
+impl<'w> TrimmedWriter<'w> {
     fn new(write: &'w mut dyn FnMut(&[u8])) -> Self {
         Self {
             write,
             is_blank: true,
-            held: Vec::new(),
+            pending_space: Vec::new(),
         }
     }
 
@@ -216,12 +218,12 @@ impl<'w> Trimmed<'w> {
         let length = trim_end(start).len();
         let (text, space) = start.split_at_checked(length).unwrap_or((start, &[]));
         if !text.is_empty() {
-            (self.write)(&self.held);
+            (self.write)(&self.pending_space);
             (self.write)(text);
-            self.held.clear();
+            self.pending_space.clear();
             self.is_blank = false;
         }
-        self.held.extend_from_slice(space);
+        self.pending_space.extend_from_slice(space);
     }
 
     fn finish(self) {
@@ -229,8 +231,8 @@ impl<'w> Trimmed<'w> {
     }
 }
 
-/// Trims the stream as a whole and ends it with one line break, as Helm does.
-fn finish(mut stream: Vec<u8>) -> Vec<u8> {
+/// Trims the whole stream and adds one line break, as Helm does.
+fn trim_output(mut stream: Vec<u8>) -> Vec<u8> {
     let trimmed = trim(&stream);
     let before = (trimmed.as_ptr() as usize).saturating_sub(stream.as_ptr() as usize);
     let length = trimmed.len();
@@ -242,7 +244,7 @@ fn finish(mut stream: Vec<u8>) -> Vec<u8> {
     stream
 }
 
-fn warnings(sorted: Manifests<'_>) -> Vec<Warning> {
+fn hook_warnings(sorted: Manifests<'_>) -> Vec<Warning> {
     sorted
         .unknown_hooks
         .into_iter()
@@ -266,12 +268,12 @@ mod tests {
         ] {
             let mut text = Vec::new();
             let mut write = |piece: &[u8]| text.extend_from_slice(piece);
-            let mut trimmed = Trimmed::new(&mut write);
+            let mut trimmed = TrimmedWriter::new(&mut write);
             for piece in pieces {
                 trimmed.push(piece.as_bytes());
             }
             trimmed.finish();
-            assert_eq!(text, finish(pieces.concat().into_bytes()), "{pieces:?}");
+            assert_eq!(text, trim_output(pieces.concat().into_bytes()), "{pieces:?}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Runs every template of a prepared chart and returns one text per file. Does not read clocks, files or
-//! clusters: templates reach them through the caller's [`Host`] only.
+//! Rendering of all templates of a prepared chart to one text per file, without access to clocks, files or
+//! clusters: templates access them only through the caller's [`Host`].
 
 mod failure;
 mod scope;
@@ -18,20 +18,20 @@ use crate::prepare::Prepared;
 use failure::Failures;
 use scope::Renderable;
 
-/// Settings of a render besides values.
+/// Inputs of a render other than values.
 #[derive(Clone, Debug)]
 pub struct RenderOptions {
-    /// The Helm version whose rules and messages apply.
+    /// Helm version that determines rules and messages.
     pub dialect: Dialect,
     /// The release.
     pub release: Release,
-    /// The cluster and Helm, as templates see them.
+    /// Cluster and Helm version that are visible in templates.
     pub capabilities: Capabilities,
     /// Limits for all templates together.
     pub limits: Limits,
 }
 
-/// The release, seen by templates as `.Release`.
+/// A release, visible in templates as `.Release`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
     /// Release name.
@@ -63,25 +63,25 @@ impl RenderOptions {
             dialect,
             release: Release::default(),
             capabilities: Capabilities::offline(dialect),
-            limits: limits(),
+            limits: default_limits(),
         }
     }
 }
 
-/// Allows the thousand nested includes of Helm, each inside a few blocks.
-fn limits() -> Limits {
+/// Returns limits that allow Helm's thousand nested includes, each inside a few blocks.
+fn default_limits() -> Limits {
     Limits {
         depth: 20_000,
         ..Limits::default()
     }
 }
 
-/// The output of a render.
+/// Output of a render.
 #[derive(Clone, Debug, Default)]
 pub struct Rendered {
-    /// Rendered text by template path (`chart/templates/x.yaml`), without partials and notes.
+    /// Rendered text by template path (`chart/templates/x.yaml`). Partials and notes are not included.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// The root chart's rendered `NOTES.txt`.
+    /// Rendered `NOTES.txt` of the root chart.
     pub notes: Vec<u8>,
 }
 
@@ -112,7 +112,7 @@ pub fn render(
 
 impl Rendered {
     fn add(&mut self, chart: &Chart, path: &str, mut text: Vec<u8>) {
-        // All files stay in memory until they are sorted.
+        // All files remain in memory until they are sorted.
         text.shrink_to_fit();
         if !path.ends_with("NOTES.txt") {
             self.files.insert(path.to_owned(), text);
@@ -122,7 +122,7 @@ impl Rendered {
     }
 }
 
-/// The templates of one render and the rules they run under.
+/// Templates of one render and the rules that apply to them.
 struct Run<'a> {
     renderables: &'a [Renderable<'a>],
     dialect: Dialect,
@@ -161,7 +161,7 @@ impl Run<'_> {
     }
 }
 
-/// The caller's host and the state of Helm's functions during one render.
+/// The caller's host, extended by the state of Helm's functions during one render.
 struct RenderHost<'a> {
     host: &'a mut dyn Host,
     state: State,

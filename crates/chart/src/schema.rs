@@ -1,5 +1,6 @@
-//! Validates values against `values.schema.json` with the messages and layout of Helm, whose validator is
-//! `santhosh-tekuri/jsonschema`. Supports drafts 4 to 2020-12. Reads no document outside the schema.
+//! Validation of values against `values.schema.json`, with the messages and layout of Helm, whose validator
+//! is `santhosh-tekuri/jsonschema`. Supports drafts 4 to 2020-12. Does not read documents outside of the
+//! schema.
 
 mod check;
 mod compile;
@@ -23,7 +24,7 @@ use mainstay_yaml::{Budget, Error, Map as PlainMap, Numbers, Problem, Value, par
 use crate::chart::Chart;
 use crate::error::ChartError;
 use crate::go;
-use crate::tree::own_map;
+use crate::tree::to_plain_map;
 use crate::warning::Warning;
 use check::check;
 use compile::{Metaschemas, compile};
@@ -31,7 +32,7 @@ use error::SchemaError;
 use node::Compiled;
 use outcome::Failure;
 
-/// The URL that Helm assigns to the schema.
+/// URL that Helm assigns to the schema.
 const LOCATION: &str = "file:///values.schema.json";
 /// Maximum nesting of a schema.
 const MAX_DEPTH: usize = 200;
@@ -51,7 +52,7 @@ pub(crate) fn validate_values(
         metaschemas: Metaschemas::default(),
         compiled: Vec::new(),
     };
-    validation.chart(chart, own_map(values));
+    validation.validate_chart(chart, to_plain_map(values));
     if validation.violations.is_empty() {
         Ok(())
     } else {
@@ -63,17 +64,18 @@ fn has_schema(chart: &Chart) -> bool {
     chart.schema.is_some() || chart.dependencies.iter().any(has_schema)
 }
 
-/// The validation of a chart with its subcharts.
+/// Validation of a chart with its subcharts.
 struct Validation<'w> {
     violations: String,
     warnings: &'w mut Vec<Warning>,
     metaschemas: Metaschemas,
-    /// Schemas without warnings, by their text: the instances of a subchart under several aliases share one.
+    /// Compiled schemas without warnings, with their texts. The instances of a subchart under several
+    /// aliases share one schema.
     compiled: Vec<(Arc<[u8]>, Rc<Compiled>)>,
 }
 
 impl Validation<'_> {
-    fn chart(&mut self, chart: &Chart, values: PlainMap) {
+    fn validate_chart(&mut self, chart: &Chart, values: PlainMap) {
         let values = Value::Map(values);
         if let Some(schema) = &chart.schema
             && let Err(error) = self.validate(schema, &values)
@@ -86,7 +88,7 @@ impl Validation<'_> {
         for sub in &chart.dependencies {
             match values.remove(sub.name()) {
                 None | Some(Value::Null) => {}
-                Some(Value::Map(values)) => self.chart(sub, values),
+                Some(Value::Map(values)) => self.validate_chart(sub, values),
                 Some(other) => {
                     let found = go::type_name(&other);
                     let name = sub.name();
@@ -100,9 +102,9 @@ impl Validation<'_> {
         }
     }
 
-    /// Validates one tree against one schema.
+    /// Validates one tree of values against one schema.
     fn validate(&mut self, schema: &Arc<[u8]>, values: &Value) -> Result<(), ValidateError> {
-        let compiled = self.compiled(schema)?;
+        let compiled = self.compile_cached(schema)?;
         match check(&compiled, compiled.root, values) {
             Ok(()) => Ok(()),
             Err(check::CheckError::Invalid(failure)) => Err(ValidateError::Values(failure)),
@@ -110,7 +112,7 @@ impl Validation<'_> {
         }
     }
 
-    fn compiled(&mut self, schema: &Arc<[u8]>) -> Result<Rc<Compiled>, SchemaError> {
+    fn compile_cached(&mut self, schema: &Arc<[u8]>) -> Result<Rc<Compiled>, SchemaError> {
         if let Some((_, known)) = self.compiled.iter().find(|(text, _)| text == schema) {
             return Ok(Rc::clone(known));
         }
@@ -123,18 +125,18 @@ impl Validation<'_> {
     }
 }
 
-/// Reason why values are rejected. Helm's text ends in a line break for invalid values and does not for an
+/// Reason why values are rejected. Helm's text ends with a line break for invalid values, but not for an
 /// invalid schema.
 #[derive(Debug, thiserror::Error)]
 enum ValidateError {
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    #[error("{}\n", lines(.0))]
+    #[error("{}\n", format_lines(.0))]
     Values(Failure),
 }
 
-/// Formats a failure, one violation per line.
-fn lines(failure: &Failure) -> String {
+/// Formats a failure with one violation per line.
+fn format_lines(failure: &Failure) -> String {
     failure.report(1).trim_start_matches('\n').to_owned()
 }
 
@@ -147,7 +149,8 @@ fn parse(text: &[u8]) -> Result<Value, SchemaError> {
         .map_err(|error| SchemaError::Json(decoder_message(text, &error)))
 }
 
-/// Returns the message of Go's streaming decoder, which differs for three errors.
+/// Returns the message of Go's streaming decoder, which differs from that of the regular decoder for three
+/// errors.
 fn decoder_message(text: &[u8], error: &Error) -> String {
     match &error.problem {
         Problem::Json { .. } if text.trim_ascii().is_empty() => "EOF".into(),

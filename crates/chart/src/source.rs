@@ -1,5 +1,5 @@
-//! Reads a chart from a directory or an archive file, with Helm's rules for links, ignored and irregular
-//! files. The only file of this crate that accesses the disk.
+//! Reading of a chart from a directory or an archive file, with Helm's rules for links, ignored files and
+//! irregular files. This is the only file of the crate that accesses the disk.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use crate::warning::Warning;
 const MAX_LINKS: usize = 255;
 /// Maximum nesting of directories.
 const MAX_DEPTH: usize = 64;
-/// Initial buffer size for files whose length is not known.
+/// Initial buffer size in bytes for files with an unknown length.
 const DEFAULT_BUFFER_SIZE: u64 = 16 << 10;
 
 /// Loads the chart at `path`, a directory or an archive.
@@ -63,7 +63,7 @@ impl PathLoader<'_> {
             rules: ignore_rules(&top)?,
             ..Walk::default()
         };
-        walk.directory(&top, "", 0)?;
+        walk.add_directory(&top, "", 0)?;
         let mut loaded = load_files(walk.files, self.dialect)?;
         walk.warnings.append(&mut loaded.warnings);
         loaded.warnings = walk.warnings;
@@ -71,7 +71,7 @@ impl PathLoader<'_> {
     }
 }
 
-/// Fails with a guess of the file type if `bytes` is not an archive.
+/// Checks that `bytes` is an archive. Otherwise, the error contains a guess of the file type.
 fn check_archive(path: &Path, bytes: &[u8]) -> Result<(), ChartError> {
     if bytes.starts_with(b"\x1f\x8b\x08") {
         return Ok(());
@@ -89,7 +89,7 @@ fn check_archive(path: &Path, bytes: &[u8]) -> Result<(), ChartError> {
     .into())
 }
 
-/// Guesses the content type as Go does, limited to types that a mistaken argument is likely to have.
+/// Guesses the content type as Go does. Limited to types that a wrong argument is likely to have.
 fn content_type(bytes: &[u8]) -> &'static str {
     let head = bytes.get(..512).unwrap_or(bytes);
     let text = |byte: &u8| !matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
@@ -97,7 +97,7 @@ fn content_type(bytes: &[u8]) -> &'static str {
         _ if head.starts_with(b"PK\x03\x04") => "application/zip",
         _ if head.starts_with(b"%PDF-") => "application/pdf",
         _ if head.starts_with(b"\x89PNG\x0d\x0a\x1a\x0a") => "image/png",
-        // Helm pads its buffer with zeros and takes a short text for binary data.
+        // Helm pads its buffer with zeros, so that a short text is detected as binary data.
         _ if head.len() == 512 && head.iter().all(text) => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     }
@@ -125,7 +125,7 @@ fn ignore_rules(top: &Path) -> Result<IgnoreRules, ChartError> {
     IgnoreRules::parse(&text).map_err(|error| SourceError::Ignore(error).into())
 }
 
-/// Recursive walk through a chart directory.
+/// Recursive traversal of a chart directory.
 #[derive(Default)]
 struct Walk {
     top: PathBuf,
@@ -133,16 +133,17 @@ struct Walk {
     files: Vec<File>,
     bytes: u64,
     entries: usize,
-    /// Real paths of the current directory and its parents, to detect links back to one of them.
-    inside: BTreeSet<PathBuf>,
+    /// Real paths of the current directory and its parents. Used to detect links that lead back to one of
+    /// them.
+    open_directories: BTreeSet<PathBuf>,
     warnings: Vec<Warning>,
 }
 
 impl Walk {
-    /// Collects the files below `directory` in the order of names, following links.
-    fn directory(&mut self, directory: &Path, inside: &str, depth: usize) -> Result<(), ChartError> {
+    /// Collects the files in `directory` in the order of their names. Links are followed.
+    fn add_directory(&mut self, directory: &Path, inside: &str, depth: usize) -> Result<(), ChartError> {
         let real = fs::canonicalize(directory).map_err(|source| io_error("open", directory, source))?;
-        if depth > MAX_DEPTH || !self.inside.insert(real.clone()) {
+        if depth > MAX_DEPTH || !self.open_directories.insert(real.clone()) {
             return Err(SourceError::Endless {
                 path: directory.display().to_string(),
             }
@@ -172,27 +173,27 @@ impl Walk {
             } else {
                 format!("{inside}/{name}")
             };
-            self.entry(&path, inside, depth)?;
+            self.add_entry(&path, inside, depth)?;
         }
-        self.inside.remove(&real);
+        self.open_directories.remove(&real);
         Ok(())
     }
 
-    fn entry(&mut self, path: &Path, inside: String, depth: usize) -> Result<(), ChartError> {
+    fn add_entry(&mut self, path: &Path, inside: String, depth: usize) -> Result<(), ChartError> {
         let mut kind = fs::symlink_metadata(path).map_err(|source| io_error("lstat", path, source))?;
         if kind.is_symlink() {
-            kind = self.follow(path)?;
+            kind = self.follow_link(path)?;
         }
         if self.rules.ignores(&inside, kind.is_dir()) {
             return Ok(());
         }
         if kind.is_dir() {
-            return self.directory(path, &inside, depth + 1);
+            return self.add_directory(path, &inside, depth + 1);
         }
-        self.file(path, inside, &kind)
+        self.add_file(path, inside, &kind)
     }
 
-    fn follow(&mut self, path: &Path) -> Result<Metadata, ChartError> {
+    fn follow_link(&mut self, path: &Path) -> Result<Metadata, ChartError> {
         let resolved = fs::canonicalize(path).map_err(|reason| {
             let target = fs::read_link(path).unwrap_or_default();
             let target = path.parent().unwrap_or(path).join(target).display().to_string();
@@ -212,7 +213,7 @@ impl Walk {
         fs::symlink_metadata(&resolved).map_err(|source| io_error("lstat", &resolved, source))
     }
 
-    fn file(&mut self, path: &Path, inside: String, kind: &Metadata) -> Result<(), ChartError> {
+    fn add_file(&mut self, path: &Path, inside: String, kind: &Metadata) -> Result<(), ChartError> {
         if !kind.is_file() {
             return Err(SourceError::Irregular {
                 path: path.display().to_string(),
@@ -246,8 +247,8 @@ impl Walk {
     }
 }
 
-/// Reads a file of about `expected` bytes; fails if it is larger than `limit`. The buffer has space for one
-/// byte more, so that two system calls suffice: one for the content and one for its end.
+/// Reads a file of about `expected` bytes. Fails if it is larger than `limit`. The buffer has space for one
+/// more byte, so that two system calls are sufficient: one for the content and one to detect the end.
 fn read_capped(path: &Path, limit: u64, expected: u64) -> Result<Vec<u8>, ChartError> {
     use io::Read;
     let mut data = Vec::with_capacity(expected.min(limit) as usize + 1);

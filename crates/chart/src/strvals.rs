@@ -1,5 +1,5 @@
-//! The `--set` family: parses an argument such as `a.b[0]=1,c={x,y}` into a tree of values, with Helm's
-//! grammar, types and messages. File contents come through a callback.
+//! Parsing of arguments of the `--set` family, such as `a.b[0]=1,c={x,y}`, into a tree of values, with
+//! Helm's grammar, types and messages. A callback returns the contents of files.
 
 mod cursor;
 mod json;
@@ -15,39 +15,39 @@ use cursor::{Cursor, Stop};
 const MAX_INDEX: i64 = 65536;
 /// Maximum number of dots in a name.
 const MAX_NESTED_NAMES: usize = 30;
-/// Maximum number of items that indexes add to lists. Helm limits each index only.
+/// Maximum number of items that indexes may add to lists. Helm only limits each index.
 const MAX_ADDED_ITEMS: usize = 500_000;
-/// Maximum nesting of `[0][0]…`. Helm has no such limit and recurses.
+/// Maximum nesting of `[0][0]…`. Helm has no such limit and uses recursion.
 const MAX_NESTED_LISTS: usize = 100;
 
 /// Interpretation of the text after `=`.
 pub enum Mode<'a> {
-    /// `--set`: booleans, integers and `null` are typed.
+    /// `--set`: booleans, integers and `null` have their types.
     Typed,
-    /// `--set-string`: everything is a string.
+    /// `--set-string`: all values are strings.
     Text,
     /// `--set-json`: each value is JSON.
     Json,
-    /// `--set-literal`: everything after the first `=` is one string, without escapes.
+    /// `--set-literal`: the text after the first `=` is a single string without escapes.
     Literal,
-    /// `--set-file`: each value is the name of a file, which the callback reads.
+    /// `--set-file`: each value is the name of a file to read with the callback.
     File(ReadFile<'a>),
 }
 
-/// Returns the contents of a named file, or an error whose text is shown to the user.
+/// Callback that returns the contents of the named file, or an error with a text that is shown to users.
 pub type ReadFile<'a> = &'a mut dyn FnMut(&str) -> Result<String, CallbackError>;
 
-/// An invalid argument.
+/// Error of parsing an argument.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct SetError {
     /// Helm's message.
     pub text: String,
-    /// Number of bytes that were read before the error.
+    /// Number of bytes before the error.
     pub offset: usize,
 }
 
-/// Applies the assignments of `argument` to `values`. On failure some of them may have been applied.
+/// Applies the assignments of `argument` to `values`. If it fails, some of them may have been applied.
 pub fn set_values(
     argument: &str,
     values: &mut Map,
@@ -62,14 +62,14 @@ pub fn set_values(
     set_target(argument, target, mode, dialect)
 }
 
-/// The values that several arguments change.
+/// Values that several arguments modify.
 pub(crate) struct Target<'v> {
     pub(crate) values: &'v mut Map,
     /// Number of items that indexes have added so far.
     pub(crate) added_items: &'v mut usize,
 }
 
-/// Applies the assignments of `argument`, one of several, to `target`.
+/// Applies the assignments of `argument`, which is one of several arguments, to `target`.
 #[allow(
     clippy::needless_pass_by_value,
     reason = "the target is borrowed for this call only"
@@ -86,7 +86,7 @@ pub(crate) fn set_target(
         added_items: target.added_items,
     };
     loop {
-        match parser.key(target.values, 0) {
+        match parser.parse_key(target.values, 0) {
             Ok(()) => {}
             Err(Fault::End) => return Ok(()),
             Err(Fault::EndInIndex) if dialect.ignores_unclosed_index() => return Ok(()),
@@ -102,9 +102,9 @@ pub(crate) fn set_target(
 
 /// Reason why the parser stopped.
 enum Fault {
-    /// The argument ends where a key can start, which is not an error.
+    /// The argument ends at the start of a key, which is not an error.
     End,
-    /// The argument ends inside `[`; see [`Dialect::ignores_unclosed_index`].
+    /// The argument ends after `[`; see [`Dialect::ignores_unclosed_index`].
     EndInIndex,
     /// An error.
     Message(String),
@@ -120,7 +120,7 @@ impl Fault {
     }
 }
 
-fn fault<T>(text: impl Into<String>) -> Result<T, Fault> {
+fn fail<T>(text: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Message(text.into()))
 }
 
@@ -130,17 +130,17 @@ struct Parser<'t, 'm, 'v> {
     added_items: &'v mut usize,
 }
 
-/// The text after a key or an index.
-enum Assigned {
-    /// A value; more assignments may follow.
+/// Result of parsing the text after a key or an index.
+enum AssignedValue {
+    /// A value, which may be followed by more assignments.
     Value(Value),
-    /// The argument ends: the value is the empty string.
-    Nothing,
+    /// The end of the argument. The value is the empty string.
+    End,
 }
 
 impl Parser<'_, '_, '_> {
     /// Parses one assignment into `data`.
-    fn key(&mut self, data: &mut Map, level: usize) -> Result<(), Fault> {
+    fn parse_key(&mut self, data: &mut Map, level: usize) -> Result<(), Fault> {
         let stops: &[char] = if matches!(self.mode, Mode::Literal) {
             &['=', '[', '.']
         } else {
@@ -149,30 +149,30 @@ impl Parser<'_, '_, '_> {
         let (name, stop) = self.cursor.until(stops);
         match stop {
             Stop::End if name.is_empty() => Err(Fault::End),
-            Stop::End => fault(format!("key {} has no value", quote(&name))),
-            Stop::At('[') => self.indexed(data, name, level),
-            Stop::At('=') => self.assigned(data, name),
-            Stop::At('.') => self.nested(data, &name, level + 1),
-            Stop::At(_) => fault(format!("key {} has no value (cannot end with ,)", quote(&name))),
+            Stop::End => fail(format!("key {} has no value", quote(&name))),
+            Stop::At('[') => self.parse_indexed(data, name, level),
+            Stop::At('=') => self.parse_assignment(data, name),
+            Stop::At('.') => self.parse_nested(data, &name, level + 1),
+            Stop::At(_) => fail(format!("key {} has no value (cannot end with ,)", quote(&name))),
         }
     }
 
-    /// Parses `name=…`.
-    fn assigned(&mut self, data: &mut Map, name: String) -> Result<(), Fault> {
-        match self.value()? {
-            Assigned::Value(value) => set(data, name, value),
-            Assigned::Nothing => {
-                set(data, name, Value::from(""));
+    /// Parses the rest of `name=…`.
+    fn parse_assignment(&mut self, data: &mut Map, name: String) -> Result<(), Fault> {
+        match self.parse_value()? {
+            AssignedValue::Value(value) => set_key(data, name, value),
+            AssignedValue::End => {
+                set_key(data, name, Value::from(""));
                 return Err(Fault::End);
             }
         }
         Ok(())
     }
 
-    /// Parses `name.…`.
-    fn nested(&mut self, data: &mut Map, name: &str, level: usize) -> Result<(), Fault> {
+    /// Parses the rest of `name.…`.
+    fn parse_nested(&mut self, data: &mut Map, name: &str, level: usize) -> Result<(), Fault> {
         if level > MAX_NESTED_NAMES {
-            return fault(format!(
+            return fail(format!(
                 "value name nested level is greater than maximum supported nested level of {MAX_NESTED_NAMES}"
             ));
         }
@@ -181,34 +181,35 @@ impl Parser<'_, '_, '_> {
         let mut inner = match old {
             None => Map::new(),
             Some(Value::Map(map)) => map,
-            Some(other) => return not_convertible(&other, "map[string]interface {}"),
+            Some(other) => return conversion_error(&other, "map[string]interface {}"),
         };
-        let result = self.key(&mut inner, level);
+        let result = self.parse_key(&mut inner, level);
         let empty = inner.is_empty();
         if known || !(empty || name.is_empty()) {
             data.insert(name.to_owned(), Value::Map(inner));
         }
         match result {
-            Ok(()) if empty => fault(format!("key map {} has no value", quote(name))),
+            Ok(()) if empty => fail(format!("key map {} has no value", quote(name))),
             other => other,
         }
     }
 
-    /// Parses `name[…`.
-    fn indexed(&mut self, data: &mut Map, name: String, level: usize) -> Result<(), Fault> {
-        let index = self.index()?;
+    /// Parses the rest of `name[…`.
+    fn parse_indexed(&mut self, data: &mut Map, name: String, level: usize) -> Result<(), Fault> {
+        let index = self.parse_index()?;
         let (list, known) = match data.remove(&name) {
             None => (Vec::new(), None),
             Some(Value::List(items)) => {
                 let length = items.len();
                 (items, Some(length))
             }
-            Some(other) => return not_convertible(&other, "[]interface {}"),
+            Some(other) => return conversion_error(&other, "[]interface {}"),
         };
-        let (mut list, result) = self.item(list, index, At { level, lists: 1 });
+        let (mut list, result) = self.parse_item(list, index, Nesting { level, lists: 1 });
         match known {
             _ if !name.is_empty() => {}
-            // Helm does not set an empty key, but has already changed the items of an existing list.
+            // Helm does not set an empty key, but has already changed the items of an existing list at this
+            // point.
             Some(length) => list.truncate(length),
             None => return result,
         }
@@ -216,19 +217,24 @@ impl Parser<'_, '_, '_> {
         result
     }
 
-    /// Parses the text after `]` and returns the list, changed or not.
-    fn item(&mut self, mut list: Vec<Value>, index: i64, at: At) -> (Vec<Value>, Result<(), Fault>) {
-        let result = self.item_into(&mut list, index, at);
+    /// Parses the text after `]`. Returns the list, which may be unchanged.
+    fn parse_item(
+        &mut self,
+        mut list: Vec<Value>,
+        index: i64,
+        at: Nesting,
+    ) -> (Vec<Value>, Result<(), Fault>) {
+        let result = self.parse_item_into(&mut list, index, at);
         (list, result)
     }
 
-    fn item_into(&mut self, list: &mut Vec<Value>, index: i64, at: At) -> Result<(), Fault> {
+    fn parse_item_into(&mut self, list: &mut Vec<Value>, index: i64, at: Nesting) -> Result<(), Fault> {
         let Ok(position) = usize::try_from(index) else {
-            return fault(format!("negative {index} index not allowed"));
+            return fail(format!("negative {index} index not allowed"));
         };
         let (junk, stop) = self.cursor.until(&['[', '.', '=']);
         if !junk.is_empty() {
-            return fault(format!(
+            return fail(format!(
                 "unexpected data at end of array index: {}",
                 quote_runes(&junk)
             ));
@@ -236,34 +242,34 @@ impl Parser<'_, '_, '_> {
         match stop {
             Stop::End => Err(Fault::End),
             Stop::At('=') => {
-                let value = match self.value()? {
-                    Assigned::Value(value) => value,
-                    Assigned::Nothing => Value::from(""),
+                let value = match self.parse_value()? {
+                    AssignedValue::Value(value) => value,
+                    AssignedValue::End => Value::from(""),
                 };
                 self.set_index(list, index, value)
             }
-            Stop::At('[') => self.item_list(list, position, at),
-            Stop::At(_) => self.item_map(list, position, at),
+            Stop::At('[') => self.parse_item_list(list, position, at),
+            Stop::At(_) => self.parse_item_map(list, position, at),
         }
     }
 
-    /// Parses `…][…`.
-    fn item_list(&mut self, list: &mut Vec<Value>, position: usize, at: At) -> Result<(), Fault> {
-        let next = self.index()?;
+    /// Parses the rest of `…][…`.
+    fn parse_item_list(&mut self, list: &mut Vec<Value>, position: usize, at: Nesting) -> Result<(), Fault> {
+        let next = self.parse_index()?;
         if at.lists >= MAX_NESTED_LISTS {
-            return fault(format!(
+            return fail(format!(
                 "lists are nested more deeply than {MAX_NESTED_LISTS} levels"
             ));
         }
         let (inner, known) = match list.get_mut(position).map(std::mem::take) {
             None | Some(Value::Null) => (Vec::new(), false),
             Some(Value::List(items)) => (items, true),
-            Some(other) => return not_convertible(&other, "[]interface {}"),
+            Some(other) => return conversion_error(&other, "[]interface {}"),
         };
-        let (inner, result) = self.item(
+        let (inner, result) = self.parse_item(
             inner,
             next,
-            At {
+            Nesting {
                 lists: at.lists + 1,
                 ..at
             },
@@ -274,13 +280,13 @@ impl Parser<'_, '_, '_> {
         result
     }
 
-    /// Parses `…].…`.
-    fn item_map(&mut self, list: &mut Vec<Value>, position: usize, at: At) -> Result<(), Fault> {
+    /// Parses the rest of `…].…`.
+    fn parse_item_map(&mut self, list: &mut Vec<Value>, position: usize, at: Nesting) -> Result<(), Fault> {
         let mut inner = match list.get_mut(position).map(std::mem::take) {
             Some(Value::Map(map)) => map,
             _ => Map::new(),
         };
-        let result = self.key(&mut inner, at.level);
+        let result = self.parse_key(&mut inner, at.level);
         if let (Err(_), Some(slot)) = (&result, list.get_mut(position)) {
             *slot = Value::Map(inner);
             return result;
@@ -291,7 +297,7 @@ impl Parser<'_, '_, '_> {
 
     fn set_index(&mut self, list: &mut Vec<Value>, index: i64, value: Value) -> Result<(), Fault> {
         if index > MAX_INDEX {
-            return fault(format!(
+            return fail(format!(
                 "index of {index} is greater than maximum supported index of {MAX_INDEX}"
             ));
         }
@@ -299,7 +305,7 @@ impl Parser<'_, '_, '_> {
         if list.len() <= position {
             *self.added_items += position + 1 - list.len();
             if *self.added_items > MAX_ADDED_ITEMS {
-                return fault(format!("indexes add more than {MAX_ADDED_ITEMS} items to lists"));
+                return fail(format!("indexes add more than {MAX_ADDED_ITEMS} items to lists"));
             }
             list.resize(position + 1, Value::Null);
         }
@@ -310,7 +316,7 @@ impl Parser<'_, '_, '_> {
     }
 
     /// Parses the number before `]`.
-    fn index(&mut self) -> Result<i64, Fault> {
+    fn parse_index(&mut self) -> Result<i64, Fault> {
         let (digits, stop) = self.cursor.until(&[']']);
         if stop == Stop::End {
             return Err(Fault::EndInIndex);
@@ -321,7 +327,7 @@ impl Parser<'_, '_, '_> {
                 PosOverflow | NegOverflow => "value out of range",
                 _ => "invalid syntax",
             };
-            fault(format!(
+            fail(format!(
                 "error parsing index: strconv.Atoi: parsing {}: {reason}",
                 quote(&digits)
             ))
@@ -329,23 +335,23 @@ impl Parser<'_, '_, '_> {
     }
 
     /// Parses the text after `=`.
-    fn value(&mut self) -> Result<Assigned, Fault> {
+    fn parse_value(&mut self) -> Result<AssignedValue, Fault> {
         match &self.mode {
-            Mode::Literal => return Ok(Assigned::Value(Value::from(self.cursor.rest()))),
-            Mode::Json => return self.json().map(Assigned::Value),
+            Mode::Literal => return Ok(AssignedValue::Value(Value::from(self.cursor.take_rest()))),
+            Mode::Json => return self.parse_json().map(AssignedValue::Value),
             Mode::Typed | Mode::Text | Mode::File(_) => {}
         }
         match self.cursor.peek() {
-            None => Ok(Assigned::Nothing),
-            Some('{') => self.list().map(Assigned::Value),
+            None => Ok(AssignedValue::End),
+            Some('{') => self.parse_list().map(AssignedValue::Value),
             Some(_) => {
                 let (text, _) = self.cursor.until(&[',']);
-                self.convert(text).map(Assigned::Value)
+                self.convert(text).map(AssignedValue::Value)
             }
         }
     }
 
-    fn json(&mut self) -> Result<Value, Fault> {
+    fn parse_json(&mut self) -> Result<Value, Fault> {
         if self.cursor.skip_blanks_and_comma() {
             return Ok(Value::Null);
         }
@@ -357,13 +363,13 @@ impl Parser<'_, '_, '_> {
     }
 
     /// Parses `{a,b}`.
-    fn list(&mut self) -> Result<Value, Fault> {
+    fn parse_list(&mut self) -> Result<Value, Fault> {
         self.cursor.advance(1);
         let mut items = Vec::new();
         loop {
             let (text, stop) = self.cursor.until(&[',', '}']);
             if stop == Stop::End {
-                return fault("list must terminate with '}'");
+                return fail("list must terminate with '}'");
             }
             if stop == Stop::At('}') && self.cursor.peek() == Some(',') {
                 self.cursor.advance(1);
@@ -377,7 +383,7 @@ impl Parser<'_, '_, '_> {
 
     fn convert(&mut self, text: String) -> Result<Value, Fault> {
         match &mut self.mode {
-            Mode::Typed => Ok(typed(text)),
+            Mode::Typed => Ok(parse_typed(text)),
             Mode::File(read) => read(&text)
                 .map(Value::String)
                 .map_err(|CallbackError(text)| Fault::Message(text)),
@@ -386,29 +392,29 @@ impl Parser<'_, '_, '_> {
     }
 }
 
-/// Nesting of an item.
+/// Nesting of a list item.
 #[derive(Clone, Copy)]
-struct At {
+struct Nesting {
     level: usize,
     lists: usize,
 }
 
-/// Sets a key; an empty key is ignored, as in Helm.
-fn set(data: &mut Map, name: String, value: Value) {
+/// Sets a key. An empty key is ignored, as in Helm.
+fn set_key(data: &mut Map, name: String, value: Value) {
     if !name.is_empty() {
         data.insert(name, value);
     }
 }
 
-/// Returns the message of a failed Go type assertion, which Helm recovers from.
-fn not_convertible<T>(found: &Value, wanted: &str) -> Result<T, Fault> {
-    fault(format!(
+/// Returns the message of a failed Go type assertion, from which Helm recovers.
+fn conversion_error<T>(found: &Value, wanted: &str) -> Result<T, Fault> {
+    fail(format!(
         "unable to parse key: interface conversion: interface {{}} is {}, not {wanted}",
         crate::go::type_name(found)
     ))
 }
 
-fn typed(text: String) -> Value {
+fn parse_typed(text: String) -> Value {
     for (word, value) in [
         ("true", Value::Bool(true)),
         ("false", Value::Bool(false)),
@@ -427,7 +433,7 @@ fn typed(text: String) -> Value {
     }
 }
 
-/// Go's `strings.EqualFold` with an ASCII word: the long s folds to s.
+/// Compares with an ASCII word as Go's `strings.EqualFold` does: the long s is equal to s.
 fn equal_fold(text: &str, word: &str) -> bool {
     text.len() <= word.len() * 2
         && text
@@ -436,7 +442,7 @@ fn equal_fold(text: &str, word: &str) -> bool {
             .eq(word.chars())
 }
 
-/// `%q` of a slice of runes.
+/// Formats the characters of `text` as `%q` does for a slice of runes.
 fn quote_runes(text: &str) -> String {
     let quoted: Vec<_> = text.chars().map(mainstay_gostd::quote::quote_rune).collect();
     format!("[{}]", quoted.join(" "))

@@ -1,5 +1,5 @@
-//! `helm template` in one call: renders a loaded chart and returns the text of stdout or the files of
-//! `--output-dir`. Does not access the disk.
+//! The steps of `helm template` in one call: renders a loaded chart and returns the text of stdout or the
+//! files of `--output-dir`. Does not access the disk.
 
 use mainstay_sprig as sprig;
 use mainstay_template::{Error, Host, Limits, Meter, TemplateSet, Value, execute};
@@ -13,14 +13,14 @@ use crate::print::{OutputFile, PostRenderer, PrintOptions, Printer};
 use crate::render::{RenderOptions, Rendered, render};
 use crate::warning::Warning;
 
-/// The values, render options and print options of one call.
+/// Inputs of one call: values, render options and print options.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The user's values, merged; see [`Layers`](crate::Layers).
+    /// Merged values of the user; see [`Layers`](crate::Layers).
     pub values: Map,
     /// `--skip-schema-validation`.
     pub skip_schema: bool,
-    /// Release, cluster and limits that templates see.
+    /// Release, cluster and limits for templates.
     pub render: RenderOptions,
     /// Selection of the printed manifests.
     pub print: PrintOptions,
@@ -39,22 +39,22 @@ impl Request {
     }
 }
 
-/// The side effects of a call, supplied by the caller.
+/// Side effects of a call, provided by the caller.
 pub struct RenderEnvironment<'a> {
-    /// Randomness, time, and the cluster that `lookup` queries.
+    /// Source of randomness and time, and the cluster for `lookup`.
     pub host: &'a mut dyn Host,
-    /// Called for every line that Helm writes to stderr, as it occurs.
+    /// Callback for every line that Helm writes to stderr, called immediately.
     pub warn: &'a mut dyn FnMut(&Warning),
     /// `--post-renderer`: filter for all manifests except hooks.
     pub post_renderer: Option<&'a mut PostRenderer<'a>>,
 }
 
-/// The result of [`template`].
+/// Result of [`template`].
 #[derive(Clone, Debug, Default)]
 pub struct Output {
-    /// The text of stdout.
+    /// Text of stdout.
     pub text: Vec<u8>,
-    /// The rendered `NOTES.txt`, which `helm template` does not print.
+    /// Rendered `NOTES.txt`, which `helm template` does not print.
     pub notes: Vec<u8>,
 }
 
@@ -78,8 +78,8 @@ pub fn template(
     })
 }
 
-/// Renders a chart and passes the text of stdout to `write`, piece by piece: it is not in memory as a whole.
-/// Without a post-renderer. Nothing is written if the result is an error.
+/// Renders a chart and passes the text of stdout to `write` in pieces, so that the whole text is never in
+/// memory. Does not support a post-renderer. Writes nothing if the result is an error.
 pub fn write_template(
     loaded: &Loaded,
     request: &Request,
@@ -93,7 +93,7 @@ pub fn write_template(
     Ok(())
 }
 
-/// Renders a chart to the files of `--output-dir`, in the order they are written.
+/// Renders a chart to the files of `--output-dir`, in the order in which they are written.
 pub fn template_files(
     loaded: &Loaded,
     request: &Request,
@@ -134,12 +134,12 @@ fn run(
     Ok((prepared, rendered))
 }
 
-/// Renders the argument of `--name-template`, which has Sprig's functions and no data. The error's text is
-/// Go's.
+/// Renders the argument of `--name-template`, which can use Sprig's functions and has no data. The text of
+/// an error is Go's.
 pub fn release_name_from(text: &str, host: &mut dyn Host) -> Result<String, Error> {
     const NAME: &str = "name-template";
     let mut set = TemplateSet::named(NAME);
-    set.functions(sprig::functions());
+    set.add_functions(sprig::functions());
     set.parse(NAME, text)?;
     let mut meter = Meter::new(Limits::default());
     let name = execute(&set, NAME, Value::Nil, &mut meter, host)?;

@@ -1,12 +1,12 @@
-//! Conversion between parsed trees, which own their values, and template values, whose maps alias as Go's do.
+//! Conversion between parsed trees, which own their values, and template values, whose maps alias as in Go.
 
 use std::collections::BTreeMap;
 
 use mainstay_template::{Map, MapType, Str, UintKind, Value};
 use mainstay_yaml::{Map as PlainMap, Value as Plain};
 
-/// Returns a deep copy that templates can share and change.
-pub(crate) fn share(value: &Plain) -> Value {
+/// Returns a deep copy that templates can share and modify.
+pub(crate) fn to_template_value(value: &Plain) -> Value {
     match value {
         Plain::Null => Value::Nil,
         Plain::Bool(value) => Value::Bool(*value),
@@ -14,43 +14,43 @@ pub(crate) fn share(value: &Plain) -> Value {
         Plain::Uint(value) => Value::Uint(*value, UintKind::Uint64),
         Plain::Float(value) => Value::Float(*value),
         Plain::String(text) => Value::string(text.as_str()),
-        Plain::List(items) => Value::list(items.iter().map(share).collect()),
-        Plain::Map(map) => Value::Map(share_map(map)),
+        Plain::List(items) => Value::list(items.iter().map(to_template_value).collect()),
+        Plain::Map(map) => Value::Map(to_template_map(map)),
     }
 }
 
-/// Returns a deep copy of a map that templates can share and change.
-pub(crate) fn share_map(map: &PlainMap) -> Map {
+/// Returns a deep copy of a map that templates can share and modify.
+pub(crate) fn to_template_map(map: &PlainMap) -> Map {
     let entries = map
         .iter()
-        .map(|(key, value)| (Str::from(key.as_str()), share(value)));
+        .map(|(key, value)| (Str::from(key.as_str()), to_template_value(value)));
     Map::new(MapType::Any, entries.collect())
 }
 
 /// Returns a deep copy that is not shared.
-pub(crate) fn own(value: &Value) -> Plain {
+pub(crate) fn to_plain(value: &Value) -> Plain {
     match value {
         Value::Bool(value) => Plain::Bool(*value),
         Value::Int(value, _) => Plain::Int(*value),
         Value::Uint(value, _) => Plain::Uint(*value),
         Value::Float(value) => Plain::Float(*value),
         Value::String(text) => Plain::String(text.to_str_lossy().into_owned()),
-        Value::List(list) => Plain::List(list.items().iter().map(own).collect()),
-        Value::Map(map) => Plain::Map(own_map(map)),
-        // Values come from YAML, JSON and flags, which cannot produce these.
+        Value::List(list) => Plain::List(list.items().iter().map(to_plain).collect()),
+        Value::Map(map) => Plain::Map(to_plain_map(map)),
+        // Values come from YAML, JSON and flags, which cannot contain these.
         Value::Nil | Value::Complex(..) | Value::Object(_) => Plain::Null,
     }
 }
 
 /// Returns a deep copy of a map that is not shared.
-pub(crate) fn own_map(map: &Map) -> PlainMap {
+pub(crate) fn to_plain_map(map: &Map) -> PlainMap {
     map.entries()
         .iter()
-        .map(|(key, value)| (key.to_str_lossy().into_owned(), own(value)))
+        .map(|(key, value)| (key.to_str_lossy().into_owned(), to_plain(value)))
         .collect()
 }
 
-/// Returns a deep copy that shares no map with the original or within itself.
+/// Returns a deep copy that shares no maps with the original, and contains no map twice.
 pub(crate) fn copy_map(map: &Map) -> Map {
     let entries = map.entries();
     Map::new(
@@ -75,12 +75,12 @@ pub(crate) fn empty() -> Map {
     Map::new(MapType::Any, BTreeMap::new())
 }
 
-/// Returns a new map with the same entries; nested tables stay shared.
-pub(crate) fn shallow(map: &Map) -> Map {
+/// Returns a new map with the same entries. Nested tables remain shared.
+pub(crate) fn copy_shallow(map: &Map) -> Map {
     Map::new(MapType::Any, map.entries().clone())
 }
 
-/// Returns the value of `key` if it is a table.
+/// Returns the value of `key`, or `None` if it is not a table.
 pub(crate) fn table(map: &Map, key: &str) -> Option<Map> {
     match map.get(key.as_bytes()) {
         Some(Value::Map(table)) => Some(table),
@@ -88,7 +88,7 @@ pub(crate) fn table(map: &Map, key: &str) -> Option<Map> {
     }
 }
 
-/// Returns a copy of the entries, so that the map can be changed while they are iterated.
+/// Returns a copy of the entries, so that the map can be modified during iteration.
 pub(crate) fn snapshot(map: &Map) -> Vec<(Str, Value)> {
     map.entries()
         .iter()

@@ -1,5 +1,5 @@
-//! Merges the user's values: `-f` files and the arguments of the `--set` family, in Helm's order. File
-//! contents come through a callback.
+//! Merging of the user's values: `-f` files and the arguments of the `--set` family, in Helm's order. A
+//! callback returns the contents of files.
 
 mod documents;
 
@@ -11,8 +11,8 @@ use crate::error::{CallbackError, LayerError, ValuesError};
 use crate::strvals::{Mode, SetError, Target, set_target};
 use documents::{Document, documents};
 
-/// The user's values by flag. Helm applies the flags in this order, regardless of their order on the command
-/// line.
+/// The user's values by flag. Helm applies the flags in the order of these fields, regardless of their
+/// order on the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
     /// `-f`, `--values`: file names.
@@ -29,7 +29,7 @@ pub struct Layers {
     pub literals: Vec<String>,
 }
 
-/// Returns the contents of a named file, or an error whose text is shown to the user.
+/// Callback that returns the contents of the named file, or an error with a text that is shown to users.
 pub type ReadValues<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, CallbackError>;
 
 impl Layers {
@@ -42,28 +42,28 @@ impl Layers {
             dialect,
         };
         for name in &self.files {
-            merge.file(name)?;
+            merge.merge_file(name)?;
         }
         for argument in &self.json {
-            merge.json(argument)?;
+            merge.merge_json(argument)?;
         }
         for argument in &self.set {
-            merge.set("--set", argument, Mode::Typed)?;
+            merge.apply_set("--set", argument, Mode::Typed)?;
         }
         for argument in &self.strings {
-            merge.set("--set-string", argument, Mode::Text)?;
+            merge.apply_set("--set-string", argument, Mode::Text)?;
         }
         for argument in &self.set_files {
-            merge.set_file(argument)?;
+            merge.apply_set_file(argument)?;
         }
         for argument in &self.literals {
-            merge.set("--set-literal", argument, Mode::Literal)?;
+            merge.apply_set("--set-literal", argument, Mode::Literal)?;
         }
         Ok(merge.base)
     }
 }
 
-/// A merge in progress.
+/// State of a merge.
 struct Merge<'a> {
     base: Map,
     /// Number of items that the indexes of all arguments have added to lists.
@@ -73,7 +73,7 @@ struct Merge<'a> {
 }
 
 impl Merge<'_> {
-    fn file(&mut self, name: &str) -> Result<(), LayerError> {
+    fn merge_file(&mut self, name: &str) -> Result<(), LayerError> {
         let text = (self.read)(name).map_err(|reason| LayerError::Read {
             file: name.into(),
             reason,
@@ -86,11 +86,11 @@ impl Merge<'_> {
         Ok(())
     }
 
-    fn json(&mut self, argument: &str) -> Result<(), LayerError> {
+    fn merge_json(&mut self, argument: &str) -> Result<(), LayerError> {
         let object = argument.trim();
         if !(self.dialect.accepts_set_json_object() && object.starts_with('{')) {
             return self
-                .assign(argument, Mode::Json)
+                .apply_assignments(argument, Mode::Json)
                 .map_err(|cause| LayerError::Json {
                     argument: argument.into(),
                     cause,
@@ -105,12 +105,12 @@ impl Merge<'_> {
         Ok(())
     }
 
-    fn set(&mut self, flag: &'static str, argument: &str, mode: Mode<'_>) -> Result<(), LayerError> {
-        self.assign(argument, mode)
+    fn apply_set(&mut self, flag: &'static str, argument: &str, mode: Mode<'_>) -> Result<(), LayerError> {
+        self.apply_assignments(argument, mode)
             .map_err(|source| set_error(flag, argument, source))
     }
 
-    fn assign(&mut self, argument: &str, mode: Mode<'_>) -> Result<(), SetError> {
+    fn apply_assignments(&mut self, argument: &str, mode: Mode<'_>) -> Result<(), SetError> {
         let target = Target {
             values: &mut self.base,
             added_items: &mut self.added_items,
@@ -118,7 +118,7 @@ impl Merge<'_> {
         set_target(argument, target, mode, self.dialect)
     }
 
-    fn set_file(&mut self, argument: &str) -> Result<(), LayerError> {
+    fn apply_set_file(&mut self, argument: &str) -> Result<(), LayerError> {
         let mut text =
             |name: &str| (self.read)(name).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let target = Target {
@@ -138,7 +138,7 @@ fn set_error(flag: &'static str, argument: &str, source: SetError) -> LayerError
     }
 }
 
-/// Reads one values file: all documents merged in Helm 4, the first document in Helm 3.
+/// Parses a values file. In Helm 4 all documents are merged, in Helm 3 only the first is read.
 pub fn load_values(text: &[u8], dialect: Dialect) -> Result<Map, ValuesError> {
     if !dialect.merges_values_documents() {
         return parse_map(text, &budget()).map_err(|error| ValuesError::Plain(Box::new(error)));
@@ -153,7 +153,7 @@ pub fn load_values(text: &[u8], dialect: Dialect) -> Result<Map, ValuesError> {
     Ok(values)
 }
 
-/// Changes the position of `error` from the document to the whole file.
+/// Converts the position of `error` in the document to a position in the whole file.
 fn position_in_file(mut error: Error, document: &Document<'_>) -> Error {
     if error.at.line > 0 {
         error.at.line += document.line;
@@ -162,7 +162,7 @@ fn position_in_file(mut error: Error, document: &Document<'_>) -> Error {
     error
 }
 
-/// Merges `over` into `base`: tables are merged, all other values are replaced, also by null.
+/// Merges `over` into `base`. Tables are merged; all other values are replaced, including by null.
 pub fn merge_maps(base: &mut Map, over: Map) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {

@@ -9,14 +9,14 @@ use crate::dialect::Dialect;
 pub enum Warning {
     /// A symbolic link was followed.
     SymbolicLink {
-        /// The link.
+        /// Path of the link.
         path: String,
-        /// Its target.
+        /// Path of its target.
         resolved: String,
     },
-    /// `requirements.yaml` in a v2 chart.
+    /// A v2 chart contains `requirements.yaml`.
     RequirementsFile,
-    /// `requirements.lock` in a v2 chart.
+    /// A v2 chart contains `requirements.lock`.
     RequirementsLock,
     /// The chart is marked as deprecated.
     Deprecated,
@@ -24,45 +24,45 @@ pub enum Warning {
     ConditionNotBool {
         /// Path of the value.
         path: String,
-        /// The dependency.
+        /// Name of the dependency.
         chart: String,
     },
     /// The value of a tag is not a boolean.
     TagNotBool {
-        /// The tag.
+        /// Name of the tag.
         tag: String,
-        /// The dependency.
+        /// Name of the dependency.
         chart: String,
     },
-    /// A name under `exports` does not exist.
+    /// A name in `exports` does not exist.
     MissingExport {
         /// The key that is not a table.
         key: String,
     },
     /// A table to import does not exist.
     MissingTable {
-        /// The dependency.
+        /// Name of the dependency.
         chart: String,
         /// The key that is not a table.
         key: String,
     },
     /// Two layers of values have different types for a key.
     Values(ValuesWarning),
-    /// A failure that Helm 4 logs before it exits; Helm 3 does not.
+    /// A failure that Helm 4 logs before it exits. Helm 3 does not.
     Failed {
-        /// The failed step.
+        /// Name of the failed step.
         step: &'static str,
         /// Error text.
         error: String,
     },
     /// A flag that Helm 4 advises against.
     Advice(String),
-    /// A hook is left out because its event is unknown.
+    /// A hook is omitted because its event is unknown.
     UnknownHook {
         /// Value of the annotation.
         types: String,
     },
-    /// A schema refers to a URN, which is not resolved: any value is accepted.
+    /// A schema refers to a URN, which is not resolved. Every value is accepted.
     UnresolvedUrn {
         /// The URN.
         urn: String,
@@ -72,23 +72,23 @@ pub enum Warning {
 /// Two layers of values have different types for a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValuesWarning {
-    /// The user sets a table and the chart has another type.
+    /// The user sets a table, and the chart's default has another type.
     Skipped {
-        /// Full key, starting with the root chart's name.
+        /// Full key. The first part is the name of the root chart.
         key: String,
     },
-    /// The lower layer has a table and the higher layer has another type.
+    /// The lower layer has a table, and the higher layer has another type.
     NotATable {
         /// Full key.
         key: String,
-        /// The table, as Go prints it.
+        /// The table as Go prints it.
         value: String,
     },
-    /// The higher layer has a table and the lower layer has another type.
+    /// The higher layer has a table, and the lower layer has another type.
     IsATable {
         /// Full key.
         key: String,
-        /// The ignored value, as Go prints it.
+        /// The ignored value as Go prints it.
         value: String,
     },
     /// The subchart's `global` is not a table.
@@ -97,12 +97,12 @@ pub enum ValuesWarning {
     GlobalSource,
     /// A global is a table in the parent and has another type in the subchart.
     GlobalConflict {
-        /// The key under `global`.
+        /// Key in `global`.
         key: String,
     },
     /// A global is a table in the subchart and has another type in the parent.
     GlobalIsTable {
-        /// The key under `global`.
+        /// Key in `global`.
         key: String,
     },
 }
@@ -114,42 +114,44 @@ impl Warning {
         dialect.warning_line(self)
     }
 
-    /// The line of Helm 4.
+    /// Returns the line of Helm 4.
     pub(crate) fn helm4(&self) -> String {
         match self {
-            Self::SymbolicLink { path, resolved } => record(
+            Self::SymbolicLink { path, resolved } => format_record(
                 "INFO",
                 "found symbolic link in path. Contents of linked file included and used",
                 &[("path", path), ("resolved", resolved)],
             ),
-            Self::RequirementsFile => record("INFO", REQUIREMENTS_FILE, &[]),
-            Self::RequirementsLock => record("INFO", REQUIREMENTS_LOCK, &[]),
-            Self::Deprecated => record("WARN", "this chart is deprecated", &[]),
-            Self::ConditionNotBool { path, chart } => record(
+            Self::RequirementsFile => format_record("INFO", REQUIREMENTS_FILE, &[]),
+            Self::RequirementsLock => format_record("INFO", REQUIREMENTS_LOCK, &[]),
+            Self::Deprecated => format_record("WARN", "this chart is deprecated", &[]),
+            Self::ConditionNotBool { path, chart } => format_record(
                 "WARN",
                 "returned non-bool value",
                 &[("path", path), ("chart", chart)],
             ),
-            Self::TagNotBool { tag, chart } => record(
+            Self::TagNotBool { tag, chart } => format_record(
                 "WARN",
                 "returned non-bool value",
                 &[("tag", tag), ("chart", chart)],
             ),
-            Self::MissingExport { key } => record(
+            Self::MissingExport { key } => format_record(
                 "WARN",
                 "ImportValues missing table",
                 &[("error", &not_a_table(key))],
             ),
-            Self::MissingTable { chart, key } => record(
+            Self::MissingTable { chart, key } => format_record(
                 "WARN",
                 "ImportValues missing table from chart",
                 &[("chart", chart), ("error", &not_a_table(key))],
             ),
-            Self::Values(warning) => record("INFO", &warning.text(), &[]),
-            Self::Failed { step, error } => record("ERROR", step, &[("error", error)]),
-            Self::Advice(text) => record("WARN", text, &[]),
-            Self::UnknownHook { types } => record("INFO", "skipping unknown hooks", &[("hookTypes", types)]),
-            Self::UnresolvedUrn { urn } => record(
+            Self::Values(warning) => format_record("INFO", &warning.text(), &[]),
+            Self::Failed { step, error } => format_record("ERROR", step, &[("error", error)]),
+            Self::Advice(text) => format_record("WARN", text, &[]),
+            Self::UnknownHook { types } => {
+                format_record("INFO", "skipping unknown hooks", &[("hookTypes", types)])
+            }
+            Self::UnresolvedUrn { urn } => format_record(
                 "WARN",
                 "unresolved URN reference ignored; using permissive schema",
                 &[("urn", urn)],
@@ -157,7 +159,7 @@ impl Warning {
         }
     }
 
-    /// The line of Helm 3.
+    /// Returns the line of Helm 3.
     pub(crate) fn helm3(&self) -> String {
         match self {
             Self::SymbolicLink { path, resolved } => format!(
@@ -225,7 +227,7 @@ impl ValuesWarning {
         }
     }
 
-    /// The line number in the source of Helm 3.21, which Helm 3 prints.
+    /// Returns the line number in the source of Helm 3.21, which is part of the line.
     fn helm3_line(&self) -> u32 {
         match self {
             Self::Skipped { .. } => 237,
@@ -244,7 +246,7 @@ fn not_a_table(key: &str) -> String {
 }
 
 /// Formats a record of Go's `slog` text handler, without the time.
-fn record(level: &str, message: &str, attributes: &[(&str, &str)]) -> String {
+fn format_record(level: &str, message: &str, attributes: &[(&str, &str)]) -> String {
     let mut line = format!("level={level} msg={}", slog_text(message));
     for (key, value) in attributes {
         // Writing to a string cannot fail.
@@ -253,8 +255,8 @@ fn record(level: &str, message: &str, attributes: &[(&str, &str)]) -> String {
     line
 }
 
-/// Formats a value of a record: `slog` quotes empty texts, spaces, quotes, equals signs and non-printable
-/// characters.
+/// Formats a value of a record. Go's `slog` quotes empty texts and texts with spaces, quotes, equals signs
+/// or non-printable characters.
 fn slog_text(text: &str) -> String {
     let plain = !text.is_empty()
         && text.chars().all(|c| {

@@ -1,6 +1,6 @@
-//! Prepares whole charts with the real Helm 3 and 4 and with this crate: values, enabled subcharts, warnings
-//! and errors must be equal. A fixture contains a chart's files and the arguments, in sections named `-- path
-//! --`.
+//! Prepares whole charts with the real Helm 3 and 4 and with this crate. Values, enabled subcharts,
+//! warnings and errors must be equal. A fixture contains the files of a chart and the arguments, in
+//! sections named `-- path --`.
 // Tests may panic, run the real Helm and access files.
 #![allow(
     clippy::expect_used,
@@ -24,15 +24,15 @@ use mainstay_template::{Limits, Meter, Value};
 use mainstay_testkit::{CaseCounts, peer};
 use mainstay_yaml::JsonWriter;
 
-/// Template that prints values and subcharts, one line each and independent of YAML formatting.
+/// Template that prints values and subcharts on one line each, independently of YAML formatting.
 const PROBE: &str = "v: {{ .Values | toJson }}\ns: {{ keys .Subcharts | sortAlpha | toJson }}\n";
 
-/// The result of one implementation.
+/// Result of one implementation.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct Outcome {
     /// Values and subcharts as JSON, or the error message.
     result: Result<(serde_json::Value, Vec<String>), String>,
-    /// Unordered: Go iterates maps in random order.
+    /// Warnings, unordered because Go iterates maps in random order.
     warnings: BTreeSet<String>,
 }
 
@@ -81,7 +81,7 @@ impl Fixture {
     }
 }
 
-fn theirs(helm: &Path, directory: &Path, fixture: &Fixture) -> Seen {
+fn theirs(helm: &Path, directory: &Path, fixture: &Fixture) -> Outcome {
     let output = Command::new(helm)
         .args(["template", "r", "./chart"])
         .args(&fixture.args)
@@ -100,10 +100,10 @@ fn theirs(helm: &Path, directory: &Path, fixture: &Fixture) -> Seen {
             serde_json::from_str(values).expect("JSON"),
             serde_json::from_str(subcharts).expect("JSON"),
         )),
-        // An ignore rule matches the probe.
+        // An ignore rule matches the probe, so Helm does not print it.
         (true, _, _) => Ok((serde_json::Value::Null, Vec::new())),
     };
-    Seen { result, warnings }
+    Outcome { result, warnings }
 }
 
 /// Splits stderr into warnings, which are separate lines, and the error message.
@@ -123,12 +123,12 @@ fn split_stderr(stderr: &str) -> (BTreeSet<String>, String) {
             message.push_str(line);
         }
     }
-    // The command line adds this after rendering has started.
+    // The command line adds this text after rendering has started.
     let message = message.replace("\n\nUse --debug flag to render out invalid YAML", "");
     (warnings, message)
 }
 
-fn ours(directory: &Path, fixture: &Fixture, dialect: Dialect) -> Seen {
+fn ours(directory: &Path, fixture: &Fixture, dialect: Dialect) -> Outcome {
     let mut warnings = Vec::new();
     let result = our_result(directory, fixture, dialect, &mut warnings);
     let warnings = warnings.iter().map(|warning| warning.line(dialect)).collect();
@@ -141,7 +141,7 @@ fn ours(directory: &Path, fixture: &Fixture, dialect: Dialect) -> Seen {
         }
         text + "\n"
     });
-    Seen { result, warnings }
+    Outcome { result, warnings }
 }
 
 type Ours = Result<(serde_json::Value, Vec<String>), Box<dyn Error>>;

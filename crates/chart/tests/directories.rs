@@ -1,4 +1,5 @@
-//! Charts on disk: links, irregular and oversized files, loaded by the real Helm and by this crate.
+//! Tests charts on disk with links, irregular files and oversized files. The real Helm and this crate must
+//! agree.
 // Tests may panic, run the real Helm and access files.
 #![allow(clippy::expect_used, clippy::disallowed_methods)]
 
@@ -27,7 +28,7 @@ fn check(dialect: Dialect, change: impl FnOnce(&Path)) -> Result<Loaded, String>
     )
     .expect("a file");
     change(&top);
-    let ours = load_path(&top, dialect).map_err(|error| chain(&error));
+    let ours = load_path(&top, dialect).map_err(|error| error_chain(&error));
     let name = if dialect == Dialect::Helm4 {
         "helm4"
     } else {
@@ -47,7 +48,7 @@ fn check(dialect: Dialect, change: impl FnOnce(&Path)) -> Result<Loaded, String>
         }),
         Err(text) => format!("Error: {text}\n"),
     };
-    // On failure only Helm prints warnings about links that it followed before.
+    // On failure, only Helm prints warnings about links that it has followed before.
     let theirs = if ours.is_ok() {
         stderr.as_ref()
     } else {
@@ -59,7 +60,7 @@ fn check(dialect: Dialect, change: impl FnOnce(&Path)) -> Result<Loaded, String>
     ours
 }
 
-fn chain(error: &ChartError) -> String {
+fn error_chain(error: &ChartError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {
@@ -117,7 +118,7 @@ fn irregular_files_are_rejected() {
     }
 }
 
-/// Helm does not terminate for this chart.
+/// Does not compare with Helm, which does not terminate for this chart.
 #[test]
 fn a_link_to_its_own_directory_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -129,7 +130,7 @@ fn a_link_to_its_own_directory_is_an_error() {
     symlink("..", directory.path().join("up")).expect("a link");
     symlink(".", directory.path().join("here")).expect("a link");
     let error = load_path(directory.path(), Dialect::Helm4).expect_err("rejected");
-    let text = chain(&error);
+    let text = error_chain(&error);
     assert!(
         text.starts_with("chart directory ")
             && text.ends_with(" links back to itself or is nested too deeply"),

@@ -1,5 +1,5 @@
-//! Hostile archives: each fails with a clear message, quickly and with little memory. Messages equal Helm's
-//! where Helm has the same rule; stricter rules are marked in the table.
+//! Tests hostile archives: each fails with a clear message, quickly and with little memory. Messages equal
+//! Helm's if Helm has the same rule; stricter rules are marked in the table.
 // Tests may panic, run the real Helm and access files.
 #![allow(
     clippy::expect_used,
@@ -20,7 +20,7 @@ use mainstay_testkit::peer;
 
 const CHART: &[u8] = b"apiVersion: v2\nname: app\nversion: 1.0.0\n";
 
-/// Builder of tar archives with invalid headers.
+/// Builder of tar archives that may have invalid headers.
 #[derive(Default)]
 struct Tar(Vec<u8>);
 
@@ -29,9 +29,9 @@ struct Header<'a> {
     name: &'a [u8],
     kind: u8,
     size: u64,
-    /// Overwrites the size field.
+    /// Bytes to write into the size field instead of `size`.
     raw_size: Option<&'a [u8]>,
-    spoil_sum: bool,
+    invalid_checksum: bool,
 }
 
 impl<'a> Header<'a> {
@@ -41,7 +41,7 @@ impl<'a> Header<'a> {
             kind: b'0',
             size,
             raw_size: None,
-            spoil_sum: false,
+            invalid_checksum: false,
         }
     }
 
@@ -60,7 +60,8 @@ impl<'a> Header<'a> {
         block[148..156].copy_from_slice(b"        ");
         block[156] = self.kind;
         block[257..265].copy_from_slice(b"ustar\x0000");
-        let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum::<u32>() + u32::from(self.spoil_sum);
+        let sum: u32 =
+            block.iter().map(|byte| u32::from(*byte)).sum::<u32>() + u32::from(self.invalid_checksum);
         block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
         block
     }
@@ -120,13 +121,13 @@ fn pax_record(key: &str, value: &str) -> Vec<u8> {
     format!("{length}{body}").into_bytes()
 }
 
-/// The expected result.
+/// Expected result of loading an archive.
 enum Expect {
-    /// It loads.
+    /// It loads without an error.
     Loads,
     /// It fails with Helm's message.
     Fails(&'static str),
-    /// It fails with our own message: Helm accepts it or fails differently.
+    /// It fails with a message of this crate. Helm accepts it or fails with another error.
     Stricter(&'static str),
 }
 use Expect::{Fails, Loads, Stricter};
@@ -140,9 +141,9 @@ const BOMB: &str = "chart archive expands to more than 250 times its size";
 
 fn cases() -> Vec<Case> {
     let mut cases = broken_streams();
-    cases.extend(odd_names());
-    cases.extend(odd_kinds());
-    cases.extend(odd_sizes());
+    cases.extend(unusual_names());
+    cases.extend(unusual_kinds());
+    cases.extend(unusual_sizes());
     cases.extend(extended_headers());
     cases.extend(bombs());
     cases.extend(nesting());
@@ -195,7 +196,7 @@ fn broken_streams() -> Vec<Case> {
     ]
 }
 
-fn odd_names() -> Vec<Case> {
+fn unusual_names() -> Vec<Case> {
     let named = |name: &str| Tar::chart().file(name, b"x: 1\n").end();
     vec![
         Case(
@@ -251,7 +252,7 @@ fn odd_names() -> Vec<Case> {
     ]
 }
 
-fn odd_kinds() -> Vec<Case> {
+fn unusual_kinds() -> Vec<Case> {
     let kind = |kind: u8| Tar::chart().entry(b"app/templates/x.yaml", kind, b"").end();
     let link_with_content = Tar::chart()
         .header(&Header {
@@ -278,7 +279,7 @@ fn odd_kinds() -> Vec<Case> {
     ]
 }
 
-fn odd_sizes() -> Vec<Case> {
+fn unusual_sizes() -> Vec<Case> {
     let sized = |header: Header<'_>| Tar::chart().header(&header).content(b"x").end();
     let raw = |raw: &'static [u8]| Header {
         raw_size: Some(raw),
@@ -309,7 +310,7 @@ fn odd_sizes() -> Vec<Case> {
         Case(
             "a wrong sum",
             sized(Header {
-                spoil_sum: true,
+                invalid_checksum: true,
                 ..Header::file(b"app/x", 1)
             }),
             Fails(HEADER),
@@ -385,7 +386,7 @@ fn extended_headers() -> Vec<Case> {
 }
 
 fn bombs() -> Vec<Case> {
-    // One compressed member, repeated: gzip treats it as one stream.
+    // The archive is one compressed member that is repeated. gzip treats the members as one stream.
     let repeated = |data: &[u8], times: usize| -> Vec<u8> {
         let member = gzip(&Tar::default().file("app/x", data).0);
         std::iter::once(gzip(&Tar::chart().0))
@@ -394,7 +395,7 @@ fn bombs() -> Vec<Case> {
             .collect()
     };
     let bomb = repeated(&vec![0; 5 << 20], 18);
-    // A block of noise, repeated within the window, stays under the ratio limit.
+    // A block of noise that is repeated within the window stays below the ratio limit.
     let noise: Vec<u8> = (0_u32..4096)
         .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect();
@@ -503,8 +504,8 @@ fn hostile_archives_fail_with_a_clear_message() {
             .map_err(|error| message(&error));
         match (expect, &result) {
             (Loads, Ok(())) => {}
-            (Fails(text), Err(said)) => assert_eq!(said, text, "{name}"),
-            (Stricter(text), Err(said)) => assert!(said.contains(text), "{name}: {said}"),
+            (Fails(text), Err(message)) => assert_eq!(message, text, "{name}"),
+            (Stricter(text), Err(message)) => assert!(message.contains(text), "{name}: {message}"),
             (_, result) => panic!("{name}: {result:?}"),
         }
     }
@@ -524,7 +525,7 @@ fn peak_kib() -> Option<u64> {
     line.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// Compares with Helm 3, which prints the cause; Helm 4 does not.
+/// Compares with Helm 3, which prints the cause. Helm 4 does not.
 #[test]
 fn helm_fails_with_the_same_messages() {
     let helm = peer("helm3").expect("helm");
@@ -542,10 +543,10 @@ fn helm_fails_with_the_same_messages() {
             .arg(&path)
             .output()
             .expect("helm runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.trim().strip_prefix("Error: ").unwrap_or_default();
-        // Helm 4 has a different message for one of its two checks, and so do we.
-        let said = said.replace("maximum file size 104857600", "maximum size 104857600");
-        assert_eq!(said, expected, "{name}");
+        let helm_message = String::from_utf8_lossy(&output.stderr);
+        let helm_message = helm_message.trim().strip_prefix("Error: ").unwrap_or_default();
+        // Helm 4 has a different message for one of its two checks, and this crate has only that message.
+        let helm_message = helm_message.replace("maximum file size 104857600", "maximum size 104857600");
+        assert_eq!(helm_message, expected, "{name}");
     }
 }

@@ -1,4 +1,4 @@
-//! Hostile schemas: each fails with a message, and no document outside the schema is read.
+//! Tests hostile schemas: each fails with a message, and no document outside of the schema is read.
 // Tests may panic, run the real Helm and access files.
 #![allow(
     clippy::expect_used,
@@ -77,7 +77,7 @@ fn expensive_schemas_are_stopped() {
             .to_string()
             .contains("causing reference cycle")
     );
-    // Every level evaluates the next one three times.
+    // Every level evaluates the next level three times.
     let mut defs = String::from("\"d0\":{\"type\":\"string\"}");
     for level in 1..40 {
         let below = format!("{{\"$ref\":\"#/$defs/d{}\"}}", level - 1);

@@ -1,5 +1,5 @@
-//! Every field and method of the objects that templates see, compared with the real Helm 3 and 4: output or
-//! error message of one expression per line of `tests/objects/*.txt`.
+//! Compares every field and method of the objects that are visible in templates with the real Helm 3 and 4.
+//! Each line of `tests/objects/*.txt` is an expression, for which output or error message must be equal.
 // Tests may panic, run the real Helm and access files.
 #![allow(
     clippy::expect_used,
@@ -21,7 +21,7 @@ use mainstay_testkit::{CaseCounts, peer};
 const BOTH: [(Dialect, &str); 2] = [(Dialect::Helm4, "helm4"), (Dialect::Helm3, "helm3")];
 
 /// Rendered text or error message of one expression.
-type Seen = Result<String, String>;
+type Outcome = Result<String, String>;
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/objects")
@@ -48,7 +48,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Creates a chart with one template per expression, which prints its text as JSON.
+/// Creates a chart with one template per expression. A template prints its text as JSON.
 fn write_chart(expressions: &[&str]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     let chart = directory.path().join("chart");
@@ -62,7 +62,7 @@ fn write_chart(expressions: &[&str]) -> tempfile::TempDir {
     directory
 }
 
-/// Splits output into the text of each template.
+/// Splits the output into the text of each template.
 fn by_template(output: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for document in output.split("---\n# Source: ").skip(1) {
@@ -72,7 +72,7 @@ fn by_template(output: &str) -> BTreeMap<String, String> {
     found
 }
 
-fn theirs(helm: &Path, directory: &Path) -> Seen {
+fn theirs(helm: &Path, directory: &Path) -> Outcome {
     let output = Command::new(helm)
         .args(["template", "release-name", "./chart"])
         .current_dir(directory)
@@ -87,13 +87,13 @@ fn theirs(helm: &Path, directory: &Path) -> Seen {
     Err(message.join("\n").trim_end().to_owned())
 }
 
-/// Returns Helm's text of a single expression.
-fn alone(helm: &Path, expression: &str) -> Seen {
+/// Returns Helm's result for a single expression.
+fn run_single(helm: &Path, expression: &str) -> Outcome {
     let text = theirs(helm, write_chart(&[expression]).path())?;
     Ok(by_template(&text).into_values().next().unwrap_or_default())
 }
 
-fn ours(directory: &Path, dialect: Dialect) -> Seen {
+fn ours(directory: &Path, dialect: Dialect) -> Outcome {
     let loaded = load_path(&directory.join("chart"), dialect).expect("a chart");
     let environment = RenderEnvironment {
         host: &mut NoHost,
@@ -102,11 +102,11 @@ fn ours(directory: &Path, dialect: Dialect) -> Seen {
     };
     match template(&loaded, &Request::new(dialect), environment) {
         Ok(output) => Ok(String::from_utf8_lossy(&output.text).into_owned()),
-        Err(error) => Err(chain(&error)),
+        Err(error) => Err(error_chain(&error)),
     }
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = format!("Error: {error}");
     let mut source = error.source();
     while let Some(error) = source {
@@ -116,7 +116,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Compares all expressions of a fixture. Those that succeed here share one run of Helm.
+/// Compares all expressions of a fixture. Expressions that succeed in this crate share one run of Helm.
 fn check(name: &str, counts: &mut CaseCounts) {
     let all = expressions(name);
     for (dialect, helm_name) in BOTH {
@@ -131,15 +131,16 @@ fn check(name: &str, counts: &mut CaseCounts) {
         }
         let together = write_chart(&succeeding);
         let (ours, theirs_together) = (ours(together.path(), dialect), theirs(&helm, together.path()));
-        let pages = |seen: &Seen| seen.as_ref().map(|text| by_template(text)).unwrap_or_default();
+        let pages = |seen: &Outcome| seen.as_ref().map(|text| by_template(text)).unwrap_or_default();
         let (our_pages, their_pages) = (pages(&ours), pages(&theirs_together));
         for (index, expression) in succeeding.iter().enumerate() {
             let template = format!("objects/templates/t{index:04}.yaml");
             let ours = our_pages.get(&template).cloned();
             let theirs = match their_pages.get(&template) {
                 Some(text) => Ok(text.clone()),
-                // One expression that fails in Helm only must not hide the others.
-                None => alone(&helm, expression),
+                // The shared run failed: an expression that fails only in Helm must not hide the results of
+                // the others.
+                None => run_single(&helm, expression),
             };
             counts.count(ours.is_some() && ours == theirs.clone().ok(), || {
                 format!("{helm_name} {expression}\n  ours   {ours:?}\n  theirs {theirs:?}")

@@ -1,5 +1,5 @@
-//! Random values and random schemas, processed by the real Helm and by this crate. Lines are compared as a
-//! set, since Go iterates maps in random order.
+//! Compares the real Helm with this crate on random values and random schemas. Lines are compared as a set,
+//! since Go iterates maps in random order.
 // Tests may panic, run the real Helm and access files.
 #![allow(
     clippy::format_collect,
@@ -33,7 +33,7 @@ fn metadata(name: &str, more: &str) -> String {
     format!("apiVersion: v2\nname: {name}\nversion: 0.1.0\n{more}")
 }
 
-/// Generates a flow map with few distinct keys; values are null, tables or scalars.
+/// Generates a flow map with few distinct keys. Values are null, tables or scalars.
 fn tree(random: &mut Random, depth: usize) -> String {
     let count = random.below(4);
     let mut entries = Vec::new();
@@ -59,7 +59,7 @@ fn node(random: &mut Random, depth: usize) -> String {
 }
 
 /// Generates the dependencies of a chart.
-fn declared(random: &mut Random, name: &str) -> String {
+fn random_dependencies(random: &mut Random, name: &str) -> String {
     let condition = *random.pick(&["", ", condition: on", ", condition: \"a.on,b\"", ", tags: [a]"]);
     let imports = *random.pick(&[
         "",
@@ -73,10 +73,10 @@ fn declared(random: &mut Random, name: &str) -> String {
 }
 
 fn write_chart(directory: &Path, random: &mut Random) {
-    let outer = declared(random, "db");
+    let outer = random_dependencies(random, "db");
     write(directory, "chart/Chart.yaml", &metadata("app", &outer));
     write(directory, "chart/values.yaml", &tree(random, 4));
-    let inner = declared(random, "deep");
+    let inner = random_dependencies(random, "deep");
     write(directory, "chart/charts/db/Chart.yaml", &metadata("db", &inner));
     write(directory, "chart/charts/db/values.yaml", &tree(random, 4));
     write(
@@ -97,10 +97,10 @@ fn write_chart(directory: &Path, random: &mut Random) {
     );
 }
 
-/// The values as JSON or the error message, and the warnings.
-type Seen = (Result<serde_json::Value, String>, BTreeSet<String>);
+/// Values as JSON or the error message, and the warnings.
+type Outcome = (Result<serde_json::Value, String>, BTreeSet<String>);
 
-fn theirs(helm: &Path, directory: &Path) -> Seen {
+fn theirs(helm: &Path, directory: &Path) -> Outcome {
     let output = Command::new(helm)
         .args(["template", "r", "./chart", "-f", "user.yaml"])
         .current_dir(directory)
@@ -121,14 +121,14 @@ fn theirs(helm: &Path, directory: &Path) -> Seen {
     (result, said.into_iter().map(str::to_owned).collect())
 }
 
-fn ours(directory: &Path, dialect: Dialect) -> Seen {
+fn ours(directory: &Path, dialect: Dialect) -> Outcome {
     let mut warnings = Vec::new();
     let result = our_values(directory, dialect, &mut warnings);
     let said = warnings.iter().map(|warning| warning.line(dialect)).collect();
-    (result.map_err(|error| chain(&*error)), said)
+    (result.map_err(|error| error_chain(&*error)), said)
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = format!("Error: {error}");
     let mut source = error.source();
     while let Some(error) = source {
@@ -205,7 +205,7 @@ fn random_values_coalesce_as_in_helm_3() {
     compare_values("helm3", Dialect::Helm3, 3);
 }
 
-/// Generates a random schema, sometimes an invalid one.
+/// Generates a random schema, which is sometimes invalid.
 fn schema(random: &mut Random, depth: usize) -> String {
     let mut keywords = Vec::new();
     for _ in 0..=random.below(3) {
@@ -272,7 +272,7 @@ const DRAFTS: [&str; 5] = [
     r#""$schema":"http://json-schema.org/draft-04/schema#","#,
 ];
 
-/// Writes a chart with many subcharts, each with a schema; Helm validates all of them in one run.
+/// Writes a chart with many subcharts, each with a schema. Helm validates all of them in one run.
 fn write_schemas(directory: &Path, random: &mut Random, count: usize) {
     let names: Vec<String> = (0..count).map(|at| format!("s{at:03}")).collect();
     let wanted: String = names
@@ -327,7 +327,7 @@ fn violations(text: &str) -> Vec<(String, Vec<String>)> {
     charts
 }
 
-/// Sorts the names of additional properties, which are unordered.
+/// Sorts the names of additional properties, because their order is random in Go.
 fn sorted_names(line: &str) -> String {
     let Some((head, rest)) = line.split_once("additional properties ") else {
         return line.to_owned();
@@ -366,7 +366,7 @@ fn random_schemas_are_checked_as_in_helm_4() {
     for _ in 0..case_count(2000).div_ceil(1000) {
         let directory = tempfile::tempdir().expect("a directory");
         write_schemas(directory.path(), &mut random, BATCH);
-        let text = |seen: Seen| seen.0.expect_err("some schema complains");
+        let text = |seen: Outcome| seen.0.expect_err("some schema complains");
         let ours = violations(&text(ours(directory.path(), Dialect::Helm4)));
         let theirs = violations(&text(theirs(&helm, directory.path())));
         for at in 0..BATCH {

@@ -1,4 +1,4 @@
-//! Random `--set` arguments, parsed by Helm and by this crate: trees and messages must be equal.
+//! Compares Helm with this crate on random `--set` arguments: trees and messages must be equal.
 // Tests may panic, run the real Helm and access files.
 #![allow(
     clippy::expect_used,
@@ -75,7 +75,7 @@ fn argument(random: &mut Random) -> String {
     (0..count).map(|_| *random.pick(&PIECES)).collect()
 }
 
-/// Generates an argument that is mostly valid: assignments joined with commas.
+/// Generates an argument that is usually valid: assignments joined with commas.
 fn assignments(random: &mut Random) -> String {
     let count = 1 + random.below(3);
     let one = |random: &mut Random| {
@@ -116,7 +116,7 @@ fn ours(argument: &str, mode: &str) -> Result<Value, String> {
     result.map(|()| Value::Map(values)).map_err(|error| error.text)
 }
 
-/// Converts the oracle's JSON, which has one number type.
+/// Converts the oracle's JSON, in which all numbers have one type.
 fn from_json(value: &serde_json::Value) -> Value {
     match value {
         serde_json::Value::Null => Value::Null,
@@ -141,7 +141,8 @@ fn floats(value: Value) -> Value {
     }
 }
 
-/// Helm does not print the error of `--set-json`, so that only its presence is compared.
+/// Removes the message of an error of `--set-json`. Helm does not print it, so only its presence is
+/// compared.
 fn comparable(result: Result<Value, String>, mode: &str) -> Result<Value, String> {
     result
         .map(floats)

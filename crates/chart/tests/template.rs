@@ -1,5 +1,5 @@
-//! Compares whole renders with the stored output of Helm 4.2.4 and 3.21.4; hostile templates end within their
-//! limits.
+//! Compares whole renders with the stored output of Helm 4.2.4 and 3.21.4. Also tests that hostile
+//! templates end within their limits.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -31,7 +31,7 @@ fn run(loaded: &Loaded, request: &Request) -> Result<Vec<u8>, ChartError> {
     template(loaded, request, environment).map(|output| output.text)
 }
 
-/// Renders the fixture chart and compares it with the output of Helm.
+/// Renders the fixture chart and compares the result with Helm's output.
 fn check(name: &str, change: impl Fn(&mut Request)) {
     for (dialect, helm) in BOTH {
         let loaded = load_path(&fixtures().join("all-features"), dialect).unwrap();
@@ -94,7 +94,7 @@ fn failure(text: &str, dialect: Dialect) -> ChartError {
     run(&chart_with(text, dialect), &Request::new(dialect)).expect_err(text)
 }
 
-/// Every file under `failures/` contains a template, the message of Helm 4 and the message of Helm 3.
+/// Every file in `failures/` contains a template, the message of Helm 4 and the message of Helm 3.
 #[test]
 fn failures_have_helms_messages() {
     let mut count = 0;

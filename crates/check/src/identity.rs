@@ -37,7 +37,7 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
     }
 }
 
-/// The version a write names must be the one in the snapshot.
+/// Checks that a write names the observed version of its object.
 fn check_version(snapshot: &Snapshot, object: &Precondition, found: &mut Findings<'_>) {
     let named = !object.uid.is_empty() && !object.resource_version.is_empty();
     let same = observed_version(snapshot, &object.subject) == Some((&object.uid, &object.resource_version));
@@ -49,7 +49,7 @@ fn check_version(snapshot: &Snapshot, object: &Precondition, found: &mut Finding
     });
 }
 
-/// The owner that an object must have.
+/// Required owner of an object.
 #[derive(Clone, Copy)]
 struct Ownership<'a> {
     owner: &'a str,
@@ -84,7 +84,7 @@ fn check_owner(
     });
 }
 
-/// Returns UID and resource version of an observed object.
+/// Returns the UID and the resource version of an observed object.
 fn observed_version<'a>(snapshot: &'a Snapshot, subject: &Subject) -> Option<(&'a String, &'a String)> {
     match subject {
         Subject::Namespace(name) => {

@@ -19,19 +19,19 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
     );
     for action in plan.actions() {
         match action {
-            Action::DeleteRevision(object) => revision_deleted(snapshot, plan, object.name(), found),
-            Action::DeleteTag(object) => tag_deleted(snapshot, plan, object.name(), found),
-            Action::Install(release) => installed(snapshot, plan, release, found),
+            Action::DeleteRevision(object) => check_revision_deletion(snapshot, plan, object.name(), found),
+            Action::DeleteTag(object) => check_tag_deletion(snapshot, plan, object.name(), found),
+            Action::Install(release) => check_installation(snapshot, plan, release, found),
             Action::WriteStatus {
                 status: NewStatus::Tag(status),
                 ..
-            } => tag_moved(snapshot, plan.subject.name(), &status.istio_revision, found),
+            } => check_tag_target(snapshot, plan.subject.name(), &status.istio_revision, found),
             _ => {}
         }
     }
 }
 
-fn revision_deleted(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut Findings<'_>) {
+fn check_revision_deletion(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut Findings<'_>) {
     let references = snapshot.references();
     found.expect(Invariant::NoDeleteInUse, !references.uses_revision(name), || {
         format!(
@@ -79,36 +79,38 @@ fn is_expired(snapshot: &Snapshot, plan: &Plan, revision: Option<&IstioRevision>
     since.is_some_and(|since| since.after(grace_period(istio)) <= snapshot.now)
 }
 
-/// A tag that is in use is deleted only to free the name for the active revision of its Istio.
-fn tag_deleted(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut Findings<'_>) {
+/// Checks that a tag in use is deleted only to free its name for the active revision of its Istio.
+fn check_tag_deletion(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut Findings<'_>) {
     let istio = snapshot.istios().get(plan.subject.name());
     let active = istio.and_then(|istio| active_revision_name(snapshot, istio).ok());
     let frees_name = active.is_some_and(|active| active == name);
-    let listed = istio.is_some_and(|istio| {
+    let is_requested = istio.is_some_and(|istio| {
         let older = |other: &Istio| takes_precedence(&other.metadata, &istio.metadata);
         snapshot.requested_tags(istio).iter().any(|wanted| wanted == name)
-            && !snapshot.claimants(name).any(older)
+            && !snapshot.istios_requesting(name).any(older)
     });
-    let used = snapshot.references().uses_tag(name);
-    found.expect(Invariant::NoDeleteInUse, frees_name || !(used || listed), || {
-        format!("tag {name} is deleted although it is in use or requested")
-    });
+    let is_used = snapshot.references().uses_tag(name);
+    found.expect(
+        Invariant::NoDeleteInUse,
+        frees_name || !(is_used || is_requested),
+        || format!("tag {name} is deleted although it is in use or requested"),
+    );
 }
 
-/// Of a revision and a tag with the same name, only the one that takes precedence may install anything.
-fn installed(snapshot: &Snapshot, plan: &Plan, release: &Release, found: &mut Findings<'_>) {
+/// Checks that of a revision and a tag with the same name, only the one with precedence installs anything.
+fn check_installation(snapshot: &Snapshot, plan: &Plan, release: &Release, found: &mut Findings<'_>) {
     let name = plan.subject.name();
     let (Some(revision), Some(tag)) = (snapshot.revisions().get(name), snapshot.tags().get(name)) else {
         return;
     };
-    let loses = match plan.subject {
+    let has_no_precedence = match plan.subject {
         Subject::Object(ObjectKind::IstioRevision, _) => takes_precedence(&tag.metadata, &revision.metadata),
         Subject::Object(ObjectKind::IstioRevisionTag, _) => {
             takes_precedence(&revision.metadata, &tag.metadata)
         }
         _ => false,
     };
-    found.expect(Invariant::OneInjectorPerNamespace, !loses, || {
+    found.expect(Invariant::OneInjectorPerNamespace, !has_no_precedence, || {
         format!(
             "{} serves a name that belongs to another object",
             release.key.name
@@ -116,8 +118,8 @@ fn installed(snapshot: &Snapshot, plan: &Plan, release: &Release, found: &mut Fi
     });
 }
 
-/// A floating tag leaves an existing revision only for a ready one.
-fn tag_moved(snapshot: &Snapshot, name: &str, to: &str, found: &mut Findings<'_>) {
+/// Checks that a floating tag moves away from an existing revision only if the new revision is ready.
+fn check_tag_target(snapshot: &Snapshot, name: &str, to: &str, found: &mut Findings<'_>) {
     let Some(tag) = snapshot.tags().get(name) else {
         return;
     };
@@ -129,7 +131,7 @@ fn tag_moved(snapshot: &Snapshot, name: &str, to: &str, found: &mut Findings<'_>
     found.expect(
         Invariant::OneInjectorPerNamespace,
         !(moves && is_live) || ready,
-        || moved(tag, to),
+        || not_ready_message(tag, to),
     );
 }
 
@@ -138,7 +140,7 @@ fn is_ready(revision: &IstioRevision) -> bool {
         && revision.status.observed_generation == revision.metadata.generation
 }
 
-fn moved(tag: &IstioRevisionTag, to: &str) -> String {
+fn not_ready_message(tag: &IstioRevisionTag, to: &str) -> String {
     format!(
         "moves from {} to {to}, which is not ready",
         tag.status.istio_revision

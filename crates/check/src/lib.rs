@@ -18,9 +18,9 @@ use mainstay_mesh::{Plan, Snapshot, Subject};
 /// A property that no plan may violate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invariant {
-    /// At most as many workloads are restarting because of us as a batch holds.
+    /// The number of workloads that restart because of a migration is at most the batch size.
     BatchSize,
-    /// No workload is restarted while its rollout after our last restart is not complete: its controller
+    /// No workload is restarted before the rollout after its previous restart is complete: its controller
     /// limits the number of unavailable pods for one rollout at a time only.
     NoRestartDuringRollout,
     /// A migrated workload is not restarted again, and no workload is restarted unless its Istio requests it.
@@ -41,7 +41,7 @@ pub enum Invariant {
     OneInjectorPerNamespace,
     /// Every change or deletion names the observed version of its object.
     WritePreconditions,
-    /// While a migration is paused, no workload is restarted and no namespace relabelled.
+    /// While a migration is paused, no workload is restarted and no namespace is relabelled.
     PauseStartsNothing,
     /// After a failure no batch starts under `FailFast`, and the migration continues otherwise.
     FailurePolicy,
@@ -51,7 +51,7 @@ pub enum Invariant {
     MinimalPlan,
     /// Steps are ordered by their dependencies, the status last.
     StepOrder,
-    /// A finalizer is removed only after all releases it protects are known to be uninstalled.
+    /// A finalizer is removed only after all releases that it protects are known to be uninstalled.
     FinalizerLast,
 }
 
@@ -80,9 +80,9 @@ impl Invariant {
 /// An invariant that a plan violates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The violated invariant.
+    /// Violated invariant.
     pub invariant: Invariant,
-    /// The subject of the plan.
+    /// Subject of the plan.
     pub subject: Subject,
     /// How the plan violates it.
     pub detail: String,

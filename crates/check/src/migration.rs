@@ -154,7 +154,7 @@ impl<'a> Migration<'a> {
             && self.deadline(workload) <= self.snapshot.now
     }
 
-    /// Whether a workload is not migrated on purpose. Such a workload cannot fail.
+    /// Whether a workload is excluded from the migration. Such a workload cannot fail.
     fn is_skipped(&self, key: &WorkloadKey, workload: &Workload) -> bool {
         let namespace = self.snapshot.namespace(key.namespace());
         let is_kind_selected = self.settings.kinds.contains(&key.kind());

@@ -12,7 +12,7 @@ pub(super) fn check(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_
     found.expect(Invariant::MinimalPlan, replanned == *planned, || {
         "planning again returns another plan".into()
     });
-    // An empty plan that is requeued at a time in the past would loop.
+    // An empty plan that is requeued at a time in the past would cause a loop.
     let loops = planned.is_empty() && matches!(planned.requeue, Requeue::At(time) if time <= snapshot.now);
     found.expect(Invariant::MinimalPlan, !loops, || {
         format!("an empty plan is requeued {:?}", planned.requeue)
@@ -22,19 +22,19 @@ pub(super) fn check(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_
     found.expect(Invariant::StepOrder, ranks.is_sorted(), || {
         format!("steps of ranks {ranks:?}")
     });
-    let removes = planned
+    let removes_finalizer = planned
         .actions()
         .any(|action| matches!(action, Action::RemoveFinalizer { .. }));
-    if removes {
-        let left = left_over(snapshot, &planned.subject);
-        found.expect(Invariant::FinalizerLast, left.is_empty(), || {
-            format!("{left:?} may still exist")
+    if removes_finalizer {
+        let remaining = remaining_releases(snapshot, &planned.subject);
+        found.expect(Invariant::FinalizerLast, remaining.is_empty(), || {
+            format!("{remaining:?} may still exist")
         });
     }
 }
 
-/// Returns the position of an action in the order of dependencies. Events may be anywhere: nothing depends on
-/// them.
+/// Returns the position of an action in the order of dependencies; `None` for events, on which no action
+/// depends.
 fn rank(action: &Action) -> Option<u8> {
     Some(match action {
         Action::AddFinalizer { .. }
@@ -53,7 +53,7 @@ fn rank(action: &Action) -> Option<u8> {
     })
 }
 
-/// Every step must change something.
+/// Checks that every step changes something.
 fn check_changes(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_>) {
     for action in planned.actions() {
         let is_noop = match action {
@@ -82,9 +82,9 @@ fn check_changes(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_>) 
     }
 }
 
-/// Returns the releases of the subject that may still be installed: those it must have installed, and those
-/// recorded.
-fn left_over(snapshot: &Snapshot, subject: &Subject) -> Vec<ReleaseKey> {
+/// Returns the releases of the subject that may still be installed: those that the subject implies, and
+/// those that are recorded.
+fn remaining_releases(snapshot: &Snapshot, subject: &Subject) -> Vec<ReleaseKey> {
     let name = subject.name();
     let operator = snapshot.settings.operator_namespace.as_str();
     let is_default = name == names::DEFAULT_REVISION;
@@ -140,9 +140,9 @@ fn left_over(snapshot: &Snapshot, subject: &Subject) -> Vec<ReleaseKey> {
         namespace,
         name,
     });
-    let mut left: Vec<ReleaseKey> = known.chain(expected).collect();
-    left.retain(|key| snapshot.release(key) != Some(&ReleaseFact::Absent));
-    left
+    let mut remaining: Vec<ReleaseKey> = known.chain(expected).collect();
+    remaining.retain(|key| snapshot.release(key) != Some(&ReleaseFact::Absent));
+    remaining
 }
 
 fn uid<S: Kind>(object: Option<&Resource<S>>) -> String {

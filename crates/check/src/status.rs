@@ -11,19 +11,26 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
     let name = plan.subject.name();
     match plan.status() {
         None => {}
-        Some(NewStatus::Istio(status)) => compare(snapshot.now, snapshot.istios().get(name), status, found),
-        Some(NewStatus::Revision(status)) => {
-            compare(snapshot.now, snapshot.revisions().get(name), status, found);
+        Some(NewStatus::Istio(status)) => {
+            check_status(snapshot.now, snapshot.istios().get(name), status, found);
         }
-        Some(NewStatus::Tag(status)) => compare(snapshot.now, snapshot.tags().get(name), status, found),
-        Some(NewStatus::Cni(status)) => compare(snapshot.now, snapshot.cnis().get(name), status, found),
+        Some(NewStatus::Revision(status)) => {
+            check_status(snapshot.now, snapshot.revisions().get(name), status, found);
+        }
+        Some(NewStatus::Tag(status)) => check_status(snapshot.now, snapshot.tags().get(name), status, found),
+        Some(NewStatus::Cni(status)) => check_status(snapshot.now, snapshot.cnis().get(name), status, found),
         Some(NewStatus::ZTunnel(status)) => {
-            compare(snapshot.now, snapshot.ztunnels().get(name), status, found);
+            check_status(snapshot.now, snapshot.ztunnels().get(name), status, found);
         }
     }
 }
 
-fn compare<S: Kind>(now: Timestamp, object: Option<&Resource<S>>, new: &S::Status, found: &mut Findings<'_>) {
+fn check_status<S: Kind>(
+    now: Timestamp,
+    object: Option<&Resource<S>>,
+    new: &S::Status,
+    found: &mut Findings<'_>,
+) {
     let Some(object) = object else {
         found.expect(Invariant::WritePreconditions, false, || {
             "the status of an object that does not exist".into()
@@ -40,24 +47,24 @@ fn compare<S: Kind>(now: Timestamp, object: Option<&Resource<S>>, new: &S::Statu
     found.expect(Invariant::MinimalPlan, object.status != *new, || {
         "the status is unchanged".into()
     });
-    check_times(now, object.status.conditions(), new.conditions(), found);
+    check_transition_times(now, object.status.conditions(), new.conditions(), found);
 }
 
-fn check_times(now: Timestamp, old: &Conditions, new: &Conditions, found: &mut Findings<'_>) {
+fn check_transition_times(now: Timestamp, old: &Conditions, new: &Conditions, found: &mut Findings<'_>) {
     for condition in &new.0 {
-        let was = old.find(&condition.kind);
-        let holds = match was {
-            Some(was) if was.status == condition.status => {
-                was.last_transition_time == condition.last_transition_time
+        let previous = old.find(&condition.kind);
+        let holds = match previous {
+            Some(previous) if previous.status == condition.status => {
+                previous.last_transition_time == condition.last_transition_time
             }
             _ => condition
                 .last_transition_time
                 .is_some_and(|time| time.timestamp().as_second() == now.as_second()),
         };
         found.expect(Invariant::TransitionTime, holds, || {
-            let was = was.map(|was| (was.status, was.last_transition_time));
+            let previous = previous.map(|previous| (previous.status, previous.last_transition_time));
             format!(
-                "{}: {was:?} becomes {:?}",
+                "{}: {previous:?} becomes {:?}",
                 condition.kind,
                 (condition.status, condition.last_transition_time)
             )

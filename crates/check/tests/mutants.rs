@@ -19,13 +19,14 @@ use mainstay_mesh::plan::{Change, NewStatus, Precondition, ReleaseKey};
 use mainstay_mesh::snapshot::{ReleaseFact, Source, SourceState};
 use mainstay_mesh::{Action, Observation, Plan, Step, Subject};
 use serde_json::{Value, json};
-use support::{World, plane};
+use support::{World, revision_spec};
 
 fn revision_based(version: &str, tags: &[&str]) -> Value {
     json!({"version": version, "namespace": "istio-system", "updateStrategy": {"type": "RevisionBased", "revisionTags": tags}})
 }
 
-/// Two revisions, of which the older one has been unused for the grace period. The next plan deletes it.
+/// Returns a mesh with two revisions. The older one has been unused for the grace period, so that the next
+/// plan deletes it.
 fn world_before_prune() -> World {
     let mut world = World::default();
     world.istio("my", revision_based("v1.28.2", &[]));
@@ -52,14 +53,14 @@ fn expect_violation(invariant: Invariant, world: &World, subject: &Subject, muta
             .any(|violation| violation.invariant == invariant),
         "{invariant:?} not detected: {violations:#?}"
     );
-    CAUGHT.with_borrow_mut(|caught| caught.insert(invariant));
+    DETECTED.with_borrow_mut(|detected| detected.insert(invariant));
 }
 
 std::thread_local! {
-    static CAUGHT: std::cell::RefCell<BTreeSet<Invariant>> = const { std::cell::RefCell::new(BTreeSet::new()) };
+    static DETECTED: std::cell::RefCell<BTreeSet<Invariant>> = const { std::cell::RefCell::new(BTreeSet::new()) };
 }
 
-fn add(plan: &mut Plan, action: Action) {
+fn push_action(plan: &mut Plan, action: Action) {
     let reason = mainstay_api::Reason::StatusChanged;
     plan.steps.push(Step { action, reason });
 }
@@ -82,14 +83,14 @@ fn revision_precondition(world: &World, name: &str) -> Precondition {
     )
 }
 
-fn delete(world: &World, name: &str) -> Action {
+fn delete_revision_action(world: &World, name: &str) -> Action {
     Action::DeleteRevision(revision_precondition(world, name))
 }
 
-/// A revision whose plan writes a status.
+/// Returns a mesh with a revision whose next plan writes a status.
 fn changed_revision() -> World {
     let mut world = World::default();
-    world.revision("r", plane("r"));
+    world.revision("r", revision_spec("r"));
     world.settle();
     world.deployment("istio-system", "istiod-r", 2, 1);
     world.advance(5);
@@ -108,16 +109,16 @@ fn every_invariant_catches_its_mutant() {
     step_order();
     finalizers();
     migrations();
-    let caught = CAUGHT.with_borrow(Clone::clone);
+    let detected = DETECTED.with_borrow(Clone::clone);
     assert_eq!(
-        caught.into_iter().collect::<Vec<_>>(),
+        detected.into_iter().collect::<Vec<_>>(),
         Invariant::ALL,
         "an invariant without a mutant"
     );
 }
 
-/// A migration with three workloads and a batch size of two: the first workload is restarting, and the next
-/// plan moves the second. Returns the second workload.
+/// Returns a migration with three workloads and a batch size of two, and its second workload. The first
+/// workload is restarting, and the next plan restarts the second one.
 fn migration_in_first_batch(policy: &str) -> (World, Subject) {
     let spec = |version: &str| {
         json!({"version": version, "namespace": "istio-system", "updateStrategy": {"type": "RevisionBased", "revisionTags": [],
@@ -125,7 +126,7 @@ fn migration_in_first_batch(policy: &str) -> (World, Subject) {
                 "batched": {"batchSize": 2, "delayBetweenBatches": "0s"}}}})
     };
     let mut world = World::default();
-    world.see(Observation::Source(Source::Workloads, SourceState::Ready));
+    world.observe(Observation::Source(Source::Workloads, SourceState::Ready));
     world.istio("my", spec("v1.28.2"));
     world.settle();
     world.namespace("shop", "istio.io/rev=my-v1-28-2");
@@ -151,7 +152,7 @@ fn migration_in_first_batch(policy: &str) -> (World, Subject) {
         }
         world.execute(&plan);
     }
-    panic!("no plan moves the second workload: {:#?}", world.done);
+    panic!("no plan moves the second workload: {:#?}", world.executed);
 }
 
 fn has_migration_record(workload: &Value) -> bool {
@@ -181,42 +182,42 @@ fn migrations() {
     let (world, second) = migration_in_first_batch("ContinueOnError");
     let third = support::workloads::deployment("shop", "c");
     // Ignores the number of restarting workloads.
-    let mut crowded = world.clone();
-    let plan = crowded.plan(&second);
-    crowded.execute(&plan);
+    let mut full_batch = world.clone();
+    let plan = full_batch.plan(&second);
+    full_batch.execute(&plan);
     expect_violation(
         Invariant::BatchSize,
-        &crowded,
+        &full_batch,
         &Subject::Workload(third.clone()),
         |plan| {
             let mut step = find_move(&world.plan(&second));
-            step.object = workload_precondition(&crowded, &third);
-            add(plan, Action::MoveWorkload(step));
+            step.object = workload_precondition(&full_batch, &third);
+            push_action(plan, Action::MoveWorkload(step));
         },
     );
     // Restarts a workload that is already restarting.
     let first = support::workloads::deployment("shop", "a");
     expect_violation(
         Invariant::NoRestartDuringRollout,
-        &crowded,
+        &full_batch,
         &Subject::Workload(first.clone()),
         |plan| {
             let mut step = find_move(&world.plan(&second));
-            step.object = workload_precondition(&crowded, &first);
-            add(plan, Action::MoveWorkload(step));
+            step.object = workload_precondition(&full_batch, &first);
+            push_action(plan, Action::MoveWorkload(step));
         },
     );
     // Restarts a migrated workload, or one that no Istio requests.
-    let mut arrived = crowded.clone();
-    arrived.roll(&first);
+    let mut migrated = full_batch.clone();
+    migrated.complete_rollout(&first);
     expect_violation(
         Invariant::NoRepeatedMove,
-        &arrived,
+        &migrated,
         &Subject::Workload(first.clone()),
         |plan| {
             let mut step = find_move(&world.plan(&second));
-            step.object = workload_precondition(&arrived, &first);
-            add(plan, Action::MoveWorkload(step));
+            step.object = workload_precondition(&migrated, &first);
+            push_action(plan, Action::MoveWorkload(step));
         },
     );
     expect_violation(Invariant::NoRepeatedMove, &world, &second, |plan| {
@@ -225,15 +226,15 @@ fn migrations() {
         plan.steps[0].action = Action::MoveWorkload(step);
     });
     // Writes wrong counts.
-    expect_violation(Invariant::CompleteCounts, &arrived, &istio(), |plan| {
+    expect_violation(Invariant::CompleteCounts, &migrated, &istio(), |plan| {
         migration_status(plan).failed_workloads = 3;
     });
-    expect_violation(Invariant::CompleteCounts, &arrived, &istio(), |plan| {
+    expect_violation(Invariant::CompleteCounts, &migrated, &istio(), |plan| {
         migration_status(plan).state = mainstay_api::MigrationState::Completed;
     });
-    let mut counted = arrived.clone();
+    let mut counted = migrated.clone();
     counted.settle();
-    counted.roll(&support::workloads::deployment("shop", "b"));
+    counted.complete_rollout(&support::workloads::deployment("shop", "b"));
     expect_violation(Invariant::MonotonicProgress, &counted, &istio(), |plan| {
         migration_status(plan).migrated_workloads = 0;
     });
@@ -245,17 +246,17 @@ fn migrations() {
     });
     expect_violation(Invariant::PauseStartsNothing, &paused, &second, |plan| {
         let step = find_move(&world.plan(&second));
-        add(plan, Action::MoveWorkload(step));
+        push_action(plan, Action::MoveWorkload(step));
     });
     // Continues after a failure under FailFast, or stops under ContinueOnError.
     let (mut fast, second) = migration_in_first_batch("FailFast");
     let step = find_move(&fast.plan(&second));
-    fast.stall(&first);
+    fast.stall_rollout(&first);
     fast.advance(400);
     expect_violation(Invariant::FailurePolicy, &fast, &second, |plan| {
-        add(plan, Action::MoveWorkload(step));
+        push_action(plan, Action::MoveWorkload(step));
     });
-    expect_violation(Invariant::FailurePolicy, &arrived, &istio(), |plan| {
+    expect_violation(Invariant::FailurePolicy, &migrated, &istio(), |plan| {
         migration_status(plan).state = mainstay_api::MigrationState::Failed;
     });
 }
@@ -303,22 +304,22 @@ fn references() {
     let mut used = prune.clone();
     used.namespace("app", "istio.io/rev=my-v1-28-2");
     expect_violation(Invariant::NoDeleteInUse, &used, &istio(), |plan| {
-        add(plan, delete(&used, "my-v1-28-2"));
+        push_action(plan, delete_revision_action(&used, "my-v1-28-2"));
     });
     let mut running = prune.clone();
     running.pod("app", "p", "", "istio.io/rev=my-v1-28-2");
     expect_violation(Invariant::NoDeleteInUse, &running, &istio(), |plan| {
-        add(plan, delete(&running, "my-v1-28-2"));
+        push_action(plan, delete_revision_action(&running, "my-v1-28-2"));
     });
     let mut blind = prune.clone();
-    blind.blind(Source::Pods, "forbidden");
+    blind.fail_source(Source::Pods, "forbidden");
     expect_violation(Invariant::NoDeleteInUse, &blind, &istio(), |plan| {
-        add(plan, delete(&blind, "my-v1-28-2"));
+        push_action(plan, delete_revision_action(&blind, "my-v1-28-2"));
     });
     let mut early = world_before_prune();
     early.advance(-50);
     expect_violation(Invariant::NoDeleteInUse, &early, &istio(), |plan| {
-        add(plan, delete(&early, "my-v1-28-2"));
+        push_action(plan, delete_revision_action(&early, "my-v1-28-2"));
     });
     let mut unknown = prune.clone();
     unknown.edit::<RevisionSpec>("my-v1-28-2", |revision| {
@@ -329,12 +330,12 @@ fn references() {
             .retain(|one| one.kind.name() != "InUse");
     });
     expect_violation(Invariant::NoDeleteInUse, &unknown, &istio(), |plan| {
-        add(plan, delete(&unknown, "my-v1-28-2"));
+        push_action(plan, delete_revision_action(&unknown, "my-v1-28-2"));
     });
-    let mut half = prune.clone();
-    half.see(Observation::Source(Source::Pods, SourceState::Pending));
-    expect_violation(Invariant::NoDeleteInUse, &half, &istio(), |plan| {
-        add(plan, delete(&half, "my-v1-28-2"));
+    let mut incomplete = prune.clone();
+    incomplete.observe(Observation::Source(Source::Pods, SourceState::Pending));
+    expect_violation(Invariant::NoDeleteInUse, &incomplete, &istio(), |plan| {
+        push_action(plan, delete_revision_action(&incomplete, "my-v1-28-2"));
     });
 
     let mut tagged = World::default();
@@ -345,7 +346,7 @@ fn references() {
         &tagged.snapshot.tags().get("prod").unwrap().metadata,
     );
     expect_violation(Invariant::NoDeleteInUse, &tagged, &istio(), |plan| {
-        add(plan, Action::DeleteTag(tag));
+        push_action(plan, Action::DeleteTag(tag));
     });
 }
 
@@ -365,7 +366,7 @@ fn one_injector() {
             let mut status = tag.status.clone();
             status.istio_revision = "my-v1-29-1".into();
             let object = Precondition::for_object(Subject::tag("prod"), &tag.metadata);
-            add(
+            push_action(
                 plan,
                 Action::WriteStatus {
                     object,
@@ -376,13 +377,13 @@ fn one_injector() {
     );
 
     let mut clash = World::default();
-    clash.revision("other", plane("other"));
+    clash.revision("other", revision_spec("other"));
     clash.tag("x", "IstioRevision", "other");
     clash.advance(1);
-    clash.revision("x", plane("x"));
+    clash.revision("x", revision_spec("x"));
     clash.settle();
     let mut alone = World::default();
-    alone.revision("x", plane("x"));
+    alone.revision("x", revision_spec("x"));
     alone.edit::<RevisionSpec>("x", |revision| {
         revision.metadata.finalizers = vec![names::FINALIZER.into()];
     });
@@ -392,7 +393,7 @@ fn one_injector() {
         &clash,
         &Subject::revision("x"),
         |plan| {
-            add(plan, install);
+            push_action(plan, install);
         },
     );
 }
@@ -413,13 +414,13 @@ fn preconditions() {
             }
         }
     });
-    let mut going = World::default();
-    going.revision("r", plane("r"));
-    going.settle();
-    going.delete::<RevisionSpec>("r");
+    let mut deleted = World::default();
+    deleted.revision("r", revision_spec("r"));
+    deleted.settle();
+    deleted.delete::<RevisionSpec>("r");
     expect_violation(
         Invariant::WritePreconditions,
-        &going,
+        &deleted,
         &Subject::revision("r"),
         |plan| {
             for step in &mut plan.steps {
@@ -436,9 +437,9 @@ fn preconditions() {
 
 fn owners() {
     let mut world = world_before_prune();
-    world.revision("foreign", plane("foreign"));
+    world.revision("foreign", revision_spec("foreign"));
     expect_violation(Invariant::OwnedObjectsOnly, &world, &istio(), |plan| {
-        add(plan, delete(&world, "foreign"));
+        push_action(plan, delete_revision_action(&world, "foreign"));
     });
     world.istio("other", revision_based("v1.29.1", &["theirs"]));
     world.settle();
@@ -452,13 +453,13 @@ fn owners() {
                 ..theirs.spec.clone()
             },
         };
-        add(plan, Action::UpdateRevision(change));
+        push_action(plan, Action::UpdateRevision(change));
     });
     let tag = world.snapshot.tags().get("theirs").unwrap().clone();
     expect_violation(Invariant::OwnedObjectsOnly, &world, &istio(), |plan| {
         let object = Precondition::for_object(Subject::tag("theirs"), &tag.metadata);
         let spec = TagSpec::default();
-        add(
+        push_action(
             plan,
             Action::UpdateTag(Change {
                 object,
@@ -476,9 +477,9 @@ fn minimal_plans() {
         plan.steps.clear();
     });
     let now = world.snapshot.now;
-    let mut rested = world.clone();
-    rested.settle();
-    expect_violation(Invariant::MinimalPlan, &rested, &subject, |plan| {
+    let mut settled = world.clone();
+    settled.settle();
+    expect_violation(Invariant::MinimalPlan, &settled, &subject, |plan| {
         assert!(plan.is_empty(), "{plan:?}");
         plan.requeue = mainstay_mesh::Requeue::At(now);
     });
@@ -501,13 +502,13 @@ fn minimal_plans() {
             owner_references: revision.metadata.owner_references.clone(),
             spec: revision.spec.clone(),
         };
-        add(plan, Action::UpdateRevision(change));
+        push_action(plan, Action::UpdateRevision(change));
     });
 }
 
 fn step_order() {
     let mut world = World::default();
-    world.revision("default", plane("default"));
+    world.revision("default", revision_spec("default"));
     world.edit::<RevisionSpec>("default", |revision| {
         revision.metadata.finalizers = vec![names::FINALIZER.into()];
     });
@@ -534,7 +535,7 @@ fn step_order() {
 
 fn finalizers() {
     let mut world = World::default();
-    world.revision("r", plane("r"));
+    world.revision("r", revision_spec("r"));
     world.settle();
     world.delete::<RevisionSpec>("r");
     let metadata = world.snapshot.revisions().get("r").unwrap().metadata.clone();
@@ -548,7 +549,7 @@ fn finalizers() {
         &world,
         &Subject::revision("r"),
         |plan| {
-            add(plan, remove.clone());
+            push_action(plan, remove.clone());
         },
     );
     let key = world
@@ -558,7 +559,7 @@ fn finalizers() {
         .unwrap()
         .0
         .clone();
-    world.see(Observation::Release(key, ReleaseFact::Present));
+    world.observe(Observation::Release(key, ReleaseFact::Present));
     expect_violation(
         Invariant::FinalizerLast,
         &world,

@@ -19,7 +19,7 @@ use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
 use mainstay_mesh::{Action, ErrorClass, Observation, Requeue, Subject};
 use mainstay_testkit::{Random, case_count};
 use serde_json::{Value, json};
-use support::{World, plane};
+use support::{World, revision_spec};
 
 const VERSIONS: [&str; 6] = [
     "v1.27.9",
@@ -68,7 +68,7 @@ fn is_read_only(action: &Action) -> bool {
 impl Simulation {
     fn new(seed: u64) -> Self {
         let mut world = World::default();
-        world.see(Observation::Source(Source::Workloads, SourceState::Ready));
+        world.observe(Observation::Source(Source::Workloads, SourceState::Ready));
         Self {
             world,
             random: Random::new(seed),
@@ -131,12 +131,15 @@ impl Simulation {
                 self.world.istio(name, spec);
             }
             3..=4 => {
-                let labels = self.reference();
+                let labels = self.revision_label();
                 self.world.namespace(&space, &labels);
             }
             5 if self.random.chance(1, 4) => self.fail_randomly(),
             6 => {
-                let (name, kind) = (self.existing(), *self.random.pick(&["Istio", "IstioRevision"]));
+                let (name, kind) = (
+                    self.existing_name(),
+                    *self.random.pick(&["Istio", "IstioRevision"]),
+                );
                 let target = if kind == "Istio" { "mesh".to_owned() } else { name };
                 self.world.tag("stable", kind, &target);
             }
@@ -147,7 +150,7 @@ impl Simulation {
                 let moving = index.into_iter().flat_map(|index| index.moving(now));
                 let moving: Vec<WorkloadKey> = moving.map(|(_, key)| key.clone()).collect();
                 for key in &moving {
-                    self.world.roll(key);
+                    self.world.complete_rollout(key);
                 }
                 self.settle();
             }
@@ -159,15 +162,15 @@ impl Simulation {
     }
 
     /// Returns the name of a random revision or tag that exists, or `nowhere`.
-    fn existing(&mut self) -> String {
+    fn existing_name(&mut self) -> String {
         let revisions = self.world.revisions().into_iter().map(str::to_owned);
         let tags = self.world.tags().into_iter().map(str::to_owned);
         let names: Vec<String> = revisions.chain(tags).chain(["nowhere".to_owned()]).collect();
         self.random.pick(&names).clone()
     }
 
-    fn reference(&mut self) -> String {
-        let name = self.existing();
+    fn revision_label(&mut self) -> String {
+        let name = self.existing_name();
         self.random.pick(&LABELS[..3]).replace("NAME", &name)
     }
 
@@ -207,7 +210,7 @@ impl Simulation {
         ]);
         let key = WorkloadKey::new(namespace, kind, format!("w{}", self.random.below(4)));
         if !self.world.workloads.contains_key(&key) || self.random.chance(1, 6) {
-            let labels = self.reference();
+            let labels = self.revision_label();
             let note = *self.random.pick(&[
                 "",
                 "",
@@ -220,8 +223,8 @@ impl Simulation {
         }
         match self.random.below(8) {
             0 => self.world.delete_workload(&key),
-            1 => self.world.stall(&key),
-            2 => self.world.roll_uninjected(&key),
+            1 => self.world.stall_rollout(&key),
+            2 => self.world.complete_rollout_uninjected(&key),
             3 => {
                 let paused = self.random.chance(1, 2);
                 self.world
@@ -232,7 +235,7 @@ impl Simulation {
                 self.world
                     .change_workload(&key, |object| object["spec"]["replicas"] = replicas.into());
             }
-            _ => self.world.roll(&key),
+            _ => self.world.complete_rollout(&key),
         }
     }
 
@@ -252,7 +255,7 @@ impl Simulation {
             }
             5 => {
                 let name = self.name();
-                self.world.revision(name, plane(name));
+                self.world.revision(name, revision_spec(name));
             }
             6 => {
                 let name = self.name();
@@ -317,13 +320,13 @@ impl Simulation {
         let source = *self.random.pick(&Source::ALL);
         match self.random.below(3) {
             0 => {
-                let heals = self.world.snapshot.readable(source).is_err();
-                let state = if heals {
+                let recovers = self.world.snapshot.readable(source).is_err();
+                let state = if recovers {
                     SourceState::Ready
                 } else {
                     SourceState::Failing("simulated error".into())
                 };
-                self.world.see(Observation::Source(source, state));
+                self.world.observe(Observation::Source(source, state));
             }
             1 => {
                 let owners = self
@@ -343,7 +346,8 @@ impl Simulation {
                     .collect();
                 if !keys.is_empty() {
                     let key = self.random.pick(&keys).clone();
-                    self.world.see(Observation::Release(key, ReleaseFact::Drifted));
+                    self.world
+                        .observe(Observation::Release(key, ReleaseFact::Drifted));
                 }
             }
             _ => self.fail_a_step(),
@@ -360,7 +364,7 @@ impl Simulation {
                     message: "simulated error".into(),
                     retry_at: self.world.snapshot.now + jiff::SignedDuration::from_secs(20),
                 };
-                self.world.see(Observation::Failed(subject, failure));
+                self.world.observe(Observation::Failed(subject, failure));
                 self.failed = true;
                 return;
             }
@@ -375,10 +379,10 @@ impl Simulation {
         };
         let plan = self.world.plan(&subject);
         self.plans += 1;
-        let broken = check(&self.world.snapshot, &plan);
+        let violations = check(&self.world.snapshot, &plan);
         assert!(
-            broken.is_empty(),
-            "{broken:#?}
+            violations.is_empty(),
+            "{violations:#?}
 {:#?}",
             self.recent()
         );
@@ -398,7 +402,7 @@ impl Simulation {
 
     /// Returns the most recent steps, for failure messages.
     fn recent(&self) -> &[String] {
-        &self.world.done[self.world.done.len().saturating_sub(25)..]
+        &self.world.executed[self.world.executed.len().saturating_sub(25)..]
     }
 
     /// Settles, then checks that planning all subjects again returns empty plans.
@@ -422,7 +426,7 @@ impl Simulation {
         if self.failed {
             return;
         }
-        let fresh = self.world.restarted();
+        let fresh = self.world.with_restarted_operator();
         assert_eq!(fresh.snapshot.references(), self.world.snapshot.references());
         for name in ISTIOS {
             assert_eq!(
@@ -433,8 +437,8 @@ impl Simulation {
         }
         for subject in fresh.snapshot.subjects() {
             let plan = fresh.plan(&subject);
-            let broken = check(&fresh.snapshot, &plan);
-            assert!(broken.is_empty(), "{broken:#?}");
+            let violations = check(&fresh.snapshot, &plan);
+            assert!(violations.is_empty(), "{violations:#?}");
             let writes: Vec<_> = plan.actions().filter(|action| !is_read_only(action)).collect();
             assert!(
                 writes.is_empty(),
@@ -489,12 +493,12 @@ fn every_plan_satisfies_the_invariants_and_a_settled_mesh_stays_settled() {
         simulation.check_settled();
         simulation.check_restart();
         plans += simulation.plans;
-        writes += simulation.world.done.len();
+        writes += simulation.world.executed.len();
     }
     println!("random sequences: {cases} run, {plans} plans checked, {writes} steps");
 }
 
-/// As above, on meshes whose workloads always have a revision to migrate to.
+/// The same for meshes with workloads that always have a target revision.
 #[test]
 fn invariants_hold_while_workloads_move() {
     let cases = case_count(60);
@@ -519,10 +523,13 @@ fn invariants_hold_while_workloads_move() {
             }
         }
         plans += simulation.plans;
-        let done = &simulation.world.done;
+        let executed = &simulation.world.executed;
         let is_move = |line: &&String| line.contains(": restart ") || line.contains(": relabel ");
-        moves += done.iter().filter(is_move).count();
-        ended += done.iter().filter(|line| line.contains("MigrationEnded")).count();
+        moves += executed.iter().filter(is_move).count();
+        ended += executed
+            .iter()
+            .filter(|line| line.contains("MigrationEnded"))
+            .count();
     }
     assert!(
         moves > cases * 2 && ended > cases,

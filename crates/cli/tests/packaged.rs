@@ -185,8 +185,10 @@ struct Stage {
 struct Backends(ImagePods, Istiods);
 
 impl PodBackend for Backends {
-    fn back(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
-        self.0.back(pod, ip).or_else(|| self.1.back(pod, ip))
+    fn create_process(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
+        self.0
+            .create_process(pod, ip)
+            .or_else(|| self.1.create_process(pod, ip))
     }
 }
 
@@ -203,7 +205,7 @@ impl Stage {
             Istiods::new(&cluster).unwrap(),
         );
         let options = KubeletOptions {
-            backing: Some(Arc::new(backends)),
+            backend: Some(Arc::new(backends)),
             ..KubeletOptions::default()
         };
         let kubelet = Kubelet::start(&cluster, options).await.unwrap();

@@ -1,6 +1,6 @@
-//! Writes the parts of the operator's Helm chart that follow from the code: the rules of its roles and our
-//! definitions. Takes the directories of the chart, of the definitions of application delivery, and of the
-//! definition of `IstioOperator`. `cargo xtask codegen` runs it.
+//! Writes the files of the operator's Helm chart that are derived from code, such as RBAC rules and our
+//! definitions. Arguments are the directories of the chart, of the definitions of application delivery,
+//! and of the definition of `IstioOperator`. Run by `cargo xtask codegen`.
 
 #![allow(
     clippy::print_stdout,

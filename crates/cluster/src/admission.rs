@@ -1,27 +1,27 @@
-//! The validating webhook for `IstioOperator`s as objects of the cluster: names, and its configuration. Pure.
+//! Names and configuration of the validating webhook for `IstioOperator`s. Pure.
 
 use mainstay_api::istio_operator::{GROUP, ISTIO_VERSION, PLURAL};
 use serde_json::{Value, json};
 
 /// Name of the `ValidatingWebhookConfiguration`.
 pub const CONFIGURATION: &str = "mainstay-istio-operator";
-/// Secret in the operator's namespace with the webhook's certificate.
+/// Name of the Secret with the webhook's certificate, in the operator's namespace.
 pub const SECRET: &str = "mainstay-webhook-certificate";
-/// Service in the operator's namespace, unless a flag names another one.
+/// Default name of the webhook's Service, in the operator's namespace.
 pub const SERVICE: &str = "mainstay-webhook";
 /// URL path of the webhook.
 pub const PATH: &str = "/validate-istiooperator";
 /// Port of the Service.
 const PORT: u16 = 443;
 
-/// Where the API server sends reviews.
+/// Address to which the API server sends admission reviews.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookAddress {
     /// A Service.
     Service {
-        /// Its namespace.
+        /// Namespace of the Service.
         namespace: String,
-        /// Its name.
+        /// Name of the Service.
         name: String,
     },
     /// A URL without a path, for an operator outside of the cluster.
@@ -29,7 +29,7 @@ pub enum WebhookAddress {
 }
 
 impl WebhookAddress {
-    /// Returns the names that the certificate must have.
+    /// Returns the host names that the certificate must contain.
     #[must_use]
     pub fn host_names(&self) -> Vec<String> {
         match self {
@@ -53,9 +53,10 @@ impl WebhookAddress {
     }
 }
 
-/// Returns the configuration. `ca_bundle` is base64; without one only the operator can complete it.
+/// Returns the configuration. `ca_bundle` is base64; if it is `None`, the operator must add it later.
 ///
-/// Changes of the status and of metadata are not reviewed, so that finalizers can be removed at any time.
+/// Changes of the status and of other metadata are not reviewed, so that finalizers can be removed at any
+/// time.
 #[must_use]
 pub fn configuration(address: &WebhookAddress, ca_bundle: Option<&str>) -> Value {
     let mut client = address.client_config();
@@ -78,7 +79,7 @@ pub fn configuration(address: &WebhookAddress, ca_bundle: Option<&str>) -> Value
             }],
             "matchConditions": [{
                 "name": "changed",
-                "expression": is_changed(),
+                "expression": change_expression(),
             }],
             "failurePolicy": "Fail",
             "matchPolicy": "Equivalent",
@@ -89,8 +90,9 @@ pub fn configuration(address: &WebhookAddress, ca_bundle: Option<&str>) -> Value
     })
 }
 
-/// Whether the configuration changed: the spec, or the annotation that selects the version.
-fn is_changed() -> String {
+/// Returns the CEL expression that is true if the spec changed, or the annotation that selects the
+/// version.
+fn change_expression() -> String {
     let version = |object: &str| {
         let annotations = format!("{object}.metadata.annotations");
         format!(

@@ -1,4 +1,4 @@
-//! API calls of an adoption: reads what other installers left, patches ownership, writes resources.
+//! API calls of an adoption: reads meshes of other installers, patches ownership, and writes resources.
 
 use http::Method;
 use kube::Client;
@@ -7,53 +7,54 @@ use serde_json::{Value, json};
 
 use crate::apply::ADOPTED_MANAGER;
 use crate::desired::{Kind, Kinds, ObjectId};
-use crate::survey::list::{Listed, list};
+use crate::survey::list::{ObjectContent, list};
 use crate::write::{Body, WriteError, Writer};
 
-/// Deployments of control planes.
+/// Selector of the Deployments of control planes.
 const ISTIOD: &str = "labelSelector=app%3Distiod";
-/// Injectors and tags.
+/// Selector of the webhook configurations of injectors and tags.
 const INJECTORS: &str = "labelSelector=app%3Dsidecar-injector";
-/// Releases that Helm finds.
+/// Selector of the Secrets of releases that Helm finds.
 const HELM_RELEASES: &str = "labelSelector=owner%3Dhelm&fieldSelector=type%3Dhelm.sh%2Frelease.v1";
-/// Node agents: the CNI plugin and ztunnel.
+/// Selectors of the node agents: the CNI plugin and ztunnel.
 const NODE_AGENTS: [&str; 2] = [
     "labelSelector=k8s-app%3Distio-cni-node",
     "labelSelector=app.kubernetes.io%2Fname%3Dztunnel",
 ];
-/// Resources of the in-cluster operator.
+/// API path of the resources of the in-cluster operator.
 const OPERATORS: &str = "/apis/install.istio.io/v1alpha1/istiooperators";
-/// Gateways carry the label `istio` in their pod template only, so that all Deployments are read.
+/// Path of the label by which gateways are recognized. Only their pod templates have it, so a selector
+/// cannot find them and all Deployments are read.
 const GATEWAY_LABEL: &str = "/spec/template/metadata/labels/istio";
 
-/// What other installers left in a cluster.
+/// Objects of meshes in a cluster that other installers manage.
 #[derive(Clone, Debug, Default)]
-pub struct Leftovers {
-    /// Secrets of Helm's releases; empty if they may not be read.
+pub struct InstalledMesh {
+    /// Secrets of Helm's releases; empty if they cannot be read.
     pub secrets: Vec<Value>,
     /// Deployments of istiod.
     pub deployments: Vec<Value>,
     /// `DaemonSets` of the CNI plugin and of ztunnel.
     pub daemon_sets: Vec<Value>,
-    /// Configurations of injectors and tags.
+    /// Webhook configurations of injectors and tags.
     pub webhooks: Vec<Value>,
     /// `ConfigMaps` in which charts record their values.
     pub values: Vec<Value>,
     /// Deployments of gateways.
     pub gateways: Vec<Value>,
-    /// Why Helm's releases are unknown.
+    /// Error of reading Helm's releases, if it failed.
     pub secrets_error: Option<String>,
-    /// `IstioOperators` of the in-cluster operator that Istio had until 1.23.
+    /// `IstioOperator`s of the in-cluster operator, which Istio contained up to 1.23.
     pub operators: Vec<Value>,
 }
 
 /// Reads the control planes, node agents, gateways and Helm releases of a cluster.
-pub async fn read_leftovers(client: &Client) -> Result<Leftovers, WriteError> {
-    let deployments = list::<Value>(client, "/apis/apps/v1/deployments", "", Listed::Whole).await?;
+pub async fn read_installed_mesh(client: &Client) -> Result<InstalledMesh, WriteError> {
+    let deployments = list::<Value>(client, "/apis/apps/v1/deployments", "", ObjectContent::Full).await?;
     let is_istiod = |object: &Value| object.pointer("/metadata/labels/app") == Some(&json!("istiod"));
-    let mut found = Leftovers {
+    let mut found = InstalledMesh {
         webhooks: read_injectors(client).await?,
-        ..Leftovers::default()
+        ..InstalledMesh::default()
     };
     for object in deployments.into_iter().map(deployment) {
         if is_istiod(&object) {
@@ -63,7 +64,7 @@ pub async fn read_leftovers(client: &Client) -> Result<Leftovers, WriteError> {
         }
     }
     for selector in NODE_AGENTS {
-        let listed = list::<Value>(client, "/apis/apps/v1/daemonsets", selector, Listed::Whole).await?;
+        let listed = list::<Value>(client, "/apis/apps/v1/daemonsets", selector, ObjectContent::Full).await?;
         found.daemon_sets.extend(
             listed
                 .into_iter()
@@ -71,10 +72,10 @@ pub async fn read_leftovers(client: &Client) -> Result<Leftovers, WriteError> {
         );
     }
     found.values = read_values(client, &found.deployments).await?;
-    // Without the definition there are none.
-    let operators = list::<Value>(client, OPERATORS, "", Listed::Whole).await;
+    // The list fails if the definition does not exist; then there are no such resources.
+    let operators = list::<Value>(client, OPERATORS, "", ObjectContent::Full).await;
     found.operators = operators.unwrap_or_default();
-    match list::<Value>(client, "/api/v1/secrets", HELM_RELEASES, Listed::Whole).await {
+    match list::<Value>(client, "/api/v1/secrets", HELM_RELEASES, ObjectContent::Full).await {
         Ok(secrets) => found.secrets = secrets,
         Err(error) => found.secrets_error = Some(error.message),
     }
@@ -83,13 +84,13 @@ pub async fn read_leftovers(client: &Client) -> Result<Leftovers, WriteError> {
 
 /// Reads the Deployments of control planes.
 pub(crate) async fn read_planes(client: &Client) -> Result<Vec<Value>, WriteError> {
-    list::<Value>(client, "/apis/apps/v1/deployments", ISTIOD, Listed::Whole).await
+    list::<Value>(client, "/apis/apps/v1/deployments", ISTIOD, ObjectContent::Full).await
 }
 
-/// Reads the configurations of injectors and tags.
+/// Reads the webhook configurations of injectors and tags.
 pub(crate) async fn read_injectors(client: &Client) -> Result<Vec<Value>, WriteError> {
     let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-    list::<Value>(client, path, INJECTORS, Listed::Whole).await
+    list::<Value>(client, path, INJECTORS, ObjectContent::Full).await
 }
 
 fn deployment(object: Value) -> Value {
@@ -105,7 +106,7 @@ fn with_kind(mut object: Value, api_version: &str, kind: &str) -> Value {
     object
 }
 
-/// The recorded values of each control plane's namespace.
+/// Reads the `ConfigMap`s in which the charts of control planes record their values.
 async fn read_values(client: &Client, planes: &[Value]) -> Result<Vec<Value>, WriteError> {
     let mut values = Vec::new();
     for plane in planes {
@@ -124,7 +125,7 @@ async fn read_values(client: &Client, planes: &[Value]) -> Result<Vec<Value>, Wr
     Ok(values)
 }
 
-/// Reads and writes single objects of any kind in charts.
+/// Reads and writes single objects of the kinds in charts and of our kinds.
 #[derive(Debug)]
 pub struct Adopter {
     writer: Writer,
@@ -140,20 +141,20 @@ impl Adopter {
             plural: "customresourcedefinitions".to_owned(),
             is_namespaced: false,
         };
-        kinds.learn("apiextensions.k8s.io", "CustomResourceDefinition", definition);
+        kinds.insert("apiextensions.k8s.io", "CustomResourceDefinition", definition);
         Self {
             writer: Writer::new(client),
             kinds,
         }
     }
 
-    /// The known kinds.
+    /// Returns the known kinds.
     #[must_use]
     pub fn kinds(&self) -> &Kinds {
         &self.kinds
     }
 
-    /// Version of the server.
+    /// Returns the version of the server, such as `v1.36.4`.
     pub async fn server_version(&self) -> Result<String, WriteError> {
         let version = self.writer.call(Method::GET, "/version", None).await?;
         let text = version.get("gitVersion").and_then(Value::as_str);
@@ -165,8 +166,8 @@ impl Adopter {
         self.writer.get(kind, name).await
     }
 
-    /// Sets the namespace of an object by the scope of its kind and the namespace of its release.
-    pub fn settle(&self, id: &mut ObjectId, release_namespace: &str) {
+    /// Removes the namespace of a cluster-scoped object, and sets a missing one to that of the release.
+    pub fn set_namespace(&self, id: &mut ObjectId, release_namespace: &str) {
         match self.kinds.get(&id.group, &id.kind) {
             Some(kind) if !kind.is_namespaced => id.namespace.clear(),
             Some(_) if id.namespace.is_empty() => release_namespace.clone_into(&mut id.namespace),
@@ -194,7 +195,8 @@ impl Adopter {
         self.writer.call(Method::PATCH, &place, Some(body)).await
     }
 
-    /// Creates an object of one of our kinds, or returns the one that exists.
+    /// Creates an object of one of our kinds, or reads the existing one. Returns whether the object was
+    /// created, and the object.
     pub async fn ensure(&self, kind: ObjectKind, object: &Value) -> Result<(bool, Value), WriteError> {
         let collection = format!("/apis/{}/{}", names::API_VERSION, kind.plural());
         let path = format!("{collection}?fieldManager={ADOPTED_MANAGER}");
@@ -216,19 +218,20 @@ impl Adopter {
         }
     }
 
-    /// Removes the operator's finalizer and deletes an object of one of our kinds; absent counts as deleted.
+    /// Deletes an object of one of our kinds and removes its finalizers. A missing object counts as
+    /// deleted.
     pub async fn delete(&self, kind: ObjectKind, name: &str) -> Result<(), WriteError> {
         let path = format!("/apis/{}/{}/{name}", names::API_VERSION, kind.plural());
         let without = Body::Merge(json!({"metadata": {"finalizers": null}}));
-        let gone = |response: Result<Value, WriteError>| match response {
+        let ignore_not_found = |response: Result<Value, WriteError>| match response {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
         };
-        gone(self.writer.call(Method::DELETE, &path, None).await)?;
-        gone(self.writer.call(Method::PATCH, &path, Some(without)).await)
+        ignore_not_found(self.writer.call(Method::DELETE, &path, None).await)?;
+        ignore_not_found(self.writer.call(Method::PATCH, &path, Some(without)).await)
     }
 
-    /// Creates or replaces a `ConfigMap` or `Secret`.
+    /// Creates or replaces an object.
     pub async fn put(&self, id: &ObjectId, object: &Value) -> Result<Value, WriteError> {
         let path = self.path(id).unwrap_or_default();
         let collection = path
@@ -250,7 +253,7 @@ impl Adopter {
         }
     }
 
-    /// Deletes an object of any kind; absent counts as deleted.
+    /// Deletes an object. A missing object counts as deleted.
     pub async fn remove(&self, id: &ObjectId) -> Result<(), WriteError> {
         let path = self.path(id).unwrap_or_default();
         match self.writer.call(Method::DELETE, &path, None).await {

@@ -1,12 +1,13 @@
 //! Installs and uninstalls releases: compares the desired objects with the known live ones, writes the
-//! differences and returns every change with its reason.
+//! differences, and returns every change with its reason.
 //!
 //! ```text
 //! Desired + Known ──decide──▶ inventory, applies in order, deletions ──▶ changes
 //! ```
 //!
-//! *Invariants:* equal objects are not written; a foreign object is never written and stops the release
-//! before any write; every deletion has a precondition; every call has a deadline; nothing is retried here.
+//! *Invariants:* Equal objects are not written. A foreign object is never written; if there is one, the
+//! release fails before its first write. Every deletion has a precondition, and every call a timeout. The
+//! engine does not retry.
 
 mod call;
 mod decide;
@@ -35,10 +36,11 @@ use crate::live::{Known, uid};
 use call::{Apply, Caller};
 use decide::Decision;
 
-/// Field manager of the applied fields.
+/// Field manager of the applies.
 pub const MANAGER: &str = "mainstay";
 
-/// Field manager of an adoption. The operator leaves the fields of pod templates that it records alone.
+/// Field manager of an adoption. The operator does not change the fields of pod templates that this
+/// manager owns.
 pub const ADOPTED_MANAGER: &str = "mainstay-adopt";
 
 /// Field managers that are taken over: the Helm CLI, the operator that embeds Helm, and istioctl.
@@ -47,19 +49,19 @@ pub const LEGACY_MANAGERS: &[&str] = &["helm", "sail-operator", "istio-operator"
 /// Timeout of one API call.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Installs and uninstalls releases.
+/// Engine that installs and uninstalls releases.
 pub struct Engine {
     caller: Caller,
     kinds: Mutex<Kinds>,
 }
 
-/// A change of one object. Pass it to [`Live::record`](crate::live::Live::record): it is newer than any watch
-/// event.
+/// A change of one object. It is newer than any watch event: pass it to
+/// [`Live::record`](crate::live::Live::record).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// The object.
     pub id: ObjectId,
-    /// The object after the change; `None` if it is gone.
+    /// The object after the change; `None` if it no longer exists.
     pub live: Option<Arc<Value>>,
     /// The kind of change.
     pub kind: ChangeKind,
@@ -70,27 +72,28 @@ pub struct Change {
 /// Kinds of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangeKind {
-    /// The object was read and is up to date; not a write.
+    /// The object was read and is up to date. Not a write.
     Found,
     /// The object was created.
     Created,
-    /// The object was patched.
+    /// An existing object was changed.
     Applied,
-    /// Fields of another installer's manager were transferred to ours; an apply follows.
+    /// Ownership of the fields of another installer was transferred to our field manager. An apply
+    /// follows.
     TakenOver,
-    /// The object was deleted; finalizers may keep it for a while.
+    /// The object was deleted. Finalizers may delay its removal.
     Deleted,
 }
 
 impl ChangeKind {
-    /// Whether the cluster was written to.
+    /// Whether the change is a write to the cluster.
     #[must_use]
     pub fn is_write(self) -> bool {
         self != Self::Found
     }
 }
 
-/// An install or uninstall that stopped at an error.
+/// Result of an install or uninstall that failed.
 #[derive(Debug)]
 pub struct PartialApply {
     /// The changes made before the error, in order.
@@ -100,7 +103,7 @@ pub struct PartialApply {
 }
 
 impl Engine {
-    /// Creates an engine that uses `client`, which must not retry by itself.
+    /// Creates an engine that uses `client`, which must not retry calls.
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self {
@@ -119,7 +122,8 @@ impl Engine {
         self
     }
 
-    /// Builds [`Desired`] after discovering kinds that are neither built in nor known yet.
+    /// Returns the desired state of a release, after discovering kinds that are neither built in nor
+    /// known yet.
     pub async fn desired(
         &self,
         key: ReleaseKey,
@@ -128,23 +132,24 @@ impl Engine {
     ) -> Result<Desired, ApplyError> {
         for object in &rendered {
             if let Ok(id) = ObjectId::from_object(object) {
-                self.learn(&id).await?;
+                self.discover_kind(&id).await?;
             }
         }
         Ok(Desired::new(key, owner, rendered, &self.kinds())?)
     }
 
-    /// The kinds known so far.
+    /// Returns the kinds that are built in or were discovered.
     #[must_use]
     pub fn kinds(&self) -> Kinds {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Installs a release: writes the inventory if it lacks kinds, applies differing objects in order,
-    /// deletes the rest. Without a difference nothing is written, and objects in `known` are not read.
+    /// Installs a release: writes the inventory if it lacks kinds, applies the objects that differ in
+    /// order, and deletes the objects that are not desired. If there is no difference, nothing is
+    /// written. Objects in `known` are not read.
     ///
-    /// Stops at the first failing object; the next attempt continues there, because completed objects are
-    /// equal by then.
+    /// Stops at the first object that fails. The next attempt continues there, because the objects before
+    /// it are equal.
     pub async fn install(&self, desired: &Desired, known: Known) -> Result<Vec<Change>, PartialApply> {
         let mut run = Run::new(self);
         match run.install(desired, known).await {
@@ -156,7 +161,8 @@ impl Engine {
         }
     }
 
-    /// Uninstalls a release, its inventory last. Only objects with this owner and this release are touched.
+    /// Uninstalls a release; the inventory is deleted last. Only objects with this owner and release are
+    /// deleted.
     pub async fn uninstall(&self, key: &ReleaseKey, known: Known) -> Result<Vec<Change>, PartialApply> {
         let mut run = Run::new(self);
         match run.uninstall(key, known).await {
@@ -174,13 +180,13 @@ impl Engine {
         Ok(kinds.get(&id.group, &id.kind).cloned().ok_or_else(unknown)?)
     }
 
-    /// Like `kind`, but discovers unknown kinds.
-    async fn kind_of(&self, id: &ObjectId) -> Result<Kind, ApplyError> {
-        self.learn(id).await?;
+    /// Returns a kind, after discovering it if it is unknown.
+    async fn discovered_kind(&self, id: &ObjectId) -> Result<Kind, ApplyError> {
+        self.discover_kind(id).await?;
         self.kind(id)
     }
 
-    async fn learn(&self, id: &ObjectId) -> Result<(), ApplyError> {
+    async fn discover_kind(&self, id: &ObjectId) -> Result<(), ApplyError> {
         if self.kind(id).is_ok() {
             return Ok(());
         }
@@ -196,13 +202,13 @@ impl Engine {
             .flatten()
         {
             let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
-            // Subresources are listed too, under names with a slash.
+            // The list also contains subresources. Their names contain a slash.
             if !text("name").contains('/') {
                 let kind = Kind {
                     plural: text("name").to_owned(),
                     is_namespaced: row.get("namespaced") == Some(&Value::Bool(true)),
                 };
-                kinds.learn(&id.group, text("kind"), kind);
+                kinds.insert(&id.group, text("kind"), kind);
             }
         }
         Ok(())
@@ -231,13 +237,17 @@ impl<'a> Run<'a> {
     }
 
     async fn install(&mut self, desired: &Desired, known: Known) -> Result<(), ApplyError> {
-        // All objects are checked before the first write: a foreign object stops the whole release.
+        // All objects are checked before the first write, because a single foreign object makes the
+        // release fail.
         let mut tasks = Vec::new();
         for wanted in &desired.objects {
-            tasks.extend(self.judge(desired, wanted, known.objects.get(&wanted.id)).await?);
+            tasks.extend(
+                self.plan_task(desired, wanted, known.objects.get(&wanted.id))
+                    .await?,
+            );
         }
         if !tasks.is_empty() || known.objects.values().any(|object| is_member(object)) {
-            self.keep_inventory(desired, &known).await?;
+            self.ensure_inventory(desired, &known).await?;
         }
         for task in tasks {
             self.execute(desired, task).await?;
@@ -254,8 +264,8 @@ impl<'a> Run<'a> {
         self.remove(key, inventory.collect()).await
     }
 
-    /// Decides about a desired object.
-    async fn judge<'w>(
+    /// Decides what to do with a desired object; `None` if nothing. Reads the object if it is not known.
+    async fn plan_task<'w>(
         &mut self,
         desired: &Desired,
         wanted: &'w DesiredObject,
@@ -271,9 +281,9 @@ impl<'a> Run<'a> {
                 .map(Arc::new),
         };
         let decision = decide::decide(wanted, live.as_deref(), desired)?;
-        if let Decision::Leave = decision {
+        if let Decision::Skip = decision {
             if let (None, Some(live)) = (known, live) {
-                self.note(&wanted.id, Some(live), ChangeKind::Found, None);
+                self.record_change(&wanted.id, Some(live), ChangeKind::Found, None);
             }
             return Ok(None);
         }
@@ -290,11 +300,15 @@ impl<'a> Run<'a> {
             live,
             decision,
         } = task;
-        let (mut body, why, records) = match decision {
-            Decision::Leave => return Ok(()),
-            Decision::Reorder { patch, why } => return self.reorder(desired, wanted, patch, why).await,
+        let (mut body, reason, records) = match decision {
+            Decision::Skip => return Ok(()),
+            Decision::Reorder { patch, reason } => return self.reorder(desired, wanted, patch, reason).await,
             Decision::Create => (wanted.body.clone(), Difference::Absent, None),
-            Decision::Apply { body, why, records } => (body, why, records),
+            Decision::Apply {
+                body,
+                reason,
+                records,
+            } => (body, reason, records),
         };
         let kind = self.engine.kind(&wanted.id)?;
         if let Some(records) = records {
@@ -303,16 +317,16 @@ impl<'a> Run<'a> {
                 .caller
                 .json_patch(&wanted.id, &kind, &records, MANAGER)
                 .await;
-            let patched = self.or_reread(&wanted.id, &kind, patched).await?;
-            self.note(
+            let patched = self.reread_on_conflict(&wanted.id, &kind, patched).await?;
+            self.record_change(
                 &wanted.id,
                 Some(Arc::new(patched)),
                 ChangeKind::TakenOver,
-                Some(why.clone()),
+                Some(reason.clone()),
             );
         }
         if let Some(live) = &live {
-            name_uid(&mut body, uid(live));
+            set_uid(&mut body, uid(live));
         }
         let verb = if live.is_some() { Verb::Patch } else { Verb::Create };
         let apply = Apply {
@@ -321,23 +335,24 @@ impl<'a> Run<'a> {
             kind: &kind,
             body: &body,
             manager: MANAGER,
-            // A foreign change of a member is drift. An object that appeared just now is foreign.
+            // Changes of other managers to a member are drift. An object that did not exist before is
+            // foreign.
             force: live.is_some(),
             dry_run: false,
         };
         let applied = self.engine.caller.apply(apply).await;
-        let (is_new, object) = self.or_reread(&wanted.id, &kind, applied).await?;
-        let places = decide::reverted_paths(wanted, &object);
-        for place in &places {
-            tracing::warn!(object = %wanted.id, %place, "the server has it otherwise");
+        let (is_new, object) = self.reread_on_conflict(&wanted.id, &kind, applied).await?;
+        let paths = decide::reverted_paths(wanted, &object);
+        for path in &paths {
+            tracing::warn!(object = %wanted.id, place = %path, "the server has it otherwise");
         }
-        desired.reapplied.remember(&wanted.id, uid(&object), places);
+        desired.reapplied.set_paths(&wanted.id, uid(&object), paths);
         let done = if is_new {
             ChangeKind::Created
         } else {
             ChangeKind::Applied
         };
-        self.note(&wanted.id, Some(Arc::new(object)), done, Some(why));
+        self.record_change(&wanted.id, Some(Arc::new(object)), done, Some(reason));
         Ok(())
     }
 
@@ -346,19 +361,24 @@ impl<'a> Run<'a> {
         desired: &Desired,
         wanted: &DesiredObject,
         patch: Value,
-        why: Difference,
+        reason: Difference,
     ) -> Result<(), ApplyError> {
         let (caller, kind) = (&self.engine.caller, self.engine.kind(&wanted.id)?);
         let patched = caller.json_patch(&wanted.id, &kind, &patch, MANAGER).await;
-        let object = self.or_reread(&wanted.id, &kind, patched).await?;
-        let places = decide::disordered_path(wanted, &object).into_iter().collect();
-        desired.reapplied.remember(&wanted.id, uid(&object), places);
-        self.note(&wanted.id, Some(Arc::new(object)), ChangeKind::Applied, Some(why));
+        let object = self.reread_on_conflict(&wanted.id, &kind, patched).await?;
+        let paths = decide::disordered_path(wanted, &object).into_iter().collect();
+        desired.reapplied.set_paths(&wanted.id, uid(&object), paths);
+        self.record_change(
+            &wanted.id,
+            Some(Arc::new(object)),
+            ChangeKind::Applied,
+            Some(reason),
+        );
         Ok(())
     }
 
-    /// Writes the inventory unless it lists every kind already.
-    async fn keep_inventory(&mut self, desired: &Desired, known: &Known) -> Result<(), ApplyError> {
+    /// Writes the inventory, unless the live one lists every kind already.
+    async fn ensure_inventory(&mut self, desired: &Desired, known: &Known) -> Result<(), ApplyError> {
         let inventory = &desired.inventory;
         let kind = self.engine.kind(&inventory.id)?;
         let live = match &known.inventory {
@@ -371,8 +391,8 @@ impl<'a> Run<'a> {
             is_scaled: false,
         };
         let decision = decide::decide(&wanted, live.as_deref(), desired)?;
-        let is_good = live.as_ref().is_some_and(|live| inventory.is_covered_by(live));
-        if is_good || matches!(decision, Decision::Leave) {
+        let is_complete = live.as_ref().is_some_and(|live| inventory.is_covered_by(live));
+        if is_complete || matches!(decision, Decision::Skip) {
             return Ok(());
         }
         let wanted = &wanted;
@@ -396,20 +416,20 @@ impl<'a> Run<'a> {
             .into_iter()
             .filter(|(_, live)| decide::may_delete(live, key))
             .collect();
-        leftovers.sort_by_key(|(id, _)| order::uninstall(&id.kind));
+        leftovers.sort_by_key(|(id, _)| order::uninstall_key(&id.kind));
         for (id, live) in leftovers {
-            let kind = self.engine.kind_of(&id).await?;
+            let kind = self.engine.discovered_kind(&id).await?;
             let response = self.engine.caller.delete(&id, &kind, &live).await;
-            let response = self.or_reread(&id, &kind, response).await?;
+            let response = self.reread_on_conflict(&id, &kind, response).await?;
             let lingering = response.filter(decide::is_deleting).map(Arc::new);
-            self.note(&id, lingering, ChangeKind::Deleted, Some(Difference::Unwanted));
+            self.record_change(&id, lingering, ChangeKind::Deleted, Some(Difference::Unwanted));
         }
         Ok(())
     }
 
-    /// Reads the object after a conflict: a watch may have missed an event, and the next attempt uses the
-    /// current version.
-    async fn or_reread<T>(
+    /// Reads the object again if the response is a conflict, so that the next attempt uses the current
+    /// version even if a watch has missed an event.
+    async fn reread_on_conflict<T>(
         &mut self,
         id: &ObjectId,
         kind: &Kind,
@@ -419,12 +439,12 @@ impl<'a> Run<'a> {
             && error.class() == ErrorClass::Conflict
         {
             let fresh = self.engine.caller.get(id, kind).await?;
-            self.note(id, fresh.map(Arc::new), ChangeKind::Found, None);
+            self.record_change(id, fresh.map(Arc::new), ChangeKind::Found, None);
         }
         response
     }
 
-    fn note(
+    fn record_change(
         &mut self,
         id: &ObjectId,
         live: Option<Arc<Value>>,
@@ -440,15 +460,15 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Whether the object was written by this engine before.
+/// Whether an engine has written the object before.
 fn is_member(object: &Value) -> bool {
     object
         .pointer("/metadata/labels")
         .is_some_and(|labels| labels.get(APPLY_SET_PART).is_some())
 }
 
-/// Sets the uid, so that an apply to another object of the same name fails.
-fn name_uid(body: &mut Value, uid: &str) {
+/// Sets the UID, so that the apply fails if another object has the same name now.
+fn set_uid(body: &mut Value, uid: &str) {
     if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
         metadata.insert("uid".into(), uid.into());
     }

@@ -1,14 +1,14 @@
-//! Finds the first difference that an apply would write, from the desired object, the live one and the field
-//! manager. Pure.
+//! Compares a desired object with the live one and returns the first difference that an apply would
+//! write. Pure.
 //!
-//! The object does not say whether a list is atomic, a set or keyed. The server recorded it at the last
-//! apply: our `managedFields` entry names elements by `k:{…}` and `v:…`, or ends at the list. So our record
-//! serves as the schema, and also shows what was desired before and no longer is. Where we never applied,
-//! other managers' records are used.
+//! The object does not show whether a list is atomic, a set or keyed, but our `managedFields` entry of
+//! the last apply does: it contains elements as `k:{…}` or `v:…`, or ends at the list. So our entry
+//! serves as the schema. It also shows which fields were desired before and no longer are. If we never
+//! applied the object, the entries of other managers are used.
 
-mod at;
 mod defaults;
 mod fields;
+mod path;
 mod quantity;
 mod records;
 mod same;
@@ -21,30 +21,30 @@ use serde_json::{Map, Value};
 pub(crate) use records::Records;
 pub(crate) use takeover::{legacy_leftover, takeover};
 
-use at::At;
-pub use at::Path;
 use fields::Fields;
+pub use path::Path;
+use path::PathRef;
 use same::{is_empty, is_same, is_zero};
 
-/// Why a write is needed.
+/// Reason why a write is necessary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// The object does not exist.
     Absent,
-    /// The object exists and must be deleted.
+    /// The object exists and is not desired.
     Unwanted,
-    /// Nothing was applied under our field manager yet.
+    /// Our field manager has never applied the object.
     Unowned,
     /// A value differs from the desired one.
     Changed(Path),
-    /// A desired field is missing, or not owned by us.
+    /// A desired field is missing, or we do not own it.
     Missing(Path),
     /// We own a field that is no longer desired.
     Leftover(Path),
 }
 
 impl Difference {
-    /// A metric label: the kind of difference without its path.
+    /// Returns the name of the variant, used as a metric label.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl Difference {
         }
     }
 
-    /// The path of the difference, if it has one.
+    /// Returns the path of the difference; `None` if it concerns the whole object.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -80,51 +80,51 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Returns the first reason why applying `wanted` as `manager` would change `live`, or `None` if it would
-/// not.
+/// Returns the first difference that applying `wanted` as `manager` would write to `live`, or `None` if
+/// the apply would change nothing.
 #[must_use]
 pub fn difference(wanted: &Value, live: &Value, manager: &str) -> Option<Difference> {
     difference_in(wanted, live, &Records::parse(live, manager, &[]))
 }
 
-/// Maximum number of differences of one object.
-const MOST_DIFFERENCES: usize = 100;
+/// Maximum number of differences reported for one object.
+const MAX_DIFFERENCES: usize = 100;
 
 /// Returns every field of `wanted` that differs in `live`, regardless of its owner.
 #[must_use]
 pub fn content_differences(wanted: &Value, live: &Value) -> Vec<Difference> {
-    let (mut places, mut found) = (Vec::new(), Vec::new());
-    while places.len() < MOST_DIFFERENCES {
-        let records = Records::parse(live, "", &[]).except(&places);
+    let (mut paths, mut found) = (Vec::new(), Vec::new());
+    while paths.len() < MAX_DIFFERENCES {
+        let records = Records::parse(live, "", &[]).excluding(&paths);
         let Some(difference) = takeover(wanted, live, &records) else {
             break;
         };
-        let place = difference.path().cloned();
+        let path = difference.path().cloned();
         found.push(difference);
-        places.extend(place);
-        if found.len() > places.len() {
+        paths.extend(path);
+        if found.len() > paths.len() {
             break;
         }
     }
     found
 }
 
-/// Like [`difference`], with parsed records.
+/// Returns the first difference, like [`difference`], for parsed records.
 pub(crate) fn difference_in(wanted: &Value, live: &Value, records: &Records<'_>) -> Option<Difference> {
-    let Some(owned) = records.own() else {
+    let Some(owned) = records.own_record() else {
         return Some(Difference::Unowned);
     };
-    let root = At::root(wanted);
+    let root = PathRef::root(wanted);
     let Value::Object(map) = wanted else { return None };
-    fields(map, live, owned, root, records).or_else(|| leftovers(wanted, owned, root, records))
+    compare_fields(map, live, owned, root, records).or_else(|| find_leftovers(wanted, owned, root, records))
 }
 
-/// Compares every field of a map. Identity fields are skipped: the server never records them.
-fn fields(
+/// Compares the fields of a map. Identity fields are skipped, because the server never records them.
+fn compare_fields(
     wanted: &Map<String, Value>,
     live: &Value,
     owned: Fields<'_>,
-    at: At<'_>,
+    at: PathRef<'_>,
     records: &Records<'_>,
 ) -> Option<Difference> {
     wanted
@@ -134,26 +134,27 @@ fn fields(
             let (live, owned, at) = (live.get(name), owned.get(name), at.field(name));
             match value {
                 Value::Object(map) if at.is_metadata() => {
-                    fields(map, live?, owned.unwrap_or_default(), at, records)
+                    compare_fields(map, live?, owned.unwrap_or_default(), at, records)
                 }
-                _ => field(value, live, owned, at, records),
+                _ => compare_field(value, live, owned, at, records),
             }
         })
 }
 
-fn field(
+fn compare_field(
     wanted: &Value,
     live: Option<&Value>,
     owned: Option<Fields<'_>>,
-    at: At<'_>,
+    at: PathRef<'_>,
     records: &Records<'_>,
 ) -> Option<Difference> {
-    // An empty desired map or list is equal to absent, unless it is atomic, ours and was filled by another
-    // writer.
+    // An empty desired map or list equals an absent or empty one. If another writer filled it, it is
+    // still equal if we own it and it is not atomic.
     if is_empty(wanted) && (live.is_none_or(is_empty) || (owned.is_some() && records.is_shared(at))) {
         return None;
     }
-    // A record of an absent field: the server drops empty values where empty and absent mean the same.
+    // We own a field that is absent: the server drops empty values if empty and absent have the same
+    // meaning.
     if owned.is_some() && live.is_none() && is_zero(wanted) {
         return None;
     }
@@ -164,63 +165,68 @@ fn field(
         } else {
             Difference::Missing
         };
-        return records.differ(what, at);
+        return records.difference_at(what, at);
     };
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(_)) if !owned.is_leaf() => {
-            fields(wanted, live, owned, at, records)
+            compare_fields(wanted, live, owned, at, records)
         }
         (Value::Array(wanted), Value::Array(list)) if !owned.is_leaf() => wanted
             .iter()
-            .find_map(|value| entry(value, list, owned, at, records)),
+            .find_map(|value| compare_entry(value, list, owned, at, records)),
         _ if is_same(wanted, live, at) => None,
-        _ => records.differ(Difference::Changed, at),
+        _ => records.difference_at(Difference::Changed, at),
     }
 }
 
 /// Compares one element of a keyed list or set.
-fn entry(
+fn compare_entry(
     wanted: &Value,
     list: &[Value],
     owned: Fields<'_>,
-    at: At<'_>,
+    at: PathRef<'_>,
     records: &Records<'_>,
 ) -> Option<Difference> {
-    let Some((key, element, inner)) = owned.elements().find(|(_, element, _)| element.is(wanted)) else {
-        return records.differ(Difference::Missing, at.entry(&format!("v:{wanted}")));
+    let Some((key, element, inner)) = owned.elements().find(|(_, element, _)| element.matches(wanted)) else {
+        return records.difference_at(Difference::Missing, at.entry(&format!("v:{wanted}")));
     };
     let at = at.entry(key);
-    let Some(live) = list.iter().rfind(|live| element.is(live)) else {
-        return records.differ(Difference::Missing, at);
+    let Some(live) = list.iter().rfind(|live| element.matches(live)) else {
+        return records.difference_at(Difference::Missing, at);
     };
     match wanted {
-        Value::Object(wanted) if !inner.is_leaf() => fields(wanted, live, inner, at, records),
-        // An element that is owned as a whole, such as an owner reference.
+        Value::Object(wanted) if !inner.is_leaf() => compare_fields(wanted, live, inner, at, records),
+        // The element is owned as a whole, such as an owner reference.
         _ if is_same(wanted, live, at) => None,
-        _ => records.differ(Difference::Changed, at),
+        _ => records.difference_at(Difference::Changed, at),
     }
 }
 
 /// Finds fields that we own and that `wanted` lacks.
-fn leftovers(wanted: &Value, owned: Fields<'_>, at: At<'_>, records: &Records<'_>) -> Option<Difference> {
-    let of_fields = owned.names().find_map(|(name, inner)| {
+fn find_leftovers(
+    wanted: &Value,
+    owned: Fields<'_>,
+    at: PathRef<'_>,
+    records: &Records<'_>,
+) -> Option<Difference> {
+    let field_leftover = owned.names().find_map(|(name, inner)| {
         let at = at.field(name);
         match wanted.get(name) {
-            None => records.differ(Difference::Leftover, at),
-            Some(value) => leftovers(value, inner, at, records),
+            None => records.difference_at(Difference::Leftover, at),
+            Some(value) => find_leftovers(value, inner, at, records),
         }
     });
     let entries = wanted.as_array().map(Vec::as_slice).unwrap_or_default();
-    let of_entries = || {
+    let entry_leftover = || {
         owned.elements().find_map(|(key, element, inner)| {
             let at = at.entry(key);
-            match entries.iter().rfind(|entry| element.is(entry)) {
-                None => records.differ(Difference::Leftover, at),
-                Some(value) => leftovers(value, inner, at, records),
+            match entries.iter().rfind(|entry| element.matches(entry)) {
+                None => records.difference_at(Difference::Leftover, at),
+                Some(value) => find_leftovers(value, inner, at, records),
             }
         })
     };
-    of_fields.or_else(of_entries)
+    field_leftover.or_else(entry_leftover)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Clients with a timeout on every call, without automatic retries, and with a fence before every write.
+//! Clients without automatic retries, with a timeout on every call and a fence that can reject writes.
 
 mod observe;
 
@@ -24,17 +24,17 @@ use tower_service::Service;
 use crate::tls;
 pub use observe::{CompletedCall, Observer, observe};
 
-/// Timeout of one call including its response. A watch must start within it.
+/// Timeout of one call including its response body. For a watch, only the start of the response counts.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The field manager.
+/// Field manager of all writes.
 pub const MANAGER: &str = "mainstay";
 
-/// Creates a client without automatic retries: the caller decides what a failure means. A server certificate
-/// that is itself a CA is accepted as Go accepts it.
+/// Creates a client without automatic retries, because callers handle failures themselves. As in Go, a
+/// server certificate that is itself a CA certificate is accepted.
 pub fn connect(mut config: Config) -> Result<Client, kube::Error> {
     config.default_retry = false;
-    // kube renews the credentials of plugins.
+    // kube's own client renews the credentials of exec plugins.
     if !tls::has_own_bundle(&config) || config.auth_info.exec.is_some() {
         return Ok(ClientBuilder::try_from(config)?.build());
     }
@@ -73,17 +73,18 @@ impl Service<Request<Body>> for Transport {
     }
 }
 
-/// Callback for every completed call: the verb as Kubernetes counts it, and the status code or 0.
+/// Callback for every completed call, with the verb as in the metrics of Kubernetes, and the status code
+/// (0 without a response).
 pub type Meter = Arc<dyn Fn(&'static str, u16) + Send + Sync>;
 
-/// Wraps a client with a timeout on every call and `fence` before every write.
+/// Wraps a client so that every call has a timeout and every write is checked against `fence`.
 #[must_use]
 pub fn guard(client: Client, fence: Fence, meter: Meter) -> Client {
     let namespace = client.default_namespace().to_owned();
     Client::new(Guarded { client, fence, meter }, namespace)
 }
 
-/// Whether writes are allowed; clones share the state.
+/// Shared flag that allows or rejects writes. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct Fence(Arc<Mutex<State>>);
 
@@ -123,8 +124,8 @@ impl Fence {
         self.write_limit().is_some()
     }
 
-    /// Returns how long a write may take that starts now, or `None` if it must not start. A write that takes
-    /// longer could land after another process has become the leader.
+    /// Returns the time limit of a write that starts now, or `None` if it must not start. A longer write
+    /// could be stored after another process has become the leader.
     fn write_limit(&self) -> Option<WriteLimit> {
         match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             State::Open => Some(WriteLimit::Deadline),
@@ -141,22 +142,22 @@ impl Fence {
     }
 }
 
-/// What limits the duration of a write.
+/// Limit on the duration of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteLimit {
-    /// The timeout of every call.
+    /// The write is limited by the timeout of every call.
     Deadline,
-    /// The time for which the Lease is held for certain.
+    /// The write is limited by the time for which the Lease is certainly held.
     Lease(Duration),
 }
 
-/// Why a call has no response.
+/// Reason why a call has no response.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The call timed out.
     #[error("no response within {} seconds", .0.as_secs())]
-    Late(Duration),
-    /// Another process is the leader.
+    TimedOut(Duration),
+    /// The fence rejected the write because another process is the leader.
     #[error("not the leader: nothing is written")]
     Fenced,
 }
@@ -218,21 +219,21 @@ async fn send_within_deadline(
         }
     }
     let whole = async {
-        let response = client.send(request).await.map_err(flat)?;
+        let response = client.send(request).await.map_err(unwrap_service_error)?;
         if verb == "watch" && response.status().is_success() {
             return Ok(response);
         }
         let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.map_err(flat)?.to_bytes();
+        let bytes = body.collect().await.map_err(unwrap_service_error)?.to_bytes();
         Ok(Response::from_parts(parts, Body::from(bytes)))
     };
     timeout(limit, whole)
         .await
-        .unwrap_or_else(|_| Err(CallError::Late(limit).into()))
+        .unwrap_or_else(|_| Err(CallError::TimedOut(limit).into()))
 }
 
-/// Sets the server-side timeout of a write: a closed connection alone does not stop it. The Lease lasts five
-/// seconds longer than the fence is open, so rounding up to a second is safe.
+/// Sets the server-side timeout of a write, because closing the connection does not stop it. Rounding up
+/// to a full second is safe: the Lease lasts five seconds longer than the fence is open.
 fn limit_on_server(request: &mut Request<Body>, limit: Duration) {
     let seconds = limit.as_secs() + u64::from(limit.subsec_nanos() > 0);
     let uri = request.uri().to_string();
@@ -242,8 +243,8 @@ fn limit_on_server(request: &mut Request<Body>, limit: Duration) {
     }
 }
 
-/// The inner client wraps errors; unwrapped here so that the chain does not repeat them.
-fn flat(error: kube::Error) -> BoxError {
+/// Unwraps the error of the inner client, so that the error chain does not repeat it.
+fn unwrap_service_error(error: kube::Error) -> BoxError {
     match error {
         kube::Error::Service(inner) => inner,
         other => other.into(),

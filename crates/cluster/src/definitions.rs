@@ -1,4 +1,4 @@
-//! Custom resource definitions from the catalog, our own and Istio's; [`install`] applies them.
+//! Custom resource definitions: our own, and Istio's from the catalog. [`install`] applies them.
 
 mod install;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 pub use install::{InstallError, Outcome, install, name};
 
-/// The file with Istio's definitions in a base chart.
+/// Path of the file with Istio's definitions in a base chart.
 pub const ISTIO_FILE: &str = "files/crd-all.gen.yaml";
 
 /// Errors of reading definitions.
@@ -31,7 +31,7 @@ pub enum DefinitionsError {
     },
 }
 
-/// Returns the definitions of our kinds for the versions in the catalog.
+/// Returns the definitions of our kinds. Their schemas accept the versions in the catalog.
 pub fn own_definitions(catalog: &Catalog) -> Result<Vec<Value>, CatalogError> {
     let all: Vec<&str> = catalog.names().iter().map(|name| name.name.as_str()).collect();
     let concrete: Vec<&str> = all.iter().copied().filter(|name| is_version(name)).collect();
@@ -79,7 +79,7 @@ fn is_version(name: &str) -> bool {
         .is_some_and(|rest| rest.parse::<Version>().is_ok())
 }
 
-/// Istio 1.24 is the first version whose ztunnel is supported.
+/// Whether a version has a supported ztunnel, which Istio has since 1.24.
 fn is_ambient(name: &str) -> bool {
     let minor = name
         .strip_prefix("v1.")
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ambient_begins_at_1_24() {
+    fn ztunnel_is_supported_since_1_24() {
         assert!(is_ambient("v1.24.0") && is_ambient("v1.31-latest") && is_ambient("master"));
         assert!(!is_ambient("v1.23.6") && !is_ambient("v1.22-latest"));
     }

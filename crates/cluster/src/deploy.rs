@@ -1,4 +1,5 @@
-//! Generates the files of the operator's Helm chart that follow from the code.
+//! Generates the files of the operator's Helm chart that are derived from code: RBAC rules, webhook,
+//! versions and definitions.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,7 @@ use crate::definitions::{DefinitionsError, istio_definitions, name, own_definiti
 /// Errors of generating the files.
 #[derive(Debug, thiserror::Error)]
 pub enum DeployError {
-    /// The definitions cannot be read.
+    /// Definitions cannot be read from the catalog.
     #[error(transparent)]
     Definitions(#[from] DefinitionsError),
     /// A definition cannot be printed.
@@ -25,7 +26,7 @@ pub enum DeployError {
     Print(#[from] mainstay_yaml::Error),
 }
 
-/// Returns the files by their path in the chart.
+/// Returns the generated files of the chart with their paths.
 pub fn files(catalog: &Catalog) -> Result<Vec<(String, String)>, DeployError> {
     let ours = own_definitions(catalog).map_err(DefinitionsError::from)?;
     let mut names = names_of(&ours);
@@ -45,7 +46,8 @@ pub fn files(catalog: &Catalog) -> Result<Vec<(String, String)>, DeployError> {
     Ok(files)
 }
 
-/// Returns the definitions of application delivery, and the role for other clusters, by their file name.
+/// Returns the definitions of application delivery and the role for other clusters, with their file
+/// names.
 pub fn delivery_files() -> Result<Vec<(String, String)>, DeployError> {
     let file = |definition: &Value| Ok((format!("{}.yaml", name(definition)), document(definition)?));
     let mut files: Vec<_> = delivery_definitions()
@@ -56,7 +58,7 @@ pub fn delivery_files() -> Result<Vec<(String, String)>, DeployError> {
     Ok(files)
 }
 
-/// Returns the definition of `IstioOperator`, by its file name.
+/// Returns the definition of `IstioOperator` with its file name.
 pub fn istio_operator_files() -> Result<Vec<(String, String)>, DeployError> {
     let definition = istio_operator_definition();
     Ok(vec![(
@@ -65,7 +67,8 @@ pub fn istio_operator_files() -> Result<Vec<(String, String)>, DeployError> {
     )])
 }
 
-/// Versions and aliases that the operator's binary can install, for the chart's warning at admission.
+/// Returns the template with the versions and aliases that the operator's binary can install. The chart's
+/// admission policy warns about all others.
 fn versions(catalog: &Catalog) -> String {
     let names = catalog.installable().into_iter().flat_map(|one| {
         let aliases = one.aliases.into_iter();
@@ -78,7 +81,7 @@ fn versions(catalog: &Catalog) -> String {
     )
 }
 
-/// The role of the account that a Cluster's kubeconfig names.
+/// Returns the role for the account in a Cluster's kubeconfig.
 fn member_role() -> String {
     let head = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: mainstay-member\nrules:\n";
     format!("{head}{}", to_yaml(&member_rules()))
@@ -101,7 +104,7 @@ fn is_ours(definition: &str) -> bool {
     definition.ends_with(mainstay_api::names::GROUP)
 }
 
-/// The webhook of the validating webhook configuration. The operator adds the certificate's authority.
+/// Returns the template with the webhook for `IstioOperator`s. The operator adds the CA certificate.
 fn webhook() -> Result<String, DeployError> {
     let address = WebhookAddress::Service {
         namespace: "NAMESPACE".into(),
@@ -133,12 +136,12 @@ fn rules(definitions: &[String], istio: &BTreeSet<String>) -> String {
             definition_rules(definitions.iter().map(String::as_str)),
         ),
     ] {
-        out.push_str(&block(role, &rules));
+        out.push_str(&rules_template(role, &rules));
     }
     out
 }
 
-fn block(role: &str, rules: &[Rule]) -> String {
+fn rules_template(role: &str, rules: &[Rule]) -> String {
     format!(
         "\n{{{{- define \"mainstay.rules.{role}\" -}}}}\n{}{{{{- end }}}}\n",
         to_yaml(rules)

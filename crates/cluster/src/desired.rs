@@ -1,4 +1,4 @@
-//! Desired state of a release: rendered objects with ownership marks and identities. Pure.
+//! Desired state of a release: the rendered objects with their identities and ownership marks. Pure.
 
 mod id;
 mod kinds;
@@ -31,9 +31,9 @@ pub struct Desired {
     /// The inventory of the release.
     pub inventory: Inventory,
     index: BTreeMap<ObjectId, usize>,
-    /// Fields that differ again right after an apply.
+    /// Paths that differed right after an apply.
     pub(crate) reapplied: ReappliedFields,
-    /// Ids of other sets from which objects may move to this one.
+    /// IDs of other sets from which objects may move to this one.
     accepted_sets: Vec<String>,
 }
 
@@ -48,10 +48,10 @@ pub struct DesiredObject {
     pub(crate) is_scaled: bool,
 }
 
-/// Errors in rendered objects.
+/// Error in the rendered objects.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DesiredError {
-    /// A document without `apiVersion`, `kind` or `metadata.name`.
+    /// A document has no `apiVersion`, `kind` or `metadata.name`.
     #[error("a rendered object has no {0}")]
     Incomplete(&'static str),
     /// The kind is unknown.
@@ -60,7 +60,7 @@ pub enum DesiredError {
         .0.name, .0.namespace, .0.kind, .0.api_version()
     )]
     UnknownKind(Box<ObjectId>),
-    /// Secrets are not installed.
+    /// The object is a Secret. The operator does not install Secrets.
     #[error("{0} cannot be installed: this operator neither reads nor writes Secrets")]
     Secret(Box<ObjectId>),
     /// An object is nested too deeply.
@@ -68,12 +68,13 @@ pub enum DesiredError {
     TooDeep(Box<ObjectId>),
     /// An object is rendered twice.
     #[error("{0} is rendered twice")]
-    Twice(Box<ObjectId>),
+    Duplicate(Box<ObjectId>),
 }
 
 impl Desired {
-    /// Marks rendered objects with their release and owner. Objects without a namespace get the release's,
-    /// cluster-scoped objects lose theirs, lists are expanded, and null fields are removed.
+    /// Creates the desired state from rendered objects. Adds the marks of release and owner, sets a
+    /// missing namespace to that of the release, removes the namespace of cluster-scoped objects and null
+    /// fields, and expands lists.
     pub fn new(
         key: ReleaseKey,
         owner: impl Into<Option<OwnerReference>>,
@@ -91,17 +92,17 @@ impl Desired {
             reapplied: ReappliedFields::default(),
             accepted_sets: Vec::new(),
         };
-        for object in rendered.into_iter().flat_map(flatten) {
+        for object in rendered.into_iter().flat_map(expand_list) {
             desired.add(object, kinds)?;
         }
         desired.mark_scaled();
-        desired.inventory.cover(&desired.objects);
+        desired.inventory.add_objects(&desired.objects);
         Ok(desired)
     }
 
     fn add(&mut self, body: Value, kinds: &Kinds) -> Result<(), DesiredError> {
         let mut id = ObjectId::from_object(&body)?;
-        let Some(body) = without_nulls(body, DEEPEST) else {
+        let Some(body) = without_nulls(body, MAX_DEPTH) else {
             return Err(DesiredError::TooDeep(Box::new(id)));
         };
         if self.owner.is_some() && id.group.is_empty() && id.kind == "Secret" {
@@ -110,12 +111,12 @@ impl Desired {
         let Some(kind) = kinds.get(&id.group, &id.kind) else {
             return Err(DesiredError::UnknownKind(Box::new(id)));
         };
-        id.settle(kind.is_namespaced, &self.key.namespace);
+        id.set_namespace(kind.is_namespaced, &self.key.namespace);
         if self.index.insert(id.clone(), self.objects.len()).is_some() {
-            return Err(DesiredError::Twice(Box::new(id)));
+            return Err(DesiredError::Duplicate(Box::new(id)));
         }
-        let mut body = marks::marked(body, &id, &self.key, self.owner.as_ref());
-        drop_hidden_variables(&mut body);
+        let mut body = marks::with_marks(body, &id, &self.key, self.owner.as_ref());
+        remove_duplicate_variables(&mut body);
         self.objects.push(DesiredObject {
             id,
             body,
@@ -139,7 +140,7 @@ impl Desired {
 
     /// Allows objects to move from these sets.
     #[must_use]
-    pub(crate) fn accepting(mut self, sets: Vec<String>) -> Self {
+    pub(crate) fn with_accepted_sets(mut self, sets: Vec<String>) -> Self {
         self.accepted_sets = sets;
         self
     }
@@ -155,7 +156,7 @@ impl Desired {
         self.index.get(id).and_then(|at| self.objects.get(*at))
     }
 
-    /// Whether the release contains this object or it is the inventory.
+    /// Whether this is an object of the release or its inventory.
     #[must_use]
     pub fn contains(&self, id: &ObjectId) -> bool {
         self.index.contains_key(id) || self.inventory.id == *id
@@ -170,14 +171,14 @@ impl Desired {
     }
 }
 
-/// The target of an autoscaler.
+/// Returns the target of an autoscaler; `None` if the object is not an autoscaler.
 fn scale_target(autoscaler: &DesiredObject) -> Option<ObjectId> {
     if autoscaler.id.kind != "HorizontalPodAutoscaler" {
         return None;
     }
     let target = autoscaler.body.pointer("/spec/scaleTargetRef")?;
     let text = |name: &str| target.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (group, version) = id::split(text("apiVersion"));
+    let (group, version) = id::split_api_version(text("apiVersion"));
     Some(ObjectId {
         group: group.to_owned(),
         version: version.to_owned(),
@@ -187,8 +188,8 @@ fn scale_target(autoscaler: &DesiredObject) -> Option<ObjectId> {
     })
 }
 
-/// The items of a list, or the object itself.
-fn flatten(object: Value) -> Vec<Value> {
+/// Returns the items of a list, or the object itself.
+fn expand_list(object: Value) -> Vec<Value> {
     let is_list = object
         .get("kind")
         .and_then(Value::as_str)
@@ -205,9 +206,9 @@ fn flatten(object: Value) -> Vec<Value> {
     }
 }
 
-/// Keeps the last of duplicate environment variables, which an apply rejects: charts append the user's
-/// variables to their own.
-fn drop_hidden_variables(body: &mut Value) {
+/// Keeps only the last of duplicate environment variables, because a server-side apply rejects
+/// duplicates. Charts append the user's variables to their own.
+fn remove_duplicate_variables(body: &mut Value) {
     for list in ["containers", "initContainers"] {
         let containers = body.pointer_mut(&format!("/spec/template/spec/{list}"));
         for container in containers.and_then(Value::as_array_mut).into_iter().flatten() {
@@ -218,7 +219,7 @@ fn drop_hidden_variables(body: &mut Value) {
     }
 }
 
-/// Keeps the last of entries with the same name.
+/// Keeps only the last of the entries with the same name.
 fn keep_last(entries: &mut Vec<Value>) {
     let mut names = BTreeSet::new();
     entries.reverse();
@@ -229,10 +230,10 @@ fn keep_last(entries: &mut Vec<Value>) {
     entries.reverse();
 }
 
-/// Maximum nesting depth of an object; the same limit applies to responses.
-const DEEPEST: usize = 120;
+/// Maximum nesting depth of an object. The same limit applies to responses.
+const MAX_DEPTH: usize = 120;
 
-/// Removes null fields; `None` if the value is nested too deeply.
+/// Returns the value without null fields, or `None` if it is nested too deeply.
 fn without_nulls(value: Value, depth: usize) -> Option<Value> {
     let depth = depth.checked_sub(1)?;
     Some(match value {

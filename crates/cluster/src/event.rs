@@ -1,5 +1,5 @@
-//! Publishes Kubernetes Events. Repetitions are counted in one Event, and a failed write is not an error of
-//! the plan.
+//! Publishes Kubernetes Events. Repeated events are counted in one Event object. A failed write does not
+//! fail the plan.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,17 +16,17 @@ use tokio::time::timeout;
 
 use crate::write::{Body, WriteError, Writer};
 
-/// Timeout of one call: events must not delay reconciliation.
-const CALL: Duration = Duration::from_secs(5);
-/// Maximum interval between two updates of a series.
+/// Timeout of one call. It is short, because Events must not delay reconciliation.
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval after which a repetition is written even if its count is not a power of two.
 const HEARTBEAT: SignedDuration = SignedDuration::from_mins(30);
-/// Maximum number of tracked series.
-const MOST: usize = 1000;
-/// Maximum length of a note accepted by the server.
-const LONGEST_NOTE: usize = 1000;
+/// Maximum number of tracked series. If it is exceeded, counting starts again.
+const MAX_SERIES: usize = 1000;
+/// Maximum length of a note that the server accepts, in bytes.
+const MAX_NOTE_LENGTH: usize = 1000;
 
 /// Namespace of Events about cluster-scoped objects.
-const DEFAULT: &str = "default";
+const CLUSTER_SCOPED_NAMESPACE: &str = "default";
 
 /// Publisher of Events.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ struct Series {
 }
 
 impl Events {
-    /// Creates a publisher for the process `instance`.
+    /// Creates a publisher. `instance` identifies the process.
     #[must_use]
     pub fn new(writer: Writer, instance: &str) -> Self {
         Self {
@@ -53,21 +53,22 @@ impl Events {
         }
     }
 
-    /// Publishes an event if its count is due to be written. Returns whether something was written.
+    /// Counts an event, and publishes it if the count is due. Returns whether an Event was written.
     pub async fn publish(&self, event: &Event, now: Timestamp) -> Result<bool, WriteError> {
         let name = name(event);
-        let Some(count) = self.count(&name, now) else {
+        let Some(count) = self.count_repetition(&name, now) else {
             return Ok(false);
         };
         let late = || WriteError::local(mainstay_mesh::ErrorClass::Other, "no response in time".into());
-        let written = timeout(CALL, self.write(event, &name, count, now)).await;
+        let written = timeout(CALL_TIMEOUT, self.write(event, &name, count, now)).await;
         written.unwrap_or_else(|_| Err(late())).map(|()| true)
     }
 
-    /// Returns the count if it is due: at every doubling, and after the maximum interval.
-    fn count(&self, name: &str, now: Timestamp) -> Option<u64> {
+    /// Counts an event. Returns the count if it is due, which is at every power of two and after the
+    /// interval.
+    fn count_repetition(&self, name: &str, now: Timestamp) -> Option<u64> {
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-        if series.len() >= MOST && !series.contains_key(name) {
+        if series.len() >= MAX_SERIES && !series.contains_key(name) {
             series.clear();
         }
         let entry = series.entry(name.to_owned()).or_insert(Series {
@@ -89,28 +90,28 @@ impl Events {
         );
         let path = format!("{collection}/{name}");
         if count > 1 {
-            match self.repeat(&path, count, now).await {
+            match self.update_series(&path, count, now).await {
                 Err(error) if error.is_not_found() => {}
                 done => return done,
             }
         }
         let body = Body::Json(self.body(event, name, now));
         match self.writer.call(Method::POST, &collection, Some(body)).await {
-            // Published by a previous process.
+            // A previous process has published the Event.
             Err(error) if error.code == 409 => {
                 let found = self.writer.call(Method::GET, &path, None).await?;
                 let before = found
                     .pointer("/series/count")
                     .and_then(Value::as_u64)
                     .unwrap_or(1);
-                self.repeat(&path, before + 1, now).await
+                self.update_series(&path, before + 1, now).await
             }
             done => done.map(|_| ()),
         }
     }
 
-    async fn repeat(&self, path: &str, count: u64, now: Timestamp) -> Result<(), WriteError> {
-        let body = json!({"series": {"count": count, "lastObservedTime": micro(now)}});
+    async fn update_series(&self, path: &str, count: u64, now: Timestamp) -> Result<(), WriteError> {
+        let body = json!({"series": {"count": count, "lastObservedTime": format_micro_time(now)}});
         self.writer
             .call(Method::PATCH, path, Some(Body::Merge(body)))
             .await
@@ -128,7 +129,7 @@ impl Events {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": name, "namespace": namespace(&event.about.subject)},
-            "eventTime": micro(now),
+            "eventTime": format_micro_time(now),
             "reportingController": "mainstay",
             "reportingInstance": self.instance,
             "action": "Reconcile",
@@ -140,7 +141,7 @@ impl Events {
                 "uid": event.about.uid,
                 "resourceVersion": event.about.resource_version,
             },
-            "note": note(&event.message),
+            "note": truncate_note(&event.message),
             "type": if event.warning { "Warning" } else { "Normal" },
         });
         if let (Subject::Workload(key), Some(Value::Object(regarding))) =
@@ -152,31 +153,31 @@ impl Events {
     }
 }
 
-/// An event about a namespaced object, in the namespace of the object.
+/// An Event about a namespaced object. It is created in the namespace of the object.
 #[derive(Clone, Copy, Debug)]
 pub struct NamespacedEvent<'a> {
     /// Group and version of the object.
     pub api_version: &'a str,
-    /// Its kind.
+    /// Kind of the object.
     pub kind: &'a str,
-    /// Its namespace.
+    /// Namespace of the object.
     pub namespace: &'a str,
-    /// Its name.
+    /// Name of the object.
     pub name: &'a str,
-    /// Its UID.
+    /// UID of the object.
     pub uid: &'a str,
-    /// The version that was read.
+    /// Resource version of the object.
     pub resource_version: &'a str,
     /// The reason.
     pub reason: &'a str,
     /// Whether the type is `Warning`.
     pub is_warning: bool,
-    /// The text.
+    /// Text of the note.
     pub message: &'a str,
 }
 
 impl NamespacedEvent<'_> {
-    /// Returns the path and body of the request that creates the event.
+    /// Returns the path and body of the request that creates the Event.
     #[must_use]
     pub fn request(&self, instance: &str, now: Timestamp) -> (String, Value) {
         let mut hasher = DefaultHasher::new();
@@ -186,7 +187,7 @@ impl NamespacedEvent<'_> {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": format!("{object}.{:016x}", hasher.finish()), "namespace": self.namespace},
-            "eventTime": micro(now),
+            "eventTime": format_micro_time(now),
             "reportingController": "mainstay",
             "reportingInstance": instance,
             "action": "Reconcile",
@@ -199,7 +200,7 @@ impl NamespacedEvent<'_> {
                 "uid": self.uid,
                 "resourceVersion": self.resource_version,
             },
-            "note": note(self.message),
+            "note": truncate_note(self.message),
             "type": if self.is_warning { "Warning" } else { "Normal" },
         });
         let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", self.namespace);
@@ -210,11 +211,11 @@ impl NamespacedEvent<'_> {
 fn namespace(subject: &Subject) -> &str {
     match subject {
         Subject::Workload(key) => key.namespace(),
-        _ => DEFAULT,
+        _ => CLUSTER_SCOPED_NAMESPACE,
     }
 }
 
-/// Events with the same content about the same object have the same name.
+/// Returns the name of an Event. Events with equal content about the same object have the same name.
 fn name(event: &Event) -> String {
     let mut hasher = DefaultHasher::new();
     (
@@ -228,15 +229,15 @@ fn name(event: &Event) -> String {
     format!("{object}.{:016x}", hasher.finish())
 }
 
-fn note(message: &str) -> String {
-    let mut end = message.len().min(LONGEST_NOTE);
+fn truncate_note(message: &str) -> String {
+    let mut end = message.len().min(MAX_NOTE_LENGTH);
     while !message.is_char_boundary(end) {
         end -= 1;
     }
     message.get(..end).unwrap_or_default().to_owned()
 }
 
-/// With exactly six fractional digits, as Go parses it.
-fn micro(time: Timestamp) -> String {
+/// Formats a time as `MicroTime`: Go requires exactly six fractional digits.
+fn format_micro_time(time: Timestamp) -> String {
     format!("{time:.6}")
 }

@@ -5,10 +5,10 @@
 //! plan ──▶ namespace ──▶ inventories ──▶ components, each after its parent is ready ──▶ prune
 //! ```
 //!
-//! Every object belongs to one set, which a `ConfigMap` (the parent of an `ApplySet`) describes: the shared
-//! objects of all revisions, one set per revision, and the tags. *Invariant:* the inventory lists the kinds
-//! of a set before the first of its objects is written and until the last one is deleted, so that an
-//! interrupted run can be continued or undone.
+//! Every object belongs to one set: the objects that all revisions share, the objects of one revision, or
+//! the tags. The inventory of a set is a `ConfigMap`, the parent of an `ApplySet`. *Invariant:* the
+//! inventory lists the kinds of a set before the first of its objects is written and until the last one
+//! is deleted, so that an interrupted run can be continued or undone.
 
 mod api;
 mod cluster_facts;
@@ -42,7 +42,7 @@ pub use verify::{Problem, VerifiedObject};
 
 use crate::apply::{Engine, Preview};
 
-/// Installs and uninstalls control planes.
+/// Installs, verifies and uninstalls control planes.
 pub struct Installer {
     client: Client,
     engine: Engine,
@@ -50,7 +50,7 @@ pub struct Installer {
 }
 
 impl Installer {
-    /// Creates an installer; components that are not ready within `readiness_timeout` fail.
+    /// Creates an installer. A component that is not ready within `readiness_timeout` fails.
     #[must_use]
     pub fn new(client: Client, readiness_timeout: Duration) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Installer {
         }
     }
 
-    /// Returns what an installation would change, as the server would store it.
+    /// Returns a preview of each object that an installation would write.
     pub async fn preview(&self, plan: &InstallationPlan) -> Result<Vec<Preview>, InstallError> {
         let accepted = self.accepted_sets().await?;
         let mut previews = Vec::new();
@@ -70,15 +70,15 @@ impl Installer {
             let applied = |error| InstallError::Apply(planned.component, Box::new(error));
             let (served, unserved) = self.engine.split_served(objects).await.map_err(applied)?;
             let desired = self.engine.desired(key, None, served).await.map_err(applied)?;
-            let desired = desired.accepting(accepted.clone());
+            let desired = desired.with_accepted_sets(accepted.clone());
             previews.extend(self.engine.preview(&desired).await.map_err(applied)?);
             previews.extend(unserved.into_iter().filter_map(unserved_preview));
         }
         Ok(previews)
     }
 
-    /// Returns the kinds of a plan's objects that are served, without those in `known`. Adds the names of all
-    /// its kinds to `known`.
+    /// Returns the served kinds of a plan's objects that are not in `known`, and adds all kinds of the
+    /// plan to `known`.
     pub async fn new_kinds(
         &self,
         plan: &InstallationPlan,
@@ -100,7 +100,7 @@ impl Installer {
         Ok(served)
     }
 
-    /// Returns the ids of all sets of installations: an object may move from one to another.
+    /// Returns the IDs of the sets of all installations. Objects may move between them.
     async fn accepted_sets(&self) -> Result<Vec<String>, InstallError> {
         let sets = installed_sets(&self.client).await?;
         Ok(sets.iter().map(|set| crate::desired::set_id(&set.key)).collect())
@@ -116,7 +116,7 @@ fn unserved_preview(after: Value) -> Option<Preview> {
     })
 }
 
-/// Returns the set of a component: `Base` is shared by all revisions.
+/// Returns the key of the set of a component. All revisions share the objects of `Base`.
 fn set_key(plan: &InstallationPlan, component: ComponentName) -> ReleaseKey {
     let set = match component {
         ComponentName::Base => SetName::Shared,

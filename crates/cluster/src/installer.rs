@@ -1,4 +1,4 @@
-//! Recognizes the installer, revision and version of a control plane's or node agent's workload. Pure.
+//! Determines the installer, revision and version of the workload of a control plane or node agent. Pure.
 
 use mainstay_api::names;
 use serde::Serialize;
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::desired::{HELM_NAME, HELM_NAMESPACE};
 
-/// Label that istioctl sets besides those of the charts.
+/// Label that istioctl adds to the labels of the charts.
 const ISTIOCTL_MANAGED: &str = "operator.istio.io/managed";
 /// Field manager of istioctl.
 const ISTIOCTL_MANAGER: &str = "istio-operator";
 
-/// Who installed a workload.
+/// Installer of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "by")]
 pub enum Installer {
@@ -45,7 +45,7 @@ impl std::fmt::Display for Installer {
 }
 
 impl Installer {
-    /// Recognizes the installer of an object.
+    /// Determines the installer of an object by its labels, annotations, owner and field managers.
     #[must_use]
     pub fn from_object(object: &Value) -> Self {
         let owner = object.pointer("/metadata/ownerReferences/0");
@@ -69,7 +69,7 @@ impl Installer {
     }
 }
 
-/// Revision of a control plane's object: `default` if it has none.
+/// Returns the revision of a control plane's object; `default` if it has none.
 #[must_use]
 pub fn revision(object: &Value) -> &str {
     match label(object, names::REVISION_LABEL) {
@@ -78,7 +78,7 @@ pub fn revision(object: &Value) -> &str {
     }
 }
 
-/// Versions by which a workload may be known, the label first, then the image's tag.
+/// Returns the possible versions of a workload: that of its label, then the tag of its image.
 #[must_use]
 pub fn versions(object: &Value) -> Vec<String> {
     let image = text(object, "/spec/template/spec/containers/0/image");
@@ -86,7 +86,7 @@ pub fn versions(object: &Value) -> Vec<String> {
     let tag = tag.trim_end_matches("-distroless").trim_end_matches("-debug");
     let mut versions: Vec<String> = Vec::new();
     for version in [label(object, "app.kubernetes.io/version"), tag] {
-        // Charts that are not stamped have this version.
+        // Charts without a release version have the version 1.0.0.
         if !version.is_empty() && version != "1.0.0" && !versions.iter().any(|known| known == version) {
             versions.push(version.to_owned());
         }
@@ -94,7 +94,7 @@ pub fn versions(object: &Value) -> Vec<String> {
     versions
 }
 
-/// Tags of a control plane, sorted.
+/// Returns the revision tags of a control plane, sorted.
 #[must_use]
 pub fn tags(webhooks: &[Value], namespace: &str, revision: &str) -> Vec<String> {
     let own = webhooks.iter().filter(|webhook| {
@@ -118,7 +118,7 @@ fn has_manager(object: &Value, name: &str) -> bool {
     entries.any(|entry| text(entry, "/manager") == name)
 }
 
-/// A label; empty if it is absent.
+/// Returns a label; empty if it is absent.
 #[must_use]
 pub fn label<'a>(object: &'a Value, name: &str) -> &'a str {
     let labels = object.pointer("/metadata/labels");
@@ -132,7 +132,7 @@ fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
     found.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The text at a pointer; empty if it is absent.
+/// Returns the text at a JSON pointer; empty if it is absent.
 #[must_use]
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object

@@ -1,7 +1,8 @@
-//! Leader election with a Lease, by the rules of client-go, so that controllers in Go can share the Lease.
+//! Leader election with a Lease by the rules of client-go, so that controllers written in Go can use the
+//! same Lease.
 //!
-//! A Lease guarantees nothing by itself, because clocks differ: each renewal opens the [`Fence`] for a
-//! limited time on the monotonic clock, and every write has a precondition.
+//! A Lease alone does not guarantee a single writer, because clocks differ. So each renewal opens the
+//! [`Fence`] for a limited time on the monotonic clock, and every write has a precondition.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,15 +17,15 @@ use crate::connect::Fence;
 use crate::write::{Body, WriteError, Writer};
 
 /// Lease duration: other processes may acquire the Lease this long after the last renewal.
-const DURATION: Duration = Duration::from_secs(15);
-/// Renew deadline: leadership is given up after this long without a renewal.
+const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// Renew deadline: after this long without a renewal, the process stops being the leader.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// Interval between attempts.
-const RETRY: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// Timeout of one call.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The wall clock written into the Lease.
+/// Wall clock for the times in the Lease.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Leader election for one Lease.
@@ -37,8 +38,8 @@ pub struct Lease {
     now: Now,
     /// The last observed Lease.
     seen: Option<Value>,
-    /// Another holder's record, and when it was first observed.
-    rival: Option<(Value, Instant)>,
+    /// Record of another holder, and the time when it was first observed.
+    other_holder: Option<(Value, Instant)>,
     renewed: Option<Instant>,
 }
 
@@ -51,8 +52,8 @@ impl fmt::Debug for Lease {
 }
 
 impl Lease {
-    /// Creates an election for this Lease with `identity`. Writes through `fence` are allowed while the Lease
-    /// is held; `writer` itself must not be fenced by it.
+    /// Creates an election for the Lease `namespace`/`name`. `fence` is open while `identity` holds the
+    /// Lease. `writer` must not be guarded by `fence`.
     #[must_use]
     pub fn new(
         (namespace, name): (&str, &str),
@@ -69,34 +70,34 @@ impl Lease {
             fence,
             now,
             seen: None,
-            rival: None,
+            other_holder: None,
             renewed: None,
         }
     }
 
     /// Waits until the Lease is acquired.
     pub async fn acquire(&mut self) {
-        while !self.attempt().await {
-            sleep(RETRY).await;
+        while !self.acquire_or_renew().await {
+            sleep(RETRY_INTERVAL).await;
         }
     }
 
-    /// Renews the Lease; returns when it is lost.
-    pub async fn keep(&mut self) {
+    /// Renews the Lease until it is lost.
+    pub async fn renew_until_lost(&mut self) {
         loop {
-            sleep(RETRY).await;
-            if self.attempt().await {
+            sleep(RETRY_INTERVAL).await;
+            if self.acquire_or_renew().await {
                 continue;
             }
             let age = self.renewed.map_or(RENEW_DEADLINE, |renewed| renewed.elapsed());
-            if self.rival.is_some() || age + RETRY > RENEW_DEADLINE {
+            if self.other_holder.is_some() || age + RETRY_INTERVAL > RENEW_DEADLINE {
                 self.fence.close();
                 return;
             }
         }
     }
 
-    /// Releases the Lease. No writes are allowed afterwards.
+    /// Closes the fence and releases the Lease.
     pub async fn release(&mut self) {
         self.fence.close();
         let Some(seen) = self.seen.take().filter(|seen| holder(seen) == self.identity) else {
@@ -115,12 +116,12 @@ impl Lease {
         }
     }
 
-    /// Tries once to acquire or renew the Lease.
-    async fn attempt(&mut self) -> bool {
+    /// Tries once to acquire or renew the Lease. Returns whether it succeeded.
+    async fn acquire_or_renew(&mut self) -> bool {
         let begun = Instant::now();
         match self.try_hold().await {
             Ok(true) => {
-                self.rival = None;
+                self.other_holder = None;
                 self.renewed = Some(begun);
                 self.fence.hold_open(begun + RENEW_DEADLINE);
                 true
@@ -128,7 +129,7 @@ impl Lease {
             Ok(false) => false,
             Err(error) => {
                 tracing::debug!(%error, "the Lease could not be renewed");
-                // The result of the write is unknown: read before the next one.
+                // The result of the write is unknown, so the Lease is read before the next write.
                 self.seen = None;
                 false
             }
@@ -142,38 +143,38 @@ impl Lease {
             self.seen = Some(self.create().await?);
             return Ok(true);
         };
-        if self.is_taken(&seen) {
+        if self.is_held_by_other(&seen) {
             return Ok(false);
         }
-        let spec = self.record(&seen);
+        let spec = self.renewed_spec(&seen);
         self.seen = Some(self.put(&seen, spec).await?);
         Ok(true)
     }
 
-    /// Whether another process holds the Lease. Its age counts from the local observation, not by the
-    /// holder's clock.
-    fn is_taken(&mut self, seen: &Value) -> bool {
+    /// Whether another process holds the Lease. The age of its record is measured locally since the first
+    /// observation, because the holder's clock may differ.
+    fn is_held_by_other(&mut self, seen: &Value) -> bool {
         if holder(seen).is_empty() || holder(seen) == self.identity {
-            self.rival = None;
+            self.other_holder = None;
             return false;
         }
         let spec = seen.get("spec").cloned().unwrap_or_default();
-        let since = match &self.rival {
+        let since = match &self.other_holder {
             Some((record, since)) if *record == spec => *since,
             _ => Instant::now(),
         };
         let seconds = spec.get("leaseDurationSeconds").and_then(Value::as_u64);
-        self.rival = Some((spec, since));
-        since.elapsed() < seconds.map_or(DURATION, Duration::from_secs)
+        self.other_holder = Some((spec, since));
+        since.elapsed() < seconds.map_or(LEASE_DURATION, Duration::from_secs)
     }
 
-    fn record(&self, seen: &Value) -> Value {
+    fn renewed_spec(&self, seen: &Value) -> Value {
         let now = self.timestamp();
         let is_ours = holder(seen) == self.identity;
         let acquired = seen.pointer("/spec/acquireTime").filter(|_| is_ours).cloned();
         json!({
             "holderIdentity": self.identity,
-            "leaseDurationSeconds": DURATION.as_secs(),
+            "leaseDurationSeconds": LEASE_DURATION.as_secs(),
             "acquireTime": acquired.unwrap_or_else(|| now.clone().into()),
             "renewTime": now,
             "leaseTransitions": transitions(seen) + i64::from(!is_ours),
@@ -196,7 +197,7 @@ impl Lease {
             "metadata": {"name": self.name},
             "spec": {
                 "holderIdentity": self.identity,
-                "leaseDurationSeconds": DURATION.as_secs(),
+                "leaseDurationSeconds": LEASE_DURATION.as_secs(),
                 "acquireTime": now,
                 "renewTime": now,
                 "leaseTransitions": 0,
@@ -206,7 +207,7 @@ impl Lease {
             .await
     }
 
-    /// Replaces exactly this version.
+    /// Replaces the Lease; fails if it has another version than `seen`.
     async fn put(&self, seen: &Value, spec: Value) -> Result<Value, WriteError> {
         let mut body = seen.clone();
         if let Value::Object(map) = &mut body {
@@ -226,7 +227,7 @@ impl Lease {
         format!("{}/{}", self.collection, self.name)
     }
 
-    /// With exactly six fractional digits, as Go parses it.
+    /// Returns the time as `MicroTime`: Go requires exactly six fractional digits.
     fn timestamp(&self) -> String {
         format!("{:.6}", (self.now)())
     }
@@ -250,13 +251,13 @@ fn transitions(lease: &Value) -> i64 {
 mod tests {
     use super::*;
 
-    /// The last write starts before the fence closes, and the server stops it at most a second later
-    /// because its limit is in whole seconds.
+    /// The last write starts before the fence closes. The server aborts it at most one second later,
+    /// because its timeout is in whole seconds.
     #[test]
     fn no_write_outlasts_the_lease() {
-        assert!(RENEW_DEADLINE + Duration::from_secs(1) < DURATION);
+        assert!(RENEW_DEADLINE + Duration::from_secs(1) < LEASE_DURATION);
         assert!(
-            CALL_TIMEOUT + RETRY < RENEW_DEADLINE,
+            CALL_TIMEOUT + RETRY_INTERVAL < RENEW_DEADLINE,
             "one failed renewal does not end leadership"
         );
     }

@@ -1,6 +1,6 @@
-//! I/O layer: applies plans to a cluster and writes only differences.
+//! I/O layer: reads clusters, applies objects and writes only differences.
 //!
-//! Out of scope: deciding what to apply.
+//! This crate does not decide what to apply; `mainstay-mesh` and `mainstay-manifest` do.
 
 pub mod access;
 pub mod admission;

@@ -1,8 +1,8 @@
-//! Cache of live objects from watches and our own writes, by owner and release. Never returns to an older
-//! version of an object. Pure.
+//! Cache of live objects from watches and our own writes, indexed by owner and release. An older version
+//! never replaces a newer one. Pure.
 //!
-//! Anyone may create objects with our label, so only objects of a known owner and those that we read or wrote
-//! are kept whole. Of all others only the metadata is kept that identifies them.
+//! Any user may create objects with our label. So only objects of known owners, and objects that we read
+//! or wrote, are stored completely. Of all others, only the identifying metadata is stored.
 
 mod reduce;
 
@@ -17,43 +17,43 @@ use crate::desired::{
     APPLY_SET_ID, APPLY_SET_PART, Desired, HELM_NAME, HELM_NAMESPACE, ObjectId, inventory_id, set_id,
 };
 
-/// Managed objects in the newest observed version.
+/// Managed objects, each in the newest observed version.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
     objects: BTreeMap<ObjectId, Arc<Value>>,
-    /// Objects of which only the metadata is kept.
+    /// Objects that are kept with their identifying metadata only.
     reduced: BTreeSet<ObjectId>,
-    /// Objects by owner uid.
+    /// Objects by the UID of their owner.
     owned: BTreeMap<String, BTreeSet<ObjectId>>,
     /// UIDs of known owners.
     owners: BTreeSet<String>,
-    /// Whether all owners are known, so that any other owner is not one of ours.
-    knows_all_owners: bool,
-    /// The last version of deleted objects, so that a lagging watch does not restore them.
+    /// Whether `owners` is complete, so that any other owner is unknown.
+    has_all_owners: bool,
+    /// Tombstones of deleted objects, so that a lagging watch does not restore them.
     tombstones: BTreeMap<ObjectId, Tombstone>,
 }
 
-/// The last version of a deleted object. Removed by the second relist of its kind.
+/// Record of the last version of a deleted object. The second relist of its kind removes it.
 #[derive(Clone, Copy, Debug)]
 struct Tombstone {
     version: u64,
     was_relisted: bool,
 }
 
-/// Known objects of a release: enough to install or uninstall it without reads, except for objects never
-/// observed.
+/// Known objects of a release. To install or uninstall the release, only objects that were never observed
+/// must be read.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// Desired objects that were observed.
     pub(crate) objects: BTreeMap<ObjectId, Arc<Value>>,
-    /// Objects of this owner and release that are not desired, without the inventory.
+    /// Objects of this owner and release that are not desired. Does not contain the inventory.
     pub(crate) leftovers: BTreeMap<ObjectId, Arc<Value>>,
     /// The inventory.
     pub(crate) inventory: Option<Arc<Value>>,
 }
 
 impl Known {
-    /// Whether the release has no objects left; required before its owner is deleted.
+    /// Whether the release has no objects left. The owner is deleted only then.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.leftovers.is_empty() && self.inventory.is_none()
@@ -64,29 +64,29 @@ impl Live {
     /// Records an object that a watch reported. Returns whether the cache changed.
     pub fn observe(&mut self, id: ObjectId, object: Arc<Value>) -> bool {
         if self.get(&id).is_some() || self.has_known_owner(&object) {
-            return self.seen(id, object);
+            return self.insert_if_newer(id, object);
         }
         let known = self.objects.get(&id).map(|known| version(known));
         if known >= Some(version(&object)) {
             return false;
         }
-        let is_changed = self.seen(id.clone(), Arc::new(reduce::identity(&object)));
+        let is_changed = self.insert_if_newer(id.clone(), Arc::new(reduce::identity(&object)));
         if is_changed {
             self.reduced.insert(id);
         }
         is_changed
     }
 
-    /// Records an object that we read or wrote, or `None` for a deleted one; use [`Live::remove`] if its last
-    /// version is known. Returns whether the cache changed.
+    /// Records an object that we read or wrote, or a deletion if `object` is `None`. If the last version
+    /// of a deleted object is known, use [`Live::remove`]. Returns whether the cache changed.
     pub fn record(&mut self, id: ObjectId, object: Option<Arc<Value>>) -> bool {
         match object {
-            Some(object) => self.seen(id, object),
+            Some(object) => self.insert_if_newer(id, object),
             None => self.record_tombstone(&id, 0),
         }
     }
 
-    /// Adds an owner. Objects that were observed before are read again when they are needed.
+    /// Adds a known owner. Its objects that were observed before are read again when they are needed.
     pub fn add_owner(&mut self, uid: &str) {
         if !self.owners.contains(uid) {
             self.owners.insert(uid.to_owned());
@@ -98,9 +98,10 @@ impl Live {
         self.owners.remove(uid);
     }
 
-    /// Reduces the objects of unknown owners: all owners have been listed.
-    pub fn finish_owners(&mut self) {
-        if std::mem::replace(&mut self.knows_all_owners, true) {
+    /// Records that all owners have been added, and reduces the objects of unknown owners to identifying
+    /// metadata.
+    pub fn mark_owners_complete(&mut self) {
+        if std::mem::replace(&mut self.has_all_owners, true) {
             return;
         }
         let is_unknown = |object: &Value| !owners(object).any(|uid| self.owners.contains(uid));
@@ -115,16 +116,17 @@ impl Live {
         }
     }
 
-    /// Whether an owner is known, or may become known.
+    /// Whether the object has a known owner, or one that may become known.
     fn has_known_owner(&self, object: &Value) -> bool {
-        if self.knows_all_owners {
+        if self.has_all_owners {
             return owners(object).any(|uid| self.owners.contains(uid));
         }
         reduce::has_own_owner(object)
     }
 
-    /// Records a deletion (or loss of our mark) reported by a watch with the last version. Ignored if a newer
-    /// version was observed: our own write may be ahead of the watch.
+    /// Records that a watch reported the deletion of an object, or the loss of our label, with its last
+    /// version. Ignored if a newer version is known, because our own write may be ahead of the watch.
+    /// Returns whether the cache changed.
     pub fn remove(&mut self, id: &ObjectId, last: &Value) -> bool {
         let is_newer = |known: &Arc<Value>| version(known) > version(last);
         !self.objects.get(id).is_some_and(is_newer) && self.record_tombstone(id, version(last))
@@ -137,21 +139,21 @@ impl Live {
         }
     }
 
-    /// Records a relist of a kind: objects not in `listed` are gone. Returns them.
+    /// Records a relist of a kind. Removes and returns the objects that are not in `listed`.
     pub fn retain(&mut self, group: &str, kind: &str, listed: &BTreeSet<ObjectId>) -> Vec<ObjectId> {
         let is_lost = |id: &&ObjectId| id.group == group && id.kind == kind && !listed.contains(*id);
         let lost: Vec<ObjectId> = self.objects.keys().filter(is_lost).cloned().collect();
         for id in &lost {
-            // No tombstone: a list from before our own write lacks the new object, and the watch adds it
-            // shortly.
-            self.take(id);
+            // No tombstone is recorded: a list from before our own write lacks the new object, and the
+            // watch will add it again.
+            self.remove_object(id);
         }
         self.expire_tombstones(group, kind);
         lost
     }
 
-    /// Removes the tombstones that an earlier list of the kind has seen: no event from before the deletion
-    /// can arrive any more.
+    /// Removes the tombstones of a kind that an earlier relist has passed: events from before the
+    /// deletion can no longer arrive.
     fn expire_tombstones(&mut self, group: &str, kind: &str) {
         self.tombstones.retain(|id, tombstone| {
             let is_listed = id.group == group && id.kind == kind;
@@ -161,13 +163,13 @@ impl Live {
         });
     }
 
-    /// Returns the newest version of an object, if it is kept whole.
+    /// Returns the newest version of an object, or `None` if it is unknown or only its metadata is kept.
     #[must_use]
     pub fn get(&self, id: &ObjectId) -> Option<&Arc<Value>> {
         self.objects.get(id).filter(|_| !self.reduced.contains(id))
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.objects.len()
@@ -179,7 +181,7 @@ impl Live {
         self.objects.is_empty()
     }
 
-    /// Returns every object with an owner reference to this uid.
+    /// Returns every object with an owner reference to this UID.
     pub fn owned_by(&self, uid: &str) -> impl Iterator<Item = (&ObjectId, &Arc<Value>)> {
         self.owned
             .get(uid)
@@ -188,7 +190,7 @@ impl Live {
             .filter_map(|id| self.objects.get_key_value(id))
     }
 
-    /// Returns every release that an owner has objects of.
+    /// Returns the releases that the objects of an owner belong to.
     #[must_use]
     pub fn releases_of(&self, uid: &str) -> BTreeSet<ReleaseKey> {
         let key = |object: &Value| {
@@ -202,7 +204,7 @@ impl Live {
         self.owned_by(uid).filter_map(|(_, object)| key(object)).collect()
     }
 
-    /// Returns the known objects of a release to install.
+    /// Returns the known objects that are relevant for installing a release.
     #[must_use]
     pub fn extract(&self, desired: &Desired) -> Known {
         let mut known = self.release(&desired.key);
@@ -218,7 +220,7 @@ impl Live {
         known
     }
 
-    /// Returns the known objects of a release to uninstall.
+    /// Returns the known objects that are relevant for uninstalling a release.
     #[must_use]
     pub fn release(&self, key: &ReleaseKey) -> Known {
         let mut leftovers: BTreeMap<_, _> = self
@@ -233,15 +235,15 @@ impl Live {
         }
     }
 
-    fn seen(&mut self, id: ObjectId, object: Arc<Value>) -> bool {
-        // Of a reduced object, the same version is more than what is known.
+    fn insert_if_newer(&mut self, id: ObjectId, object: Arc<Value>) -> bool {
+        // A full object replaces a reduced one of the same version.
         let known = self.objects.get(&id).map(|known| version(known));
         let newest = known.map(|known| known.saturating_sub(u64::from(self.reduced.contains(&id))));
         let deleted = self.tombstones.get(&id).map(|tombstone| tombstone.version);
         if newest.max(deleted) >= Some(version(&object)) {
             return false;
         }
-        self.take(&id);
+        self.remove_object(&id);
         self.tombstones.remove(&id);
         for owner in owners(&object) {
             self.owned.entry(owner.to_owned()).or_default().insert(id.clone());
@@ -251,7 +253,7 @@ impl Live {
     }
 
     fn record_tombstone(&mut self, id: &ObjectId, last: u64) -> bool {
-        let Some(object) = self.take(id) else {
+        let Some(object) = self.remove_object(id) else {
             return false;
         };
         let tombstone = Tombstone {
@@ -262,7 +264,7 @@ impl Live {
         true
     }
 
-    fn take(&mut self, id: &ObjectId) -> Option<Arc<Value>> {
+    fn remove_object(&mut self, id: &ObjectId) -> Option<Arc<Value>> {
         let object = self.objects.remove(id)?;
         self.reduced.remove(id);
         for owner in owners(&object) {
@@ -277,7 +279,7 @@ impl Live {
     }
 }
 
-/// The owners of an object.
+/// Returns the UIDs of the owners of an object.
 pub(crate) fn owners(object: &Value) -> impl Iterator<Item = &str> {
     object
         .pointer("/metadata/ownerReferences")
@@ -288,12 +290,12 @@ pub(crate) fn owners(object: &Value) -> impl Iterator<Item = &str> {
         .filter(|uid| !uid.is_empty())
 }
 
-/// An annotation of an object.
+/// Returns an annotation of an object, or `None` if it is absent.
 pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> Option<&'a str> {
     object.pointer("/metadata/annotations")?.get(name)?.as_str()
 }
 
-/// Whether an object belongs to a release: by Helm's annotations, or by our label if they were removed.
+/// Whether an object belongs to a release: by Helm's annotations, or by our label if it has none of them.
 pub(crate) fn is_part_of(object: &Value, key: &ReleaseKey) -> bool {
     match (annotation(object, HELM_NAME), annotation(object, HELM_NAMESPACE)) {
         (None, None) => set_label(object) == Some(&set_id(key)),
@@ -301,14 +303,14 @@ pub(crate) fn is_part_of(object: &Value, key: &ReleaseKey) -> bool {
     }
 }
 
-/// The set that an object is a member or the inventory of.
+/// Returns the ID of the set that the object belongs to as a member or as the inventory.
 pub(crate) fn set_label(object: &Value) -> Option<&str> {
     let labels = object.pointer("/metadata/labels")?;
     let label = labels.get(APPLY_SET_PART).or_else(|| labels.get(APPLY_SET_ID));
     label.and_then(Value::as_str)
 }
 
-/// Name and namespace of the release in an object's annotations.
+/// Returns name and namespace of the release in Helm's annotations of an object.
 fn release(object: &Value) -> Option<(&str, &str)> {
     Some((
         annotation(object, HELM_NAME)?,
@@ -329,7 +331,8 @@ pub(crate) fn uid(object: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// Resource versions increase on every known server, guaranteed since Kubernetes 1.35.
+/// Returns the resource version as a number; 0 if it is not a number. Resource versions increase on every
+/// known server; Kubernetes guarantees it since 1.35.
 fn version(object: &Value) -> u64 {
     object
         .pointer("/metadata/resourceVersion")

@@ -1,9 +1,9 @@
-//! Access to other clusters: kubeconfigs from Secrets through a strict gate, and clients that reject local
+//! Access to other clusters: strict validation of kubeconfigs from Secrets, and clients that reject local
 //! addresses.
 //!
-//! A kubeconfig can run commands and read files in the process that loads it. So it is parsed into a separate
-//! type, which accepts a server, CA data, and a token or a client certificate, and rejects everything else.
-//! No error contains a value of the text.
+//! A kubeconfig can run commands and read files in the process that loads it. So it is parsed into a
+//! separate type that consists of a server, CA data, and a token or a client certificate; everything else
+//! is rejected. No error contains a value of the text.
 
 mod account;
 mod address;

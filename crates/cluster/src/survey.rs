@@ -1,7 +1,7 @@
-//! Reads a cluster once into the snapshot that the operator plans from. Read-only.
+//! Reads a cluster once into a snapshot, the input of the operator's planner. Writes nothing.
 //!
-//! One list per kind; namespaces and pods with metadata only. An unreadable source is marked in the snapshot,
-//! and everything that depends on it is unknown, as in the operator.
+//! Each kind is listed once; of namespaces and pods only metadata is read. As in the operator, a source
+//! that cannot be read is marked in the snapshot, and everything that depends on it is unknown.
 
 pub(crate) mod list;
 mod owned;
@@ -16,15 +16,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::write::WriteError;
-use list::{Listed, list};
+use list::{ObjectContent, list};
 pub use owned::{OwnedObject, owned_objects};
 pub use unmanaged::UnmanagedPlane;
 
-/// Completed pods do not keep a revision in use.
+/// Selector of pods that are not completed: completed pods do not keep a revision in use.
 const RUNNING: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
-/// Objects installed by the operator.
+/// Selector of the objects that the operator installed.
 const MANAGED: &str = "labelSelector=managed-by%3Dsail-operator";
-/// The leader's Lease, in any namespace.
+/// Selector of the operator's leader election Lease, in any namespace.
 const LEASES: &str = "fieldSelector=metadata.name%3Dsail-operator-lock";
 
 /// The result of a survey.
@@ -32,9 +32,9 @@ const LEASES: &str = "fieldSelector=metadata.name%3Dsail-operator-lock";
 pub struct Survey {
     /// The snapshot.
     pub snapshot: Snapshot,
-    /// The leaders, or why they are unknown.
+    /// Holders of the leader election Leases, or the error of listing them.
     pub leaders: Result<Vec<Leader>, WriteError>,
-    /// Objects of our kinds that cannot be parsed.
+    /// Objects of our kinds that cannot be parsed: kind, name and error.
     pub unreadable: Vec<(ObjectKind, String, String)>,
     /// Control planes that no operator manages; empty if Deployments cannot be read.
     pub unmanaged: Vec<UnmanagedPlane>,
@@ -47,7 +47,7 @@ pub struct Leader {
     /// Namespace of the Lease.
     #[serde(skip)]
     pub namespace: String,
-    /// The name.
+    /// Identity of the holder; empty if there is none.
     #[serde(rename = "holderIdentity")]
     pub holder: String,
     /// Time of the last renewal.
@@ -83,33 +83,35 @@ pub enum SurveyError {
     },
 }
 
-/// Reads the cluster into `snapshot`, which has no sources yet.
+/// Reads the cluster into `snapshot`, in which no source has been observed yet.
 pub async fn survey(client: &Client, snapshot: Snapshot) -> Result<Survey, SurveyError> {
     let mut survey = Survey {
         snapshot,
         leaders: Ok(Vec::new()),
         unreadable: Vec::new(),
-        unmanaged: unmanaged::unmanaged(client).await.unwrap_or_default(),
+        unmanaged: unmanaged::read_unmanaged_planes(client).await.unwrap_or_default(),
     };
     match survey.read_all_own(client).await {
-        // A mesh of another tool needs no definitions.
-        Err(SurveyError::NoDefinitions(_)) if !survey.unmanaged.is_empty() => survey.without_definitions(),
+        // A mesh that another tool installed does not need our definitions.
+        Err(SurveyError::NoDefinitions(_)) if !survey.unmanaged.is_empty() => {
+            survey.mark_definitions_missing();
+        }
         result => result?,
     }
     survey.read_namespaces(client).await;
     survey.read_pods(client).await;
     survey.read_workloads(client).await;
     survey.read_webhooks(client).await;
-    survey.leaders = leaders(client).await;
+    survey.leaders = read_leaders(client).await;
     Ok(survey)
 }
 
-/// Reads all workloads as well; only migrations need them.
+/// Adds all workloads to the snapshot of `survey`. Only migrations need them.
 pub async fn survey_workloads(client: &Client, survey: &mut Survey) {
     let mut state = Ok(());
     for kind in WorkloadKind::ALL {
         let path = format!("/apis/apps/v1/{}s", kind.name().to_lowercase());
-        match list::<RawWorkload>(client, &path, "", Listed::Whole).await {
+        match list::<RawWorkload>(client, &path, "", ObjectContent::Full).await {
             Ok(items) => {
                 for item in items {
                     let seen = Observation::Workload(item.key(kind), Some(item.to_workload(kind)));
@@ -119,7 +121,7 @@ pub async fn survey_workloads(client: &Client, survey: &mut Survey) {
             Err(error) => state = Err(error),
         }
     }
-    survey.listed(Source::Workloads, state);
+    survey.set_source_state(Source::Workloads, state);
 }
 
 impl Survey {
@@ -131,10 +133,10 @@ impl Survey {
         self.read_own(client, Observation::ZTunnel).await
     }
 
-    /// Without definitions there are no objects of our kinds.
-    fn without_definitions(&mut self) {
+    /// Marks our kinds as listed: without their definitions, no objects of these kinds exist.
+    fn mark_definitions_missing(&mut self) {
         for kind in ObjectKind::ALL {
-            self.listed(Source::Objects(kind), Ok(()));
+            self.set_source_state(Source::Objects(kind), Ok(()));
         }
     }
 
@@ -144,7 +146,7 @@ impl Survey {
         observe: fn(Resource<S>) -> Observation,
     ) -> Result<(), SurveyError> {
         let path = format!("/apis/{}/{}", names::API_VERSION, S::KIND.plural());
-        let listed = list::<Value>(client, &path, "", Listed::Whole).await;
+        let listed = list::<Value>(client, &path, "", ObjectContent::Full).await;
         let items = listed.map_err(|error| match error.code {
             404 => SurveyError::NoDefinitions(S::KIND.plural()),
             _ => SurveyError::List {
@@ -165,14 +167,15 @@ impl Survey {
                 Err(error) => self.unreadable.push((S::KIND, name, error.to_string())),
             }
         }
-        self.listed(Source::Objects(S::KIND), Ok(()));
+        self.set_source_state(Source::Objects(S::KIND), Ok(()));
         Ok(())
     }
 
     async fn read_namespaces(&mut self, client: &Client) {
-        let listed = list::<list::Bare>(client, "/api/v1/namespaces", "", Listed::Metadata).await;
+        let listed =
+            list::<list::MetadataOnly>(client, "/api/v1/namespaces", "", ObjectContent::Metadata).await;
         let state = listed.map(|items| {
-            for list::Bare { metadata } in items {
+            for list::MetadataOnly { metadata } in items {
                 self.snapshot.observe(Observation::Namespace {
                     terminating: metadata.deletion_timestamp.is_some(),
                     name: metadata.name,
@@ -183,13 +186,14 @@ impl Survey {
                 });
             }
         });
-        self.listed(Source::Namespaces, state);
+        self.set_source_state(Source::Namespaces, state);
     }
 
     async fn read_pods(&mut self, client: &Client) {
-        let listed = list::<list::Bare>(client, "/api/v1/pods", RUNNING, Listed::Metadata).await;
+        let listed =
+            list::<list::MetadataOnly>(client, "/api/v1/pods", RUNNING, ObjectContent::Metadata).await;
         let state = listed.map(|items| {
-            for list::Bare { metadata } in items {
+            for list::MetadataOnly { metadata } in items {
                 let workload = metadata.workload();
                 self.snapshot.observe(Observation::Pod {
                     namespace: metadata.namespace,
@@ -197,47 +201,48 @@ impl Survey {
                     labels: metadata.labels,
                     annotations: metadata.annotations,
                     finished: false,
-                    leaving: metadata.deletion_timestamp.is_some(),
+                    terminating: metadata.deletion_timestamp.is_some(),
                     workload,
                 });
             }
         });
-        self.listed(Source::Pods, state);
+        self.set_source_state(Source::Pods, state);
     }
 
     async fn read_workloads(&mut self, client: &Client) {
-        let listed = list::<Value>(client, "/apis/apps/v1/deployments", MANAGED, Listed::Whole).await;
+        let listed = list::<Value>(client, "/apis/apps/v1/deployments", MANAGED, ObjectContent::Full).await;
         let state = listed.map(|items| {
             for item in items {
                 let (namespace, name) = namespace_and_name(&item);
                 let fact = Deployment {
-                    replicas: count(&item, "replicas"),
-                    ready: count(&item, "readyReplicas"),
+                    replicas: status_count(&item, "replicas"),
+                    ready: status_count(&item, "readyReplicas"),
                 };
                 self.snapshot
                     .observe(Observation::Deployment(namespace, name, Some(fact)));
             }
         });
-        self.listed(Source::Deployments, state);
-        let listed = list::<Value>(client, "/apis/apps/v1/daemonsets", MANAGED, Listed::Whole).await;
+        self.set_source_state(Source::Deployments, state);
+        let listed = list::<Value>(client, "/apis/apps/v1/daemonsets", MANAGED, ObjectContent::Full).await;
         let state = listed.map(|items| {
             for item in items {
                 let (namespace, name) = namespace_and_name(&item);
                 let fact = DaemonSet {
-                    scheduled: count(&item, "currentNumberScheduled"),
-                    ready: count(&item, "numberReady"),
+                    scheduled: status_count(&item, "currentNumberScheduled"),
+                    ready: status_count(&item, "numberReady"),
                 };
                 self.snapshot
                     .observe(Observation::DaemonSet(namespace, name, Some(fact)));
             }
         });
-        self.listed(Source::DaemonSets, state);
+        self.set_source_state(Source::DaemonSets, state);
     }
 
-    /// The readiness of a remote control plane is in their annotations; its address is not needed.
+    /// Reads the metadata of webhook configurations. Their annotations contain the readiness of remote
+    /// control planes; the addresses are not needed.
     async fn read_webhooks(&mut self, client: &Client) {
         let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-        let listed = list::<Value>(client, path, MANAGED, Listed::Metadata).await;
+        let listed = list::<Value>(client, path, MANAGED, ObjectContent::Metadata).await;
         let state = listed.map(|items| {
             for item in items {
                 let metadata = item.get("metadata").cloned().unwrap_or_default();
@@ -249,10 +254,10 @@ impl Survey {
                 self.snapshot.observe(Observation::Webhook(webhook));
             }
         });
-        self.listed(Source::Webhooks, state);
+        self.set_source_state(Source::Webhooks, state);
     }
 
-    fn listed(&mut self, source: Source, state: Result<(), WriteError>) {
+    fn set_source_state(&mut self, source: Source, state: Result<(), WriteError>) {
         let state = match state {
             Ok(()) => SourceState::Ready,
             Err(error) => SourceState::Failing(error.message),
@@ -261,12 +266,12 @@ impl Survey {
     }
 }
 
-async fn leaders(client: &Client) -> Result<Vec<Leader>, WriteError> {
+async fn read_leaders(client: &Client) -> Result<Vec<Leader>, WriteError> {
     let leases = list::<Value>(
         client,
         "/apis/coordination.k8s.io/v1/leases",
         LEASES,
-        Listed::Whole,
+        ObjectContent::Full,
     )
     .await?;
     let read = |lease: &Value| {
@@ -290,7 +295,7 @@ fn namespace_and_name(object: &Value) -> (String, String) {
     (text("/metadata/namespace"), text("/metadata/name"))
 }
 
-fn count(object: &Value, field: &str) -> i32 {
+fn status_count(object: &Value, field: &str) -> i32 {
     let count = object
         .pointer(&format!("/status/{field}"))
         .and_then(Value::as_i64);

@@ -1,5 +1,5 @@
-//! TLS to API servers: a server certificate that is itself a CA is accepted as Go accepts it. The chain, the
-//! name, the validity and the usage of every certificate are verified.
+//! TLS connections to API servers. As in Go, a server certificate that is itself a CA certificate is
+//! accepted. The chain, the name, the validity and the usage of every certificate are verified.
 
 mod certificate;
 mod reload;
@@ -20,8 +20,8 @@ pub use verifier::{BundleError, BundleVerifier};
 
 use reload::ReloadingVerifier;
 
-/// Whether the certificates of a config verify its server. Otherwise kube decides: the platform's
-/// certificates, none, or those of a proxy.
+/// Whether the server is verified with the certificates of the config. Otherwise kube's own verification
+/// applies: with the platform's certificates, through a proxy, or none.
 pub(crate) fn has_own_bundle(config: &Config) -> bool {
     config.root_cert.is_some() && !config.accept_invalid_certs && config.proxy_url.is_none()
 }
@@ -40,7 +40,7 @@ pub(crate) fn https_connector<H>(config: &Config, connector: H) -> Result<HttpsC
         .https_or_http();
     if let Some(name) = &config.tls_server_name {
         let Ok(name) = ServerName::try_from(name.clone()) else {
-            // Reports the invalid name.
+            // kube's connector reports the invalid name.
             return config.rustls_https_connector_with_connector(connector);
         };
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));

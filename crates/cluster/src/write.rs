@@ -1,5 +1,5 @@
-//! Single API calls that write objects of our kinds, namespaces, workloads and events. Releases are applied
-//! by [`crate::apply`].
+//! Single API calls that read and write objects of our kinds, namespaces, workloads and events.
+//! [`crate::apply`] applies releases.
 
 use std::error::Error as _;
 use std::fmt;
@@ -29,7 +29,7 @@ pub struct WriteError {
     pub class: ErrorClass,
     /// The server's message.
     pub message: String,
-    /// Time to wait before the next attempt.
+    /// Time to wait before the next attempt, if the server sent one.
     pub retry_after: Option<Duration>,
 }
 
@@ -73,11 +73,12 @@ impl From<kube::Error> for WriteError {
                 retry_after: (!wait.is_zero()).then_some(wait),
             };
         }
-        Self::local(ErrorClass::Unanswered, chain(&error))
+        Self::local(ErrorClass::Unavailable, chain(&error))
     }
 }
 
-/// Formats an error and its causes without repetitions; the client's wrapper adds nothing.
+/// Formats an error and its causes without repetitions, and without the text of kube's wrapper of service
+/// errors.
 fn chain(error: &kube::Error) -> String {
     let mut text = match error {
         kube::Error::Service(_) => String::new(),
@@ -97,7 +98,7 @@ fn chain(error: &kube::Error) -> String {
     text
 }
 
-/// Writer of our own kinds and a few others.
+/// Writer of objects of our kinds, webhook configurations, namespaces and workloads.
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
@@ -118,19 +119,19 @@ impl Writer {
 
     /// Reads an object of our kinds; `None` if it does not exist.
     pub async fn get(&self, kind: ObjectKind, name: &str) -> Result<Option<Value>, WriteError> {
-        match self.call(Method::GET, &path(kind, name), None).await {
+        match self.call(Method::GET, &object_path(kind, name), None).await {
             Ok(object) => Ok(Some(object)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Reads a namespace or a workload; `None` if it does not exist. Uses a list by name, which needs no
-    /// right besides `list` and `watch`.
+    /// Reads a namespace or a workload; `None` if it does not exist. Sends a list request limited to the
+    /// name, so that permission to `list` and `watch` is sufficient.
     pub async fn find(&self, subject: &Subject) -> Result<Option<Value>, WriteError> {
         let collection = match subject {
             Subject::Namespace(_) => "/api/v1/namespaces".to_owned(),
-            Subject::Workload(key) => workloads(key),
+            Subject::Workload(key) => workloads_path(key),
             Subject::Object(..) | Subject::Webhook(_) => return Ok(None),
         };
         let name = subject.name();
@@ -157,11 +158,11 @@ impl Writer {
         {
             metadata.insert("annotations".into(), json!(new.annotations));
         }
-        let place = format!("{}?fieldManager={MANAGER}", collection(kind));
+        let place = format!("{}?fieldManager={MANAGER}", collection_path(kind));
         self.call(Method::POST, &place, Some(Body::Json(body))).await
     }
 
-    /// Replaces spec and owners.
+    /// Replaces the spec and the owner references.
     pub async fn update(
         &self,
         seen: &Precondition,
@@ -169,8 +170,8 @@ impl Writer {
         spec: Value,
     ) -> Result<Value, WriteError> {
         let changes = [
-            add("/metadata/ownerReferences", json!(owners)),
-            add("/spec", spec),
+            add_operation("/metadata/ownerReferences", json!(owners)),
+            add_operation("/spec", spec),
         ];
         self.patch(seen, "", changes).await
     }
@@ -181,17 +182,18 @@ impl Writer {
         seen: &Precondition,
         finalizers: &[String],
     ) -> Result<Value, WriteError> {
-        let changes = [add("/metadata/finalizers", json!(finalizers))];
+        let changes = [add_operation("/metadata/finalizers", json!(finalizers))];
         self.patch(seen, "", changes).await
     }
 
     /// Replaces the status.
     pub async fn set_status(&self, seen: &Precondition, status: Value) -> Result<Value, WriteError> {
-        self.patch(seen, "/status", [add("/status", status)]).await
+        self.patch(seen, "/status", [add_operation("/status", status)])
+            .await
     }
 
-    /// Deletes an object; one that is already gone counts as deleted. Returns the object while finalizers
-    /// keep it.
+    /// Deletes an object. A missing object counts as deleted. Returns the object if finalizers delay its
+    /// removal.
     pub async fn delete(&self, seen: &Precondition) -> Result<Option<Value>, WriteError> {
         let body = json!({
             "apiVersion": "v1",
@@ -199,7 +201,7 @@ impl Writer {
             "preconditions": {"uid": seen.uid, "resourceVersion": seen.resource_version},
             "propagationPolicy": "Background",
         });
-        let Some(path) = seen_path(seen) else {
+        let Some(path) = precondition_path(seen) else {
             return Ok(None);
         };
         match self.call(Method::DELETE, &path, Some(Body::Json(body))).await {
@@ -227,26 +229,26 @@ impl Writer {
         self.call(Method::PATCH, &path, Some(Body::Merge(body))).await
     }
 
-    /// Patches a namespace or a workload with a merge patch that names the expected version.
+    /// Sends a merge patch; `change` must contain the expected resource version.
     pub async fn merge(&self, subject: &Subject, change: Value) -> Result<Value, WriteError> {
         let path = match subject {
             Subject::Namespace(name) => format!("/api/v1/namespaces/{name}"),
-            Subject::Workload(key) => format!("{}/{}", workloads(key), key.name()),
-            Subject::Object(kind, name) => path(*kind, name),
+            Subject::Workload(key) => format!("{}/{}", workloads_path(key), key.name()),
+            Subject::Object(kind, name) => object_path(*kind, name),
             Subject::Webhook(name) => format!("{WEBHOOKS}/{name}"),
         };
         let path = format!("{path}?fieldManager={MANAGER}");
         self.call(Method::PATCH, &path, Some(Body::Merge(change))).await
     }
 
-    /// Patches exactly this version of one of our objects.
+    /// Patches one of our objects; fails if the object has another version.
     async fn patch<const N: usize>(
         &self,
         seen: &Precondition,
         subresource: &str,
         changes: [Value; N],
     ) -> Result<Value, WriteError> {
-        let Some(path) = seen_path(seen) else {
+        let Some(path) = precondition_path(seen) else {
             let message = format!("{} cannot be patched", seen.subject);
             return Err(WriteError::local(ErrorClass::Other, message));
         };
@@ -270,7 +272,7 @@ impl Writer {
 /// Body of a call.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// An object, or options.
+    /// An object or delete options.
     Json(Value),
     /// A merge patch.
     Merge(Value),
@@ -281,8 +283,8 @@ pub enum Body {
 }
 
 impl Body {
-    /// Returns a JSON patch that fails on any other version of an object: a failing `test` would be a plain
-    /// 422, but an outdated `resourceVersion` is a conflict.
+    /// Returns a JSON patch that fails on any other version of an object. The version is replaced rather
+    /// than tested: a failed `test` is reported as 422, an outdated `resourceVersion` as a conflict.
     #[must_use]
     pub fn for_version(uid: &str, resource_version: &str, changes: impl IntoIterator<Item = Value>) -> Self {
         let same = [
@@ -309,28 +311,28 @@ impl Body {
 
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 
-fn collection(kind: ObjectKind) -> String {
+fn collection_path(kind: ObjectKind) -> String {
     format!("/apis/{}/{}", names::API_VERSION, kind.plural())
 }
 
-fn path(kind: ObjectKind, name: &str) -> String {
-    format!("{}/{name}", collection(kind))
+fn object_path(kind: ObjectKind, name: &str) -> String {
+    format!("{}/{name}", collection_path(kind))
 }
 
-/// API path of the workloads of this kind and namespace.
-fn workloads(key: &WorkloadKey) -> String {
+/// Returns the API path of the workloads of this kind in this namespace.
+fn workloads_path(key: &WorkloadKey) -> String {
     let kind = key.kind().name().to_lowercase();
     format!("/apis/apps/v1/namespaces/{}/{kind}s", key.namespace())
 }
 
-fn seen_path(seen: &Precondition) -> Option<String> {
+fn precondition_path(seen: &Precondition) -> Option<String> {
     match &seen.subject {
-        Subject::Object(kind, name) => Some(path(*kind, name)),
+        Subject::Object(kind, name) => Some(object_path(*kind, name)),
         Subject::Webhook(_) | Subject::Namespace(_) | Subject::Workload(_) => None,
     }
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "it becomes part of the patch")]
-fn add(path: &str, value: Value) -> Value {
+fn add_operation(path: &str, value: Value) -> Value {
     json!({"op": "add", "path": path, "value": value})
 }

@@ -1,4 +1,5 @@
-//! Tests the engine with small releases on the simulator: writes, foreign objects, rejections and faults.
+//! Tests the apply engine with small releases on the simulator: writes, foreign objects, rejections and
+//! faults.
 
 #![allow(
     clippy::unwrap_used,
@@ -79,7 +80,7 @@ async fn a_release_is_installed_once() {
     assert!(fixture.live.release(&fixture.key(RELEASE)).is_empty());
 }
 
-/// Upstream reads the first webhook of a configuration.
+/// Order matters because upstream reads the first webhook of a configuration.
 #[tokio::test]
 async fn our_webhooks_precede_those_of_others() {
     let (_cluster, mut fixture) = fixture().await;
@@ -92,20 +93,20 @@ async fn our_webhooks_precede_those_of_others() {
     let rendered = || vec![configuration.clone()];
     install(&mut fixture, rendered()).await.unwrap();
     let insert = |at: &str| json!([{"op": "add", "path": format!("/webhooks/{at}"), "value": entry("x.others.example")}]);
-    let seen = fixture.interfere(&configuration, &insert("-"), "other").await;
-    fixture.see(&seen);
+    let seen = fixture.patch_as(&configuration, &insert("-"), "other").await;
+    fixture.observe(&seen);
     assert_eq!(
         install(&mut fixture, rendered()).await.unwrap(),
         [""; 0],
         "after ours"
     );
     let remove = json!([{"op": "remove", "path": "/webhooks/2"}]);
-    fixture.interfere(&configuration, &remove, "other").await;
-    // A foreign webhook first, and another one in place of ours.
+    fixture.patch_as(&configuration, &remove, "other").await;
+    // Inserts a webhook of another writer before ours, then replaces ours by it.
     let replace = json!([{"op": "replace", "path": "/webhooks", "value": [entry("x.others.example")]}]);
     for patch in [insert("0"), replace] {
-        let seen = fixture.interfere(&configuration, &patch, "other").await;
-        fixture.see(&seen);
+        let seen = fixture.patch_as(&configuration, &patch, "other").await;
+        fixture.observe(&seen);
         let mut written = 0;
         while !install(&mut fixture, rendered()).await.unwrap().is_empty() {
             written += 1;
@@ -157,8 +158,8 @@ async fn the_inventory_lists_new_kinds_first_and_is_restored() {
     assert_eq!(install(&mut fixture, rendered("get")).await.unwrap(), expected);
 }
 
-/// Checks the error of an install when a foreign object with this metadata exists. No object may be written,
-/// not even those without a conflict.
+/// Checks the error of an install if a foreign object with this metadata exists. No object may be
+/// written, not even those without a conflict.
 async fn check_rejected(metadata: Value, expected: &str) {
     let (_cluster, mut fixture) = fixture().await;
     let mut foreign = config_map("b", &json!({"x": "theirs"}));
@@ -166,9 +167,9 @@ async fn check_rejected(metadata: Value, expected: &str) {
     foreign["metadata"]["name"] = json!("b");
     foreign["metadata"]["namespace"] = json!(NAMESPACE);
     if foreign["metadata"]["ownerReferences"] == json!("other") {
-        foreign["metadata"]["ownerReferences"] = json!([fixture.make_owner("other").await]);
+        foreign["metadata"]["ownerReferences"] = json!([fixture.create_owner("other").await]);
     }
-    let made = fixture.make(&foreign).await;
+    let made = fixture.create(&foreign).await;
     let error = install(&mut fixture, rendered("get")).await.unwrap_err();
     let words = "unable to continue with install: ConfigMap \"b\" in namespace \"istio-system\" exists and cannot be imported into the current release: invalid ownership metadata; ";
     assert_eq!(error.to_string(), format!("{words}{expected}"));
@@ -181,7 +182,7 @@ async fn check_rejected(metadata: Value, expected: &str) {
 }
 
 #[tokio::test]
-async fn foreign_objects_are_rejected_in_helms_words() {
+async fn foreign_objects_are_rejected_with_helms_messages() {
     check_rejected(
         json!({}),
         "label validation error: missing key \"app.kubernetes.io/managed-by\": must be set to \"Helm\"; annotation validation error: \
@@ -225,7 +226,7 @@ async fn foreign_objects_are_never_deleted() {
     };
     let mut kept = Vec::new();
     let mut other_owner = like("other-owner");
-    other_owner["metadata"]["ownerReferences"] = json!([fixture.make_owner("other").await]);
+    other_owner["metadata"]["ownerReferences"] = json!([fixture.create_owner("other").await]);
     kept.push(other_owner);
     let mut other_release = like("other-release");
     other_release["metadata"]["annotations"]["meta.helm.sh/release-name"] = json!("other");
@@ -243,7 +244,7 @@ async fn foreign_objects_are_never_deleted() {
     let mut by_policy = like("by-policy");
     by_policy["metadata"]["annotations"]["helm.sh/resource-policy"] = json!("keep");
     for object in kept.iter().chain([&by_policy, &like("leftover"), &stripped]) {
-        fixture.make(object).await;
+        fixture.create(object).await;
     }
     fixture.restart().await;
     let found = install(&mut fixture, rendered("get")).await.unwrap();
@@ -263,13 +264,13 @@ async fn foreign_objects_are_never_deleted() {
 }
 
 #[tokio::test]
-async fn a_deletion_applies_to_one_version() {
+async fn a_deletion_fails_for_another_version() {
     let (_cluster, mut fixture) = fixture().await;
     install(&mut fixture, rendered("get")).await.unwrap();
     let b =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": NAMESPACE}});
     fixture
-        .interfere(
+        .patch_as(
             &b,
             &json!([{"op": "add", "path": "/data/theirs", "value": "x"}]),
             "other-writer",
@@ -280,7 +281,7 @@ async fn a_deletion_applies_to_one_version() {
         .unwrap_err();
     assert_eq!(error.class(), ErrorClass::Conflict);
     assert!(fixture.get(&b).await.is_some());
-    // No watch has shown it: after a conflict the engine looks itself.
+    // No watch has reported the change: the engine reads the object again after a conflict.
     let found = install(&mut fixture, vec![config_map("a", &json!({"x": "get"}))])
         .await
         .unwrap();
@@ -288,7 +289,7 @@ async fn a_deletion_applies_to_one_version() {
 }
 
 #[tokio::test]
-async fn an_apply_applies_to_one_uid() {
+async fn an_apply_fails_for_another_uid() {
     let (_cluster, mut fixture) = fixture().await;
     install(&mut fixture, rendered("get")).await.unwrap();
     let b =
@@ -300,23 +301,23 @@ async fn an_apply_applies_to_one_uid() {
         .unwrap();
     let mut foreign = b.clone();
     foreign["data"] = json!({"x": "theirs"});
-    let made = fixture.make(&foreign).await;
+    let made = fixture.create(&foreign).await;
     let error = install(&mut fixture, rendered("list")).await.unwrap_err();
     assert_eq!(error.class(), ErrorClass::Conflict, "{error}");
     assert_eq!(fixture.get(&b).await.unwrap(), made);
-    // No watch has shown it: after a conflict the engine looks itself.
+    // No watch has reported the change: the engine reads the object again after a conflict.
     let error = install(&mut fixture, rendered("list")).await.unwrap_err();
     assert!(matches!(error, ApplyError::Foreign { .. }), "{error}");
 }
 
 #[tokio::test]
-async fn objects_being_deleted_are_waited_for() {
+async fn an_install_fails_while_an_object_is_being_deleted() {
     let (_cluster, mut fixture) = fixture().await;
     install(&mut fixture, rendered("get")).await.unwrap();
     let b =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": NAMESPACE}});
     fixture
-        .interfere(
+        .patch_as(
             &b,
             &json!([{"op": "add", "path": "/metadata/finalizers", "value": ["x.example/wait"]}]),
             "other-writer",
@@ -340,7 +341,7 @@ async fn objects_being_deleted_are_waited_for() {
         "it remains while it has a finalizer"
     );
     fixture
-        .interfere(
+        .patch_as(
             &b,
             &json!([{"op": "remove", "path": "/metadata/finalizers"}]),
             "other-writer",
@@ -409,7 +410,7 @@ async fn unknown_kinds_are_discovered() {
     definition["spec"]["group"] = json!("x.example");
     definition["spec"]["scope"] = json!("Cluster");
     definition["spec"]["names"] = json!({"kind": "Thing", "plural": "things", "singular": "thing"});
-    fixture.make(&definition).await;
+    fixture.create(&definition).await;
     let thing = json!({"apiVersion": "x.example/v1", "kind": "Thing", "metadata": {"name": "x"}, "spec": {"list": [{"a": 1}]}});
     let found = install(&mut fixture, vec![thing.clone()]).await.unwrap();
     assert_eq!(
@@ -423,13 +424,13 @@ async fn unknown_kinds_are_discovered() {
     assert_eq!(fixture.uninstall(RELEASE).await.len(), 2);
 }
 
-/// A webhook changes an object after every apply: the change is kept, and the operator does not write the
-/// object again.
+/// If a webhook changes an object after every apply, the change is kept and the object is not written
+/// again.
 #[tokio::test]
 async fn changes_by_a_webhook_are_not_reverted_forever() {
     let (cluster, mut fixture) = fixture().await;
     cluster.handle_webhook(&Destination::Url("https://x.example/".into()), |review| {
-        // A patch that sets {"x": "forced"}, in base64.
+        // JSON patch that sets `/data/x` to "forced", in base64.
         let patch = "W3sib3AiOiJhZGQiLCJwYXRoIjoiL2RhdGEveCIsInZhbHVlIjoiZm9yY2VkIn1d";
         json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -437,7 +438,7 @@ async fn changes_by_a_webhook_are_not_reverted_forever() {
         })
     });
     fixture
-        .make(&json!({
+        .create(&json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "mutate"},
             "webhooks": [{
                 "name": "mutate.x.example", "sideEffects": "None", "admissionReviewVersions": ["v1"],
@@ -457,13 +458,13 @@ async fn changes_by_a_webhook_are_not_reverted_forever() {
     assert_eq!(summaries(&fixture.install(&desired).await.unwrap()), [""; 0]);
     assert_eq!(desired.drift(&wanted.id, Some(&live)), None);
     let edited = fixture
-        .interfere(
+        .patch_as(
             &wanted.body,
             &json!([{"op": "replace", "path": "/data/y", "value": "theirs"}]),
             "other-writer",
         )
         .await;
-    fixture.see(&edited);
+    fixture.observe(&edited);
     assert!(desired.drift(&wanted.id, Some(&edited)).is_some());
     let found = summaries(&fixture.install(&desired).await.unwrap());
     assert_eq!(found, ["Applied ConfigMap a: .data.y was changed"]);
@@ -487,7 +488,7 @@ async fn responses_are_classified() {
     check(
         Fault::internal(),
         (
-            ErrorClass::Unanswered,
+            ErrorClass::Unavailable,
             None,
             &format!("{get}Internal error occurred: injected fault"),
         ),
@@ -496,7 +497,7 @@ async fn responses_are_classified() {
     check(
         Fault::throttled(7),
         (
-            ErrorClass::Unanswered,
+            ErrorClass::Unavailable,
             Some(7),
             &format!("{get}Too many requests, please try again later."),
         ),
@@ -505,7 +506,7 @@ async fn responses_are_classified() {
     check(
         Fault::throttled(86_400),
         (
-            ErrorClass::Unanswered,
+            ErrorClass::Unavailable,
             Some(60),
             &format!("{get}Too many requests, please try again later."),
         ),
@@ -536,8 +537,8 @@ async fn no_call_lasts_longer_than_its_deadline() {
     assert_eq!(error.to_string(), expected);
 }
 
-/// Injects every fault at every call of an install, an upgrade and an uninstall: retries lead to the same
-/// state as a run without faults and repeat no write.
+/// Injects every fault at every call of an install, an upgrade and an uninstall. Retries must lead to the
+/// same state as a run without faults, and must not repeat writes.
 #[tokio::test]
 async fn after_any_fault_the_next_attempt_continues() {
     let faults = [
@@ -569,7 +570,8 @@ struct SequenceRun {
     counts: RequestCounts,
 }
 
-/// Installs, upgrades and uninstalls, each retried until it succeeds, with watch events in between.
+/// Installs, upgrades and uninstalls a release. Each step is retried until it succeeds; watch events are
+/// processed in between.
 async fn run_sequence(fault: Option<(u64, Fault)>) -> SequenceRun {
     let (cluster, mut fixture) = fixture().await;
     if let Some((call, fault)) = fault {
@@ -600,7 +602,7 @@ async fn run_sequence(fault: Option<(u64, Fault)>) -> SequenceRun {
     }
 }
 
-/// Uninstalls the known objects; returns whether that succeeded.
+/// Uninstalls the known objects of the release. Returns whether it succeeded.
 async fn remove(fixture: &mut Fixture) -> bool {
     let key = fixture.key(RELEASE);
     let done = fixture.engine.uninstall(&key, fixture.live.release(&key)).await;
@@ -612,7 +614,7 @@ async fn remove(fixture: &mut Fixture) -> bool {
     is_done
 }
 
-/// Removes owner references, which differ in every run.
+/// Removes the owner references, which differ in every run.
 fn without_owners(mut state: BTreeMap<String, Value>) -> Value {
     for object in state.values_mut() {
         object["metadata"]

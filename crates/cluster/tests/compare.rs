@@ -1,6 +1,6 @@
-//! Compares the comparison with an API server: it returns a difference exactly when an apply changes the
-//! stored object. Objects and edits, ours and those of other clients, are random; the server is the
-//! simulator, which the conformance suite compares with the real one.
+//! Compares `difference` with an API server: it must return a difference exactly if an apply changes the
+//! stored object. Objects and edits, ours and those of other clients, are random. The server is the
+//! simulator, which the conformance suite compares with a real one.
 
 #![allow(
     clippy::unwrap_used,
@@ -48,7 +48,7 @@ impl Server {
         serde_json::to_value(response.unwrap_or_else(|error| panic!("{error}: {wanted}"))).unwrap()
     }
 
-    async fn interfere(&self, wanted: &Value, patch: &Value) {
+    async fn patch_as_other(&self, wanted: &Value, patch: &Value) {
         let params = PatchParams {
             field_manager: Some("them".into()),
             ..PatchParams::default()
@@ -126,7 +126,7 @@ fn role(random: &mut Random) -> Value {
     json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "it"}, "rules": rules})
 }
 
-fn interference(random: &mut Random) -> Value {
+fn random_edit(random: &mut Random) -> Value {
     match random.below(5) {
         0 => json!({"metadata": {"labels": {"theirs": random.below(2).to_string()}}}),
         1 => json!({"metadata": {"labels": {"a": "theirs"}}}),
@@ -137,7 +137,7 @@ fn interference(random: &mut Random) -> Value {
 }
 
 #[tokio::test]
-async fn different_means_that_an_apply_writes() {
+async fn a_difference_is_found_exactly_if_an_apply_writes() {
     let mut random = Random::new(7);
     let mut counts = CaseCounts::default();
     let makers = [config_map, service, deployment, role];
@@ -148,7 +148,7 @@ async fn different_means_that_an_apply_writes() {
         server.apply(&wanted).await;
         for _ in 0..6 {
             if random.chance(1, 2) {
-                server.interfere(&wanted, &interference(&mut random)).await;
+                server.patch_as_other(&wanted, &random_edit(&mut random)).await;
             }
             if random.chance(1, 2) {
                 wanted = make(&mut random);

@@ -1,5 +1,5 @@
-//! The definitions of `delivery.mainstay.dev` on the simulator and on a real API server: they are accepted,
-//! and each rule rejects the object that it is meant for.
+//! Tests the definitions of `delivery.mainstay.dev` on the simulator and on a real API server: they are
+//! accepted, and each validation rule rejects the objects that violate it.
 
 #![allow(
     clippy::unwrap_used,
@@ -102,12 +102,12 @@ async fn check(client: Client) {
             }
         }
     }
-    immutable_fields_cannot_change(&client).await;
+    check_immutable_fields(&client).await;
     println!("delivery definitions: {accepted} accepted, {rejected} rejected");
     assert!(accepted >= 10 && rejected >= 25);
 }
 
-async fn immutable_fields_cannot_change(client: &Client) {
+async fn check_immutable_fields(client: &Client) {
     let action = json!({
         "apiVersion": API_VERSION, "kind": "DeploymentAction", "metadata": {"name": "fixed"},
         "spec": {"deploymentName": "a", "verb": "Pause"},

@@ -1,6 +1,6 @@
 //! Tests the files under `deploy/` on the simulator and on a real API server: the chart's objects are
-//! accepted, its roles allow everything the operator installs and nothing else, definitions are installed
-//! once, and samples are accepted and lead to plans without errors.
+//! accepted, its roles grant exactly the permissions for what the operator installs, definitions are
+//! installed once, and samples are accepted and lead to plans without errors.
 
 #![allow(
     clippy::unwrap_used,
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     };
     let trials: Vec<TestCase> = test_cases![
         the_chart_is_accepted,
-        its_roles_are_enough_and_no_more,
+        its_roles_grant_exactly_the_required_permissions,
         every_statement_of_the_rbac_page_holds,
         definitions_are_installed_once,
         versions_without_charts_are_reported_at_admission,
@@ -88,9 +88,10 @@ fn generated_files_are_fresh() {
     }
 }
 
-/// Installs everything in the chart, hooks included, as a user with all rights.
+/// Applies all objects of the chart, including hooks, as a user with all permissions. Returns their
+/// number.
 async fn install_chart(host: &Host, values: &str) -> usize {
-    host.make_namespace(NAMESPACE).await;
+    host.create_namespace(NAMESPACE).await;
     let objects = operator_chart(NAMESPACE, values);
     for object in &objects {
         host.apply(None, object).await.unwrap();
@@ -103,19 +104,20 @@ async fn the_chart_is_accepted(host: Host) {
     let more =
         "replicas: 2\npodDisruptionBudget: {enabled: true}\noperator: {images: {v1_29_1: {istiod: a/b:c}}}\n";
     install_chart(&host, more).await;
-    // Another name: Helm deletes the Job of the definitions before it creates one with other arguments.
+    // Uses another name, because Helm would delete the Job of the definitions before creating one with
+    // other arguments.
     let more = "nameOverride: installer\nistioOperator: {enabled: true, revision: canary}\n";
     assert_eq!(install_chart(&host, more).await, 29);
 }
 
-async fn its_roles_are_enough_and_no_more(host: Host) {
+async fn its_roles_grant_exactly_the_required_permissions(host: Host) {
     install_definitions(&host).await;
     install_chart(&host, "").await;
     for namespace in ["istio-system", "istio-cni", "ztunnel"] {
-        host.make_namespace(namespace).await;
+        host.create_namespace(namespace).await;
     }
-    let owners = Owners::make(&host).await;
-    let ztunnel = make_owner(&host, "ZTunnel", "ztunnel").await;
+    let owners = Owners::create(&host).await;
+    let ztunnel = create_owner(&host, "ZTunnel", "ztunnel").await;
     let mut applied = 0;
     for release in releases() {
         for object in &release.objects {
@@ -147,29 +149,29 @@ async fn its_roles_are_enough_and_no_more(host: Host) {
         error.contains("cannot patch resource \"customresourcedefinitions\""),
         "{error}"
     );
-    documentation::without_grants_no_new_role(&host).await;
+    documentation::check_missing_grants(&host).await;
 }
 
-/// Tests docs/rbac.md: its tables, the admission policy and the other roles.
+/// Tests the statements of docs/rbac.md: the table, the admission policy and the other roles.
 async fn every_statement_of_the_rbac_page_holds(host: Host) {
     install_definitions(&host).await;
     install_chart(&host, "").await;
     let namespaces = ["istio-system", "istio-cni", "shop"];
     for namespace in namespaces {
-        host.make_namespace(namespace).await;
+        host.create_namespace(namespace).await;
     }
-    let owners = Owners::make(&host).await;
-    let asked = documentation::the_table_holds(&host).await;
-    let denied = documentation::the_admission_policy_holds(&host, &owners).await;
-    let others = documentation::other_roles_hold(&host).await;
-    documentation::the_reader_role_is_enough(&host).await;
-    documentation::extra_rules_are_added(NAMESPACE);
+    let owners = Owners::create(&host).await;
+    let rows = documentation::check_table(&host).await;
+    let denied = documentation::check_admission_policy(&host, &owners).await;
+    let others = documentation::check_other_roles(&host).await;
+    documentation::check_reader_role(&host).await;
+    documentation::check_extra_rules(NAMESPACE);
     println!(
-        "harden confinement: {asked} table rows, {denied} writes and {others} other requests of docs/rbac.md"
+        "harden confinement: {rows} table rows, {denied} writes and {others} other requests of docs/rbac.md"
     );
 }
 
-/// Installs our definitions, as the chart's Job does before everything else.
+/// Installs our definitions, which the chart's Job installs first.
 async fn install_definitions(host: &Host) {
     let definitions = definitions::own_definitions(&Catalog::embedded().unwrap()).unwrap();
     definitions::install(&host.client(None).await, &definitions, |_, _| {})
@@ -186,16 +188,16 @@ pub(crate) struct Owners {
 }
 
 impl Owners {
-    async fn make(host: &Host) -> Self {
+    async fn create(host: &Host) -> Self {
         Self {
-            cni: make_owner(host, "IstioCNI", "istio-cni").await,
-            revision: make_owner(host, "IstioRevision", "istio-system").await,
+            cni: create_owner(host, "IstioCNI", "istio-cni").await,
+            revision: create_owner(host, "IstioRevision", "istio-system").await,
         }
     }
 }
 
-/// Creates an object of ours and returns a reference to it.
-async fn make_owner(host: &Host, kind: &str, namespace: &str) -> Value {
+/// Creates an object of one of our kinds, and returns an owner reference to it.
+async fn create_owner(host: &Host, kind: &str, namespace: &str) -> Value {
     let mut object = json!({"apiVersion": "sailoperator.io/v1", "kind": kind, "metadata": {"name": "default"},
         "spec": {"version": "v1.29.1", "namespace": namespace}});
     if kind == "IstioRevision" {
@@ -209,7 +211,7 @@ async fn make_owner(host: &Host, kind: &str, namespace: &str) -> Value {
     json!({"apiVersion": "sailoperator.io/v1", "kind": kind, "name": "default", "uid": uid})
 }
 
-/// Returns the object with this owner only, as the operator installs it.
+/// Returns the object with this owner only, as the operator installs objects.
 pub(crate) fn with_owner(object: &Value, owner: &Value) -> Value {
     let mut object = object.clone();
     object["metadata"]["ownerReferences"] = json!([owner]);
@@ -242,7 +244,7 @@ async fn definitions_are_installed_once(host: Host) {
     println!("definitions installed: {}", all.len());
 }
 
-/// Every version of the schema is either installable or leads to a warning that names the remedy.
+/// Checks that every version in the schema is either installable or leads to a warning with a remedy.
 async fn versions_without_charts_are_reported_at_admission(host: Host) {
     let catalog = Catalog::embedded().unwrap();
     let ours = definitions::own_definitions(&catalog).unwrap();
@@ -282,7 +284,7 @@ async fn versions_without_charts_are_reported_at_admission(host: Host) {
     assert_eq!(version_warnings(&host, "v1.30.2").await.len(), 1);
 }
 
-/// Versions and aliases that the definition of an Istio accepts.
+/// Returns the versions and aliases that the definition of `Istio` accepts.
 fn schema_versions(definitions: &[Value]) -> Vec<String> {
     let istio = definitions
         .iter()
@@ -298,7 +300,8 @@ async fn version_warnings(host: &Host, version: &str) -> Vec<String> {
     host.warnings("/apis/sailoperator.io/v1/istios", &istio).await
 }
 
-/// Waits until the server applies a policy, which happens some time after the write.
+/// Waits until the server warns about a version, or no longer does: an admission policy takes effect some
+/// time after it is written.
 async fn wait_for_policy(host: &Host, version: &str, warns: bool) {
     for _ in 0..300 {
         if version_warnings(host, version).await.is_empty() != warns {
@@ -344,7 +347,7 @@ async fn samples_lead_to_plans(host: Host) {
             .iter()
             .filter(|object| object["apiVersion"] == "sailoperator.io/v1")
         {
-            planned_without_error(&found.snapshot, object);
+            check_plan(&found.snapshot, object);
             let plural = ObjectKind::ALL
                 .into_iter()
                 .find(|kind| kind.name() == object["kind"])
@@ -357,8 +360,9 @@ async fn samples_lead_to_plans(host: Host) {
     }
 }
 
-/// Asserts that an object has a plan without errors. A tag may wait for its mesh, which is another sample.
-fn planned_without_error(snapshot: &Snapshot, object: &Value) {
+/// Checks that an object has a plan without errors. A tag may wait for its mesh, which is in another
+/// sample.
+fn check_plan(snapshot: &Snapshot, object: &Value) {
     let kind = ObjectKind::ALL
         .into_iter()
         .find(|kind| kind.name() == object["kind"])

@@ -1,4 +1,4 @@
-//! Tests the validation of kubeconfigs: accepted and hostile ones with their stored errors.
+//! Tests the validation of kubeconfigs with accepted and hostile examples and their stored errors.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ fn pem(label: &str) -> String {
     ))
 }
 
-fn fill(text: &str) -> Vec<u8> {
+fn replace_placeholders(text: &str) -> Vec<u8> {
     if text.contains("@INVALID@") {
         return b"apiVersion: v1\n\xff\xfeCANARY\n".to_vec();
     }
@@ -69,7 +69,7 @@ fn kubeconfigs_are_accepted_or_rejected_with_the_stored_error() {
     let file = std::fs::read_to_string(PATH).unwrap();
     let (mut rejected, mut blessed) = (0, file.split("\n--- ").next().unwrap().to_owned());
     for case in cases(&file) {
-        let outcome = Kubeconfig::parse(&fill(case.text), AddressPolicy::default());
+        let outcome = Kubeconfig::parse(&replace_placeholders(case.text), AddressPolicy::default());
         let found = match &outcome {
             Ok(kubeconfig) => kubeconfig.server.clone(),
             Err(error) => error.to_string(),
@@ -104,7 +104,7 @@ fn local_addresses_are_accepted_on_request() {
         .iter()
         .filter(|case| case.expected.contains("--allow-local-clusters"))
     {
-        let outcome = Kubeconfig::parse(&fill(case.text), policy);
+        let outcome = Kubeconfig::parse(&replace_placeholders(case.text), policy);
         assert!(outcome.is_ok(), "{}: {outcome:?}", case.title);
         accepted += 1;
     }

@@ -1,4 +1,5 @@
-//! Installs releases of the real charts on the simulator, twice and over each other, and removes them.
+//! Installs releases of the real charts on the simulator: twice, over each other, and after edits of
+//! other clients.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,13 +17,13 @@ use support::Fixture;
 
 #[path = "support/drift.rs"]
 mod drift;
-#[path = "support/twice.rs"]
-mod twice;
+#[path = "support/reinstall.rs"]
+mod reinstall;
 
 #[tokio::test]
 async fn a_second_install_writes_nothing() {
     let mut fixture = Fixture::new(Client::new(Cluster::default().connect("mainstay"), "default")).await;
-    let counts = twice::run(&mut fixture, case_count(20), 5).await;
+    let counts = reinstall::run(&mut fixture, case_count(20), 5).await;
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 

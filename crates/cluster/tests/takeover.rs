@@ -1,5 +1,5 @@
-//! Releases on a real API server: ours are installed twice, and those of Helm 3 and Helm 4 are taken over,
-//! with a post-renderer that marks objects as the Sail Operator does.
+//! Tests releases on a real API server. Ours are installed twice. Releases of Helm 3 and Helm 4 are taken
+//! over, with and without a post-renderer that marks objects as the Sail Operator does.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,9 +14,9 @@
 mod drift;
 #[path = "support/helm.rs"]
 mod helm;
+#[path = "support/reinstall.rs"]
+mod reinstall;
 mod support;
-#[path = "support/twice.rs"]
-mod twice;
 
 use std::process::ExitCode;
 
@@ -60,8 +60,8 @@ fn main() -> ExitCode {
     suite::main(&peers, &trials)
 }
 
-/// Starts a server without controllers.
-async fn quiet() -> (Cluster, Fixture) {
+/// Starts a server without controllers, so that only the test writes objects.
+async fn start_without_controllers() -> (Cluster, Fixture) {
     let options = Options {
         controllers: Vec::new(),
         ..Options::default()
@@ -72,18 +72,18 @@ async fn quiet() -> (Cluster, Fixture) {
 }
 
 async fn a_second_install_writes_nothing() {
-    let (_cluster, mut fixture) = quiet().await;
-    let counts = twice::run(&mut fixture, case_count(20), 6).await;
+    let (_cluster, mut fixture) = start_without_controllers().await;
+    let counts = reinstall::run(&mut fixture, case_count(20), 6).await;
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
 async fn edits_of_other_clients_are_reverted_or_kept() {
-    let (_cluster, mut fixture) = quiet().await;
+    let (_cluster, mut fixture) = start_without_controllers().await;
     let counts = drift::run(&mut fixture).await;
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
-/// Values of each release, by chart.
+/// Values of the release of each chart.
 const VALUES: &[(&str, &str)] = &[
     // The chart also sets this variable, so the manifest contains it twice.
     ("istiod", "env: {PILOT_CERT_PROVIDER: istiod, CLUSTER_ID: mine}\n"),
@@ -93,19 +93,23 @@ const VALUES: &[(&str, &str)] = &[
     ("revisiontags", "revisionTags: [prod]\nrevision: canary\n"),
 ];
 
-fn values_of(chart: &str) -> &'static str {
+fn values_for(chart: &str) -> &'static str {
     VALUES.iter().find(|(name, _)| *name == chart).unwrap().1
 }
 
-/// As `values_of`, but without duplicate variables: a server-side apply rejects them, also Helm's, and our
-/// first apply would remove them.
-fn plain_values_of(chart: &str) -> &'static str {
-    if chart == "istiod" { "{}" } else { values_of(chart) }
+/// Returns the values of a chart without duplicate variables. A server-side apply rejects duplicates,
+/// including that of Helm, and our first apply would remove them.
+fn values_without_duplicates(chart: &str) -> &'static str {
+    if chart == "istiod" {
+        "{}"
+    } else {
+        values_for(chart)
+    }
 }
 
-/// Changes webhooks as a running istiod does.
+/// Changes the webhooks of a release as a running istiod does.
 async fn simulate_istiod(fixture: &Fixture, release: &str) {
-    for object in fixture.everything().await {
+    for object in fixture.list_all().await {
         let is_validator = object["kind"] == "ValidatingWebhookConfiguration";
         let is_webhook = is_validator || object["kind"] == "MutatingWebhookConfiguration";
         if !is_webhook || object["metadata"]["annotations"]["meta.helm.sh/release-name"] != json!(release) {
@@ -118,7 +122,7 @@ async fn simulate_istiod(fixture: &Fixture, release: &str) {
             if is_validator {
                 patch.push(json!({"op": "add", "path": format!("{at}/failurePolicy"), "value": "Fail"}));
             }
-            fixture.interfere(&object, &json!(patch), "pilot-discovery").await;
+            fixture.patch_as(&object, &json!(patch), "pilot-discovery").await;
         }
     }
 }
@@ -128,12 +132,12 @@ async fn releases_of_the_sail_operator_are_taken_over_without_a_write() {
     let mut random = Random::new(3);
     let (versions, sets) = (versions(), value_sets());
     for generation in ["helm4", "helm3"] {
-        let (cluster, mut fixture) = quiet().await;
-        fixture.make(&attachment_definition()).await;
+        let (cluster, mut fixture) = start_without_controllers().await;
+        fixture.create(&attachment_definition()).await;
         let helm = Helm::new(generation, &cluster, Some(&fixture.owner));
         let mut cases: Vec<(String, &str, &str, String)> = Vec::new();
         for (chart, release) in CHARTS {
-            cases.push(("1.29.1".into(), chart, release, values_of(chart).into()));
+            cases.push(("1.29.1".into(), chart, release, values_for(chart).into()));
         }
         while cases.len() < CHARTS.len() + case_count(12) {
             let (chart, release) = *random.pick(&CHARTS);
@@ -146,10 +150,15 @@ async fn releases_of_the_sail_operator_are_taken_over_without_a_write() {
             let Some(rendered) = render(version, chart, release, values) else {
                 continue;
             };
-            if rendered.is_empty() || helm.try_to("install", (version, chart), release, values).is_err() {
+            if rendered.is_empty()
+                || helm
+                    .try_run("install", (version, chart), release, values)
+                    .is_err()
+            {
                 continue;
             }
-            // Half of the releases as they are after some reconciles with a running control plane.
+            // Half of the releases are in the state after several reconciles with a running control
+            // plane.
             if index % 2 == 0 {
                 helm.upgrade(version, chart, release, values);
                 simulate_istiod(&fixture, release).await;
@@ -177,12 +186,12 @@ async fn releases_of_the_sail_operator_are_taken_over_without_a_write() {
 async fn releases_of_helm_get_an_owner_and_no_other_change() {
     let mut counts = CaseCounts::default();
     for generation in ["helm4", "helm4 --server-side=true", "helm3"] {
-        let (cluster, mut fixture) = quiet().await;
+        let (cluster, mut fixture) = start_without_controllers().await;
         let helm = Helm::new(generation, &cluster, None);
         for (chart, release) in CHARTS {
-            helm.install("1.29.1", chart, release, plain_values_of(chart));
+            helm.install("1.29.1", chart, release, values_without_duplicates(chart));
             let before = fixture.state(release).await;
-            let rendered = render("1.29.1", chart, release, plain_values_of(chart)).unwrap();
+            let rendered = render("1.29.1", chart, release, values_without_duplicates(chart)).unwrap();
             fixture.restart().await;
             let desired = fixture.desired(release, rendered.clone()).await;
             let changes = fixture.install(&desired).await.unwrap();
@@ -210,13 +219,13 @@ async fn releases_of_helm_get_an_owner_and_no_other_change() {
                     format!("{chart} {}: {generation}", change.id)
                 });
             }
-            let untouched = |mut state: std::collections::BTreeMap<String, Value>| {
+            let without_metadata = |mut state: std::collections::BTreeMap<String, Value>| {
                 for object in state.values_mut() {
                     object["metadata"] = Value::Null;
                 }
                 json!(state)
             };
-            let (before, after) = (untouched(before), untouched(after));
+            let (before, after) = (without_metadata(before), without_metadata(after));
             counts.count(before == after, || {
                 format!("{generation} {chart}: {before} {after}")
             });
@@ -239,9 +248,13 @@ async fn an_upgrade_after_a_takeover_equals_a_fresh_install() {
         ("helm4 --server-side=true", false),
         ("helm3", true),
     ] {
-        let (cluster, mut fixture) = quiet().await;
+        let (cluster, mut fixture) = start_without_controllers().await;
         let helm = Helm::new(generation, &cluster, is_owned.then_some(&fixture.owner));
-        let values = if is_owned { values_of } else { plain_values_of };
+        let values = if is_owned {
+            values_for
+        } else {
+            values_without_duplicates
+        };
         for (chart, release) in CHARTS {
             helm.install("1.28.2", chart, release, values(chart));
             let rendered = render("1.28.2", chart, release, values(chart)).unwrap();
@@ -264,7 +277,7 @@ async fn an_upgrade_after_a_takeover_equals_a_fresh_install() {
             counts.count(upgraded == fresh, || {
                 format!(
                     "{generation} {chart}: {}\n  {:?}",
-                    twice::unequal(&upgraded, &fresh),
+                    reinstall::describe_differences(&upgraded, &fresh),
                     summaries(&changes)
                 )
             });

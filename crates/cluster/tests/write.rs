@@ -1,4 +1,4 @@
-//! Tests single writes, the fence, deadlines and Events on the simulator.
+//! Tests single writes, the fence, timeouts and Events on the simulator.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,8 @@ use serde_json::{Value, json};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Starts a cluster with a definition of `IstioRevisionTag` that accepts any content.
+/// Starts a cluster with a definition of `IstioRevisionTag` that accepts any content. Returns the cluster
+/// and a writer.
 async fn cluster() -> (Cluster, Writer) {
     let cluster = Cluster::default();
     let writer = Writer::new(Client::new(cluster.connect("us"), "default"));
@@ -45,7 +46,7 @@ async fn cluster() -> (Cluster, Writer) {
     (cluster, writer)
 }
 
-/// Returns an owner that exists: objects with a missing owner would be garbage-collected.
+/// Returns a reference to an existing owner, because objects with a missing owner are garbage-collected.
 async fn owner(writer: &Writer) -> OwnerReference {
     let namespace = writer
         .call(Method::GET, "/api/v1/namespaces/default", None)
@@ -60,7 +61,7 @@ async fn owner(writer: &Writer) -> OwnerReference {
     }
 }
 
-fn seen(object: &Value) -> Precondition {
+fn precondition(object: &Value) -> Precondition {
     let text = |at: &str| object.pointer(at).unwrap().as_str().unwrap().to_owned();
     Precondition {
         subject: Subject::tag(text("/metadata/name")),
@@ -69,7 +70,7 @@ fn seen(object: &Value) -> Precondition {
     }
 }
 
-async fn made(writer: &Writer) -> Value {
+async fn create_tag(writer: &Writer) -> Value {
     let new = NewObject {
         finalizers: vec!["sailoperator.io/sail-operator".to_owned()],
         annotations: [("example.com/a".to_owned(), "b".to_owned())].into(),
@@ -93,7 +94,7 @@ fn new_tag(owner: OwnerReference, spec: Value) -> NewObject<Value> {
 #[tokio::test]
 async fn each_write_has_a_precondition() {
     let (_, writer) = cluster().await;
-    let old = seen(&made(&writer).await);
+    let old = precondition(&create_tag(&writer).await);
     let now = writer.set_status(&old, json!({"state": "x"})).await.unwrap();
     assert_eq!(now["status"], json!({"state": "x"}));
 
@@ -111,13 +112,13 @@ async fn each_write_has_a_precondition() {
     assert_eq!(rejected.code, 409, "{rejected}");
     let other = Precondition {
         uid: "another".into(),
-        ..seen(&now)
+        ..precondition(&now)
     };
     let rejected = writer.set_finalizers(&other, &[]).await.unwrap_err();
     assert!(rejected.is_stale(), "{rejected}");
 
     let now = writer
-        .update(&seen(&now), &[owner(&writer).await], json!({"a": 2}))
+        .update(&precondition(&now), &[owner(&writer).await], json!({"a": 2}))
         .await
         .unwrap();
     assert_eq!(
@@ -125,15 +126,15 @@ async fn each_write_has_a_precondition() {
         (&json!({"a": 2}), &json!({"state": "x"}))
     );
     let now = writer
-        .delete(&seen(&now))
+        .delete(&precondition(&now))
         .await
         .unwrap()
         .expect("an object with a finalizer remains");
     assert!(now["metadata"]["deletionTimestamp"].is_string());
-    writer.set_finalizers(&seen(&now), &[]).await.unwrap();
+    writer.set_finalizers(&precondition(&now), &[]).await.unwrap();
     assert_eq!(writer.get(ObjectKind::IstioRevisionTag, "t").await.unwrap(), None);
     assert_eq!(
-        writer.delete(&seen(&now)).await.unwrap(),
+        writer.delete(&precondition(&now)).await.unwrap(),
         None,
         "a missing object counts as deleted"
     );
@@ -142,7 +143,7 @@ async fn each_write_has_a_precondition() {
 #[tokio::test]
 async fn existing_objects_are_not_created_again() {
     let (_, writer) = cluster().await;
-    made(&writer).await;
+    create_tag(&writer).await;
     let again = writer
         .create(
             ObjectKind::IstioRevisionTag,
@@ -159,8 +160,8 @@ async fn existing_objects_are_not_created_again() {
 
 #[tokio::test]
 async fn a_closed_fence_allows_reads_and_rejects_writes() {
-    let (cluster, free) = cluster().await;
-    let owner = owner(&free).await;
+    let (cluster, unfenced) = cluster().await;
+    let owner = owner(&unfenced).await;
     let called = Arc::new(Mutex::new(Vec::new()));
     let recorder = called.clone();
     let fence = Fence::closed();
@@ -188,7 +189,7 @@ async fn a_closed_fence_allows_reads_and_rejects_writes() {
     );
 }
 
-/// A write that is in flight when the Lease may expire must not succeed.
+/// A write that is in flight when the Lease may expire must fail.
 #[tokio::test(start_paused = true)]
 async fn no_write_outlasts_the_fence() {
     let (cluster, _) = cluster().await;
@@ -220,7 +221,7 @@ async fn no_call_takes_longer_than_its_deadline() {
 #[tokio::test]
 async fn retry_after_is_respected_up_to_a_maximum() {
     let (cluster, writer) = cluster().await;
-    for (retry_after, waits) in [(0, None), (7, Some(7)), (86_400, Some(60))] {
+    for (retry_after, expected) in [(0, None), (7, Some(7)), (86_400, Some(60))] {
         cluster.with(|state| {
             state.faults.add(Rule::once(
                 "us",
@@ -229,11 +230,11 @@ async fn retry_after_is_respected_up_to_a_maximum() {
             ));
         });
         let rejected = writer.get(ObjectKind::IstioRevisionTag, "t").await.unwrap_err();
-        assert_eq!(rejected.retry_after.map(|wait| wait.as_secs()), waits);
+        assert_eq!(rejected.retry_after.map(|wait| wait.as_secs()), expected);
     }
 }
 
-fn news(message: &str) -> Event {
+fn warning_event(message: &str) -> Event {
     let about = Precondition {
         subject: Subject::tag("t"),
         uid: "u".into(),
@@ -247,7 +248,7 @@ fn news(message: &str) -> Event {
     }
 }
 
-async fn published(writer: &Writer) -> Vec<(String, i64)> {
+async fn published_events(writer: &Writer) -> Vec<(String, i64)> {
     let list = writer
         .call(
             Method::GET,
@@ -270,31 +271,31 @@ async fn repeated_events_are_counted_and_written_less_often() {
     let now = Timestamp::UNIX_EPOCH;
     let mut written = Vec::new();
     for _ in 0..20 {
-        written.push(events.publish(&news("a"), now).await.unwrap());
+        written.push(events.publish(&warning_event("a"), now).await.unwrap());
     }
     assert_eq!(
         written.iter().filter(|written| **written).count(),
         5,
         "1, 2, 4, 8, 16"
     );
-    assert_eq!(published(&writer).await, [("a".to_owned(), 16)]);
+    assert_eq!(published_events(&writer).await, [("a".to_owned(), 16)]);
     let later = now.checked_add(Duration::from_mins(30)).unwrap();
     assert!(
-        events.publish(&news("a"), later).await.unwrap(),
+        events.publish(&warning_event("a"), later).await.unwrap(),
         "the count is written again after an interval"
     );
-    assert_eq!(published(&writer).await, [("a".to_owned(), 21)]);
+    assert_eq!(published_events(&writer).await, [("a".to_owned(), 21)]);
 
     let restarted = Events::new(writer.clone(), "two");
-    restarted.publish(&news("a"), later).await.unwrap();
+    restarted.publish(&warning_event("a"), later).await.unwrap();
     assert_eq!(
-        published(&writer).await,
+        published_events(&writer).await,
         [("a".to_owned(), 22)],
         "the count continues after a restart"
     );
-    restarted.publish(&news("b"), later).await.unwrap();
+    restarted.publish(&warning_event("b"), later).await.unwrap();
     assert_eq!(
-        published(&writer).await.len(),
+        published_events(&writer).await.len(),
         2,
         "different content is another event"
     );
@@ -305,8 +306,8 @@ async fn events_of_any_length_are_published() {
     let (_, writer) = cluster().await;
     let events = Events::new(writer.clone(), &"i".repeat(300));
     events
-        .publish(&news(&"ä".repeat(5000)), Timestamp::UNIX_EPOCH)
+        .publish(&warning_event(&"ä".repeat(5000)), Timestamp::UNIX_EPOCH)
         .await
         .unwrap();
-    assert_eq!(published(&writer).await[0].0, "ä".repeat(500));
+    assert_eq!(published_events(&writer).await[0].0, "ä".repeat(500));
 }

@@ -1,21 +1,25 @@
 //! Runs all scenarios (or those named) against a server and lists those whose transcript differs from the
 //! stored one.
 //!
-//! `against admin=http://127.0.0.1:8001,alice=http://127.0.0.1:8002 [DIRECTORY [NAME…]]`: the addresses of a
-//! `kubectl proxy` for each user (an address without a name serves all users); transcripts are written to
-//! DIRECTORY. A name may end in `*`.
+//! `against admin=http://127.0.0.1:8001,alice=http://127.0.0.1:8002 [DIRECTORY [NAME…]]`. The first
+//! argument contains the address of a `kubectl proxy` for each user; an address without a name serves all
+//! users. Transcripts are written to DIRECTORY. A name may end in `*`.
 
-#![allow(clippy::print_stdout, clippy::expect_used, reason = "an example that talks")]
+#![allow(
+    clippy::print_stdout,
+    clippy::expect_used,
+    reason = "the example prints its results"
+)]
 
 use std::time::Duration;
 
 use kube::{Client, Config};
 use mainstay_conformance::{Host, HostError, SCENARIOS, run};
 
-/// Users and the addresses of their proxies.
-struct Proxy(Vec<(String, String)>);
+/// Users with the addresses of their proxies. An empty name matches every user.
+struct Proxies(Vec<(String, String)>);
 
-impl Proxy {
+impl Proxies {
     fn parse(text: &str) -> Self {
         let pair = |part: &str| {
             part.split_once('=')
@@ -27,7 +31,7 @@ impl Proxy {
     }
 }
 
-impl Host for Proxy {
+impl Host for Proxies {
     fn client(&self, user: &str) -> Client {
         let of_user = self.0.iter().find(|(name, _)| name == user || name.is_empty());
         let address = of_user.map_or("http://127.0.0.1:1", |(_, address)| address);
@@ -56,7 +60,7 @@ async fn main() {
         .iter()
         .filter(|one| names.is_empty() || names.iter().any(|name| matches(name, one.name)))
     {
-        let host = Proxy::parse(&address);
+        let host = Proxies::parse(&address);
         let namespace = format!("ns-{}", scenario.name);
         let found = run(&host, &namespace, scenario.text);
         let found = match tokio::time::timeout(Duration::from_mins(1), found).await {

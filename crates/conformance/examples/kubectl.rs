@@ -1,4 +1,4 @@
-//! Runs the kubectl session against a cluster and prints the transcript.
+//! Runs the kubectl session on a cluster and prints the transcript.
 
 #![allow(clippy::print_stdout, reason = "an example")]
 

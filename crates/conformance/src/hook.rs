@@ -1,5 +1,5 @@
-//! Webhooks of a scenario: responds to reviews by the rule of a `HOOK` command and records the requests. Does
-//! not depend on the transport.
+//! Webhooks of a scenario: respond to reviews as specified by the rule of a `HOOK` command, and record the
+//! requests. Independent of the transport.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,10 +7,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// A webhook with a rule for its responses.
+/// A webhook with a rule that determines its responses.
 #[derive(Debug)]
 pub struct Hook {
-    /// Its name in the scenario.
+    /// Name in the scenario.
     pub name: String,
     inner: Mutex<Inner>,
 }
@@ -21,24 +21,24 @@ struct Inner {
     received: Vec<Value>,
 }
 
-/// The reaction of a webhook to a request.
+/// Reaction of a webhook to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookReply {
-    /// A response with this code and body.
+    /// Responds with this status code and body.
     Response(u16, String),
-    /// The connection stays open without a response.
+    /// Keeps the connection open without a response.
     NoResponse,
     /// Connection refused.
     Unreachable,
 }
 
-/// The address of a webhook, as used in configurations.
+/// Address of a webhook, as used in webhook configurations.
 pub struct HookAddress {
-    /// The URL.
+    /// URL of the webhook.
     pub url: String,
-    /// The CA bundle, in base64.
+    /// CA bundle in base64.
     pub ca: String,
-    /// Resources that live as long as the webhook.
+    /// Resources that are released together with the address, such as the webhook's server.
     pub guard: Box<dyn std::any::Any + Send>,
 }
 
@@ -67,52 +67,52 @@ impl Hook {
 
     /// Replaces the rule.
     pub fn set_rule(&self, rule: Value) {
-        self.with(|inner| inner.rule = rule);
+        self.with_inner(|inner| inner.rule = rule);
     }
 
-    /// Returns whether the webhook is unreachable.
+    /// Whether the webhook is unreachable.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
-        self.with(|inner| inner.rule.get("unreachable").is_some())
+        self.with_inner(|inner| inner.rule.get("unreachable").is_some())
     }
 
-    /// Returns the requests since the last call.
+    /// Returns the requests received since the last call of this function, and removes them.
     #[must_use]
     pub fn take_received(&self) -> Vec<Value> {
-        self.with(|inner| std::mem::take(&mut inner.received))
+        self.with_inner(|inner| std::mem::take(&mut inner.received))
     }
 
-    /// The uids of the requests since the last [`Hook::take_received`].
+    /// Returns the uids of the requests since the last [`Hook::take_received`].
     #[must_use]
     pub fn uids(&self) -> Vec<String> {
         let uid = |review: &Value| Some(review.pointer("/request/uid")?.as_str()?.to_owned());
-        self.with(|inner| inner.received.iter().filter_map(uid).collect())
+        self.with_inner(|inner| inner.received.iter().filter_map(uid).collect())
     }
 
-    /// Returns whether there was a request since the last [`Hook::take_received`].
+    /// Whether there was a request since the last [`Hook::take_received`].
     #[must_use]
     pub fn was_called(&self) -> bool {
-        self.with(|inner| !inner.received.is_empty())
+        self.with_inner(|inner| !inner.received.is_empty())
     }
 
-    /// Responds to a review and records it.
+    /// Records a review and returns the webhook's reaction.
     #[must_use]
     pub fn respond(&self, review: &Value) -> HookReply {
-        self.with(|inner| {
+        self.with_inner(|inner| {
             if inner.rule.get("unreachable").is_some() {
                 return HookReply::Unreachable;
             }
             inner.received.push(review.clone());
-            reply(&inner.rule, review)
+            evaluate_rule(&inner.rule, review)
         })
     }
 
-    fn with<R>(&self, act: impl FnOnce(&mut Inner) -> R) -> R {
+    fn with_inner<R>(&self, act: impl FnOnce(&mut Inner) -> R) -> R {
         act(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn reply(rule: &Value, review: &Value) -> HookReply {
+fn evaluate_rule(rule: &Value, review: &Value) -> HookReply {
     if rule.get("silent").is_some() {
         return HookReply::NoResponse;
     }

@@ -1,4 +1,4 @@
-//! Serves a [`Hook`] over HTTPS on loopback, with an ephemeral certificate.
+//! Serves a [`Hook`] over HTTPS on loopback with an ephemeral certificate.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -18,16 +18,16 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use crate::hook::{Hook, HookAddress, HookReply};
 
-/// Aborts the server when dropped.
-struct Running(tokio::task::AbortHandle);
+/// Task of a server, which is aborted when dropped.
+struct ServerTask(tokio::task::AbortHandle);
 
-impl Drop for Running {
+impl Drop for ServerTask {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-/// A failure to serve a webhook.
+/// Error of serving a webhook.
 #[derive(Debug, thiserror::Error)]
 pub enum HookServerError {
     /// The certificate cannot be generated.
@@ -39,7 +39,7 @@ pub enum HookServerError {
     /// The TLS configuration is invalid.
     #[error(transparent)]
     Tls(#[from] tokio_rustls::rustls::Error),
-    /// No port can be opened.
+    /// No port could be opened.
     #[error(transparent)]
     Listen(#[from] std::io::Error),
 }
@@ -58,7 +58,7 @@ pub async fn serve_hook(hook: Arc<Hook>) -> Result<HookAddress, HookServerError>
     let url = format!("https://127.0.0.1:{port}/{}", hook.name);
     let ca = STANDARD.encode(made.cert.pem());
     if hook.is_unreachable() {
-        // The port was free just now, and nothing listens on it.
+        // The port was free when it was reserved. The listener is dropped, so connections to it fail.
         return Ok(HookAddress {
             url,
             ca,
@@ -70,7 +70,7 @@ pub async fn serve_hook(hook: Arc<Hook>) -> Result<HookAddress, HookServerError>
     Ok(HookAddress {
         url,
         ca,
-        guard: Box::new(Running(task.abort_handle())),
+        guard: Box::new(ServerTask(task.abort_handle())),
     })
 }
 
@@ -86,7 +86,7 @@ async fn serve_connection(stream: TcpStream, acceptor: TlsAcceptor, hook: Arc<Ho
         return;
     };
     let service = service_fn(move |request| respond(request, Arc::clone(&hook)));
-    // An aborted connection affects its own request only.
+    // Errors are ignored: an aborted connection affects only its own request.
     let _ = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;

@@ -1,4 +1,4 @@
-//! The environment of a scenario run. Does not depend on the simulator or a real cluster.
+//! The environment in which a scenario runs. Independent of the simulator and of real clusters.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use kube::Client;
 use crate::hook::{Hook, HookAddress};
 use crate::hook_server::HookServerError;
 
-/// A command that the host cannot run.
+/// Error of a command that the host cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// The host has no kubelet that runs scripts.
+    /// The host has no kubelet that follows scripts.
     #[error("no kubelet")]
     NoKubelet,
     /// The script of a pod is invalid.
@@ -22,19 +22,20 @@ pub enum HostError {
     Hook(#[from] HookServerError),
 }
 
-/// A server and its environment.
+/// An API server and its environment.
 pub trait Host {
-    /// A client of `admin` (in `system:masters`), `alice` (in `team-a`) or `bob` (in `team-b`), whose uids
-    /// are their names, without retries.
+    /// Returns a client for `admin` (in `system:masters`), `alice` (in `team-a`) or `bob` (in `team-b`).
+    /// The uid of a user equals the name. The client does not retry.
     fn client(&self, user: &str) -> Client;
 
-    /// Waits between two attempts of `UNTIL`, on the host's clock.
+    /// Waits between two attempts of `UNTIL`, in the host's time.
     fn pause(&self) -> impl Future<Output = ()>;
 
-    /// Sets the script of a workload's pods; fails if the host has no kubelet.
+    /// Sets the script of a workload's pods. Fails if the host has no kubelet.
     fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), HostError>;
 
-    /// Makes a webhook reachable for the server: on loopback unless the server is in this process.
+    /// Makes a webhook reachable for the API server. The webhook is served on loopback, unless the API
+    /// server runs in this process.
     fn serve_hook(&self, hook: Arc<Hook>) -> impl Future<Output = Result<HookAddress, HostError>> {
         async {
             crate::hook_server::serve_hook(hook)

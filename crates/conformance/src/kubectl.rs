@@ -25,9 +25,9 @@ use std::time::{Duration, Instant};
 
 mod mask;
 
-use mask::mask;
+use mask::mask_line;
 
-/// The session of this crate.
+/// Script of the session in this crate, with the expected output.
 pub const SESSION: &str = include_str!("../kubectl/session.txt");
 
 /// Maximum duration of a command.
@@ -35,13 +35,13 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(90);
 /// Interval between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The reason a session could not be completed.
+/// Error of running a session.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// A line is not a valid step.
     #[error("invalid step: {0}")]
     Script(String),
-    /// An I/O error of a file or of the program.
+    /// A file cannot be accessed, or kubectl cannot be run.
     #[error("{0}: {1}")]
     Io(String, io::Error),
     /// A command timed out.
@@ -49,18 +49,18 @@ pub enum SessionError {
     Timeout(String),
 }
 
-/// The environment of a session.
+/// Environment of a session.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
-    /// The `kubectl` binary.
+    /// Path of the `kubectl` binary.
     pub kubectl: PathBuf,
-    /// A kubeconfig of an administrator. It is copied, because the session modifies it.
+    /// Kubeconfig of an administrator. It is copied, because the session modifies it.
     pub kubeconfig: PathBuf,
     /// An empty directory for files and caches.
     pub directory: PathBuf,
 }
 
-/// Runs `script`; output in the script is ignored and written again.
+/// Runs `script` and returns it with the actual output. Output in `script` is ignored.
 pub fn run_session(config: &SessionConfig, script: &str) -> Result<String, SessionError> {
     fs::copy(&config.kubeconfig, config.directory.join("kubeconfig"))
         .map_err(|error| SessionError::Io("kubeconfig".into(), error))?;
@@ -83,7 +83,7 @@ pub fn run_session(config: &SessionConfig, script: &str) -> Result<String, Sessi
             }
             runner.write(name, &text)?;
         } else if !line.is_empty() && !line.starts_with('#') {
-            runner.step(line)?;
+            runner.run_step(line)?;
         }
     }
     Ok(runner.out)
@@ -95,7 +95,7 @@ struct SessionRunner<'a> {
     watches: BTreeMap<String, BackgroundCommand>,
 }
 
-/// A command that runs in the background.
+/// A command that runs in the background. It is killed when dropped.
 struct BackgroundCommand {
     child: Child,
     printed: Arc<Mutex<Vec<u8>>>,
@@ -109,21 +109,21 @@ impl Drop for BackgroundCommand {
 }
 
 impl SessionRunner<'_> {
-    fn step(&mut self, line: &str) -> Result<(), SessionError> {
+    fn run_step(&mut self, line: &str) -> Result<(), SessionError> {
         let wrong = || SessionError::Script(line.to_owned());
         let (step, rest) = line.split_once(' ').ok_or_else(wrong)?;
         match step {
             "$" => {
                 let printed = self.run(rest)?;
-                self.show(&printed, usize::MAX);
+                self.write_output(&printed, usize::MAX);
             }
             "FIELDS" => {
                 let printed = self.run(rest)?;
-                self.show(&without_description(&printed), usize::MAX);
+                self.write_output(&without_description(&printed), usize::MAX);
             }
             "LAST" => {
                 let printed = self.run(rest)?;
-                self.show(&printed, 1);
+                self.write_output(&printed, 1);
             }
             "UNTIL" => {
                 let (text, rest) = match rest.strip_prefix('\'') {
@@ -131,11 +131,11 @@ impl SessionRunner<'_> {
                     None => rest.split_once(' '),
                 }
                 .ok_or_else(wrong)?;
-                let printed = self.repeat(rest, text)?;
-                self.show(&printed, usize::MAX);
+                let printed = self.run_until(rest, text)?;
+                self.write_output(&printed, usize::MAX);
             }
             "EDIT" => {
-                let words = split(rest);
+                let words = split_words(rest);
                 let [name, old, new] = words.as_slice() else {
                     return Err(wrong());
                 };
@@ -147,7 +147,7 @@ impl SessionRunner<'_> {
                 let (name, rest) = rest.split_once(' ').ok_or_else(wrong)?;
                 let watching = self.start(rest)?;
                 watching
-                    .wait(1)
+                    .wait_for_lines(1)
                     .ok_or_else(|| SessionError::Timeout(line.to_owned()))?;
                 self.watches.insert(name.to_owned(), watching);
             }
@@ -156,9 +156,9 @@ impl SessionRunner<'_> {
                 let watching = self.watches.remove(name).ok_or_else(wrong)?;
                 let count = count.parse().map_err(|_| wrong())?;
                 let printed = watching
-                    .wait(count)
+                    .wait_for_lines(count)
                     .ok_or_else(|| SessionError::Timeout(line.to_owned()))?;
-                self.show(&printed, usize::MAX);
+                self.write_output(&printed, usize::MAX);
             }
             _ => return Err(wrong()),
         }
@@ -174,7 +174,7 @@ impl SessionRunner<'_> {
         let directory = &self.config.directory;
         let mut command = Command::new(&self.config.kubectl);
         command
-            .args(split(line))
+            .args(split_words(line))
             .current_dir(directory)
             .env("KUBECONFIG", directory.join("kubeconfig"))
             .env("HOME", directory)
@@ -186,11 +186,14 @@ impl SessionRunner<'_> {
         command
     }
 
-    /// Returns the output of a command: stdout, then stderr, then the exit code if it failed.
+    /// Runs kubectl and returns its output: stdout, then stderr, then the exit code if it failed.
     fn run(&self, line: &str) -> Result<String, SessionError> {
         let wrong = |error| SessionError::Io(line.to_owned(), error);
         let mut child = self.command(line).spawn().map_err(wrong)?;
-        let (out, err) = (drain(child.stdout.take()), drain(child.stderr.take()));
+        let (out, err) = (
+            read_in_background(child.stdout.take()),
+            read_in_background(child.stderr.take()),
+        );
         let started = Instant::now();
         let status = loop {
             if let Some(status) = child.try_wait().map_err(wrong)? {
@@ -201,7 +204,7 @@ impl SessionRunner<'_> {
                 let _ = child.wait();
                 return Err(SessionError::Timeout(line.to_owned()));
             }
-            // Polled: waiting for a child with a timeout needs polling.
+            // Polled: std has no function that waits for a child with a timeout.
             std::thread::sleep(Duration::from_millis(5));
         };
         let mut printed = out.join().unwrap_or_default();
@@ -218,7 +221,7 @@ impl SessionRunner<'_> {
         Ok(printed)
     }
 
-    fn repeat(&self, line: &str, text: &str) -> Result<String, SessionError> {
+    fn run_until(&self, line: &str, text: &str) -> Result<String, SessionError> {
         let started = Instant::now();
         loop {
             let printed = self.run(line)?;
@@ -253,19 +256,19 @@ impl SessionRunner<'_> {
         Ok(BackgroundCommand { child, printed })
     }
 
-    fn show(&mut self, printed: &str, last: usize) {
+    fn write_output(&mut self, printed: &str, last: usize) {
         let lines: Vec<&str> = printed.lines().collect();
         let skip = lines.len().saturating_sub(last);
         for line in lines.into_iter().skip(skip) {
-            let masked = mask(line, &self.config.directory.display().to_string());
+            let masked = mask_line(line, &self.config.directory.display().to_string());
             let _ = writeln!(self.out, "{}", format!("< {masked}").trim_end());
         }
     }
 }
 
 impl BackgroundCommand {
-    /// Returns the output as soon as it has `count` lines.
-    fn wait(&self, count: usize) -> Option<String> {
+    /// Waits until the output has `count` lines, and returns it. Returns `None` after [`COMMAND_TIMEOUT`].
+    fn wait_for_lines(&self, count: usize) -> Option<String> {
         let started = Instant::now();
         loop {
             let printed = self
@@ -280,7 +283,7 @@ impl BackgroundCommand {
             if started.elapsed() > COMMAND_TIMEOUT {
                 return None;
             }
-            // Polled: the pipe is read without blocking.
+            // Polled: another thread reads the pipe.
             std::thread::sleep(POLL_INTERVAL);
         }
     }
@@ -298,7 +301,7 @@ fn without_description(text: &str) -> String {
     out
 }
 
-fn drain(pipe: Option<impl io::Read + Send + 'static>) -> std::thread::JoinHandle<String> {
+fn read_in_background(pipe: Option<impl io::Read + Send + 'static>) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
@@ -308,8 +311,8 @@ fn drain(pipe: Option<impl io::Read + Send + 'static>) -> std::thread::JoinHandl
     })
 }
 
-/// Splits a line at blanks, except between single quotes.
-fn split(line: &str) -> Vec<String> {
+/// Splits a line into words at blanks. Single quotes enclose words that contain blanks.
+fn split_words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
     for letter in line.chars() {
@@ -327,10 +330,10 @@ fn split(line: &str) -> Vec<String> {
     words
 }
 
-/// Returns the steps whose output differs between two transcripts; empty if there are none.
+/// Returns descriptions of the steps whose output differs between two transcripts.
 #[must_use]
 pub fn differences(expected: &str, found: &str) -> Vec<String> {
-    let (expected, found) = (blocks(expected), blocks(found));
+    let (expected, found) = (split_steps(expected), split_steps(found));
     let mut out = Vec::new();
     for (at, (step, lines)) in expected.iter().enumerate() {
         let other = found.get(at).map_or(&[][..], |(_, lines)| lines.as_slice());
@@ -345,8 +348,8 @@ pub fn differences(expected: &str, found: &str) -> Vec<String> {
     out
 }
 
-/// Each step with its output.
-fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
+/// Returns each step with the lines of its output.
+fn split_steps(text: &str) -> Vec<(&str, Vec<&str>)> {
     let mut blocks: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in text.lines() {
         match (line.strip_prefix('<'), blocks.last_mut()) {

@@ -45,11 +45,11 @@ pub use script::{Command, Script};
 /// A scenario of this crate.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
-    /// Its name.
+    /// Name of the scenario, which is the name of its file.
     pub name: &'static str,
-    /// Its script with the expected responses.
+    /// Script with the expected responses.
     pub text: &'static str,
 }
 
-/// All scenarios: the files of `scenarios/`, by name.
+/// All scenarios: the files in `scenarios/`, sorted by name.
 pub const SCENARIOS: &[Scenario] = &include!(concat!(env!("OUT_DIR"), "/scenarios.rs"));

@@ -14,65 +14,66 @@ const TIMES: [&str; 8] = [
     "lastHeartbeatTime",
 ];
 
-/// Labels with the hash of a pod template.
+/// Labels whose values are hashes of pod templates.
 const HASHES: [&str; 2] = ["pod-template-hash", "controller-revision-hash"];
-/// Fields with the name of a revision.
+/// Fields that contain names of revisions.
 const REVISIONS: [&str; 2] = ["currentRevision", "updateRevision"];
 
-/// The masking state of a scenario.
+/// State of masking in a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Mask {
-    /// The namespace of the scenario, shown as `{ns}`.
+    /// Namespace of the scenario, shown as `{ns}`.
     pub namespace: String,
-    /// Known texts, such as uids, and what is shown instead.
+    /// Texts to mask, such as uids, with their replacements.
     pub known: Vec<(String, String)>,
-    /// Prefixes of the paths to show; empty means all.
+    /// Prefixes of the paths to show. If empty, all paths are shown.
     pub shown: Vec<String>,
 }
 
 impl Mask {
-    /// Records the uids and generated names of an object, so that they are masked in messages, too.
-    pub fn learn(&mut self, value: &Value) {
+    /// Records the uids and generated names in an object, so that they are also masked in messages.
+    pub fn record_object(&mut self, value: &Value) {
         match value {
             Value::Object(map) => {
                 if let Some(Value::String(uid)) = map
                     .get("uid")
                     .filter(|uid| uid.as_str().is_some_and(|uid| uid.len() == 36))
                 {
-                    self.note(uid, "<uid>");
+                    self.record(uid, "<uid>");
                 }
                 if let (Some(Value::String(prefix)), Some(Value::String(name))) =
                     (map.get("generateName"), map.get("name"))
                     && name.starts_with(prefix)
                 {
-                    self.note(name, &format!("{prefix}<generated>"));
+                    self.record(name, &format!("{prefix}<generated>"));
                 }
                 for label in HASHES {
-                    self.note_hash(map.get(label).and_then(Value::as_str).unwrap_or(""));
+                    self.record_hash(map.get(label).and_then(Value::as_str).unwrap_or(""));
                 }
                 for revision in REVISIONS.iter().filter_map(|key| map.get(*key)?.as_str()) {
-                    self.note_hash(revision);
+                    self.record_hash(revision);
                 }
                 let message = map.get("message").and_then(Value::as_str).unwrap_or("");
                 if message.contains("ReplicaSet \"") || message.contains("replica set \"") {
                     for name in message.split('"').skip(1).step_by(2) {
-                        self.note_hash(name);
+                        self.record_hash(name);
                     }
                 }
                 if let Some(Value::String(version)) = map.get("resourceVersion") {
-                    self.note(&format!("({version})"), "(<version>)");
+                    self.record(&format!("({version})"), "(<version>)");
                 }
                 for below in map.values() {
-                    self.learn(below);
+                    self.record_object(below);
                 }
             }
-            Value::Array(items) => items.iter().for_each(|item| self.learn(item)),
+            Value::Array(items) => items.iter().for_each(|item| self.record_object(item)),
             _ => {}
         }
     }
 
-    /// Records a generated name that an error message contains: the requested prefix and five letters.
-    pub fn learn_generated(&mut self, sent: &Value, response: &str) {
+    /// Records generated names in an error message. A generated name consists of the requested prefix and
+    /// five characters.
+    pub fn record_generated_names(&mut self, sent: &Value, response: &str) {
         let Some(prefix) = sent
             .pointer("/metadata/generateName")
             .and_then(Value::as_str)
@@ -91,26 +92,26 @@ impl Mask {
             .map(|suffix| format!("{prefix}{suffix}"))
             .collect();
         for name in names {
-            self.note(&name, &format!("{prefix}<generated>"));
+            self.record(&name, &format!("{prefix}<generated>"));
         }
     }
 
     /// Records the hash at the end of a name.
-    fn note_hash(&mut self, name: &str) {
+    fn record_hash(&mut self, name: &str) {
         if let Some(hash) = name.rsplit('-').next().filter(|hash| hash.len() > 4) {
-            self.note(hash, "<hash>");
+            self.record(hash, "<hash>");
         }
     }
 
-    fn note(&mut self, text: &str, shown: &str) {
+    fn record(&mut self, text: &str, shown: &str) {
         if !self.known.iter().any(|(have, _)| have == text) {
             self.known.push((text.to_owned(), shown.to_owned()));
         }
     }
 
-    /// Returns the text with all known texts masked.
+    /// Returns `text` with all recorded texts masked.
     #[must_use]
-    pub fn text(&self, text: &str) -> String {
+    pub fn mask_text(&self, text: &str) -> String {
         let masked = self
             .known
             .iter()
@@ -118,20 +119,20 @@ impl Mask {
         masked.replace(&self.namespace, "{ns}")
     }
 
-    /// Formats an object as one line per leaf, sorted.
+    /// Formats an object as one line per leaf.
     #[must_use]
-    pub fn lines(&self, value: &Value) -> Vec<String> {
+    pub fn format_object(&self, value: &Value) -> Vec<String> {
         let mut lines = Vec::new();
-        self.walk(value, "", "", &mut lines);
+        self.collect_lines(value, "", "", &mut lines);
         lines
     }
 
-    fn walk(&self, value: &Value, path: &str, key: &str, lines: &mut Vec<String>) {
+    fn collect_lines(&self, value: &Value, path: &str, key: &str, lines: &mut Vec<String>) {
         // Managed fields have a special format, one line per manager.
         if key == "managedFields" {
-            let asked = self.shown.iter().any(|prefix| path.starts_with(prefix.as_str()));
-            if asked || self.shown.is_empty() {
-                self.owners(value, path, lines);
+            let is_listed = self.shown.iter().any(|prefix| path.starts_with(prefix.as_str()));
+            if is_listed || self.shown.is_empty() {
+                self.collect_managers(value, path, lines);
             }
             return;
         }
@@ -148,12 +149,12 @@ impl Mask {
                     } else {
                         format!("{path}.{dotted}")
                     };
-                    self.walk(below, &path, name, lines);
+                    self.collect_lines(below, &path, name, lines);
                 }
             }
             Value::Array(items) if !items.is_empty() => {
                 for (at, below) in items.iter().enumerate() {
-                    self.walk(below, &format!("{path}[{at}]"), key, lines);
+                    self.collect_lines(below, &format!("{path}[{at}]"), key, lines);
                 }
             }
             leaf => {
@@ -163,14 +164,18 @@ impl Mask {
                     || status
                     || self.shown.iter().any(|prefix| path.starts_with(prefix.as_str()))
                 {
-                    lines.push(format!("{}: {}", self.text(path), self.leaf(leaf, path, key)));
+                    lines.push(format!(
+                        "{}: {}",
+                        self.mask_text(path),
+                        self.format_leaf(leaf, path, key)
+                    ));
                 }
             }
         }
     }
 
-    /// Formats one line per manager, in an order that does not depend on when it was written.
-    fn owners(&self, value: &Value, path: &str, lines: &mut Vec<String>) {
+    /// Formats managed fields as one line per manager. The order does not depend on the time of the writes.
+    fn collect_managers(&self, value: &Value, path: &str, lines: &mut Vec<String>) {
         let mut entries: Vec<Value> = value.as_array().cloned().unwrap_or_default();
         for time in entries.iter_mut().filter_map(|entry| entry.get_mut("time")) {
             *time = "<time>".into();
@@ -182,14 +187,14 @@ impl Mask {
                 let order = ["operation", "manager", "apiVersion", "subresource"]
                     .map(text)
                     .join(" ");
-                (order, self.text(&entry.to_string()))
+                (order, self.mask_text(&entry.to_string()))
             })
             .collect();
         shown.sort();
         lines.extend(shown.into_iter().map(|(_, entry)| format!("{path}: {entry}")));
     }
 
-    fn leaf(&self, value: &Value, path: &str, key: &str) -> String {
+    fn format_leaf(&self, value: &Value, path: &str, key: &str) -> String {
         let Value::String(text) = value else {
             return value.to_string();
         };
@@ -203,7 +208,7 @@ impl Mask {
             "clusterIP" if text != "None" && !text.is_empty() => "<ip>".into(),
             "name" if text.starts_with("kube-api-access-") => "kube-api-access-<generated>".into(),
             _ if path.contains("clusterIPs[") && text != "None" => "<ip>".into(),
-            _ => self.text(text),
+            _ => self.mask_text(text),
         };
         Value::String(masked).to_string()
     }

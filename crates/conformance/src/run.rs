@@ -15,7 +15,7 @@ use crate::host::{Host, HostError};
 use crate::mask::Mask;
 use crate::script::{Command, Script};
 
-/// The reason a script could not be completed.
+/// Error of running a script.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A command is invalid.
@@ -24,21 +24,21 @@ pub enum RunError {
     /// The host does not support a command.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A request could not be built.
+    /// A request cannot be built.
     #[error("invalid request: {0}")]
     Request(http::Error),
-    /// The transport failed.
+    /// A request failed without a response.
     #[error("transport: {0}")]
     Transport(kube::Error),
-    /// The expected response did not arrive.
+    /// A response was not as expected after the maximum number of attempts.
     #[error("no expected response: {0}")]
     Timeout(String),
 }
 
-/// Maximum number of attempts of `UNTIL`.
+/// Maximum number of attempts of a repeated request.
 const MAX_ATTEMPTS: usize = 300;
 
-/// Runs a script in a namespace that it creates; returns the script with the responses.
+/// Creates a namespace, runs a script in it and returns the script with the actual responses.
 pub async fn run<H: Host>(host: &H, namespace: &str, text: &str) -> Result<String, RunError> {
     let mut run = Run {
         host,
@@ -81,7 +81,7 @@ struct Watch {
     buffer: Vec<u8>,
 }
 
-/// A request that is sent until its response is as expected.
+/// A request that is repeated until its response is as expected.
 struct RepeatedRequest<'a> {
     method: Method,
     path: &'a str,
@@ -90,15 +90,18 @@ struct RepeatedRequest<'a> {
 
 impl<H: Host> Run<'_, H> {
     async fn prepare(&mut self, namespace: &str) -> Result<(), RunError> {
-        let home = json!({"metadata": {"name": namespace}}).to_string();
-        self.send(Method::POST, "", "/api/v1/namespaces", home).await?;
+        let object = json!({"metadata": {"name": namespace}}).to_string();
+        self.send(Method::POST, "", "/api/v1/namespaces", object).await?;
         let account = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
-        self.until(Method::GET, 200, &account, "").await.map(drop)
+        self.wait_for_code(Method::GET, 200, &account, "").await.map(drop)
     }
 
     async fn command(&mut self, command: &Command) -> Result<(), RunError> {
-        let arguments: Vec<String> = command.arguments().map(|argument| self.fill(argument)).collect();
-        let body = self.fill(&command.body);
+        let arguments: Vec<String> = command
+            .arguments()
+            .map(|argument| self.substitute(argument))
+            .collect();
+        let body = self.substitute(&command.body);
         match (command.word(), arguments.as_slice()) {
             ("#", _) => Ok(()),
             ("SHOW", shown) => {
@@ -130,16 +133,16 @@ impl<H: Host> Run<'_, H> {
                 Ok(())
             }
             ("HOOK", [name]) => self.serve_hook(name, &body).await,
-            ("PROBE", [name, path]) => self.probe(name, path, &body).await,
+            ("PROBE", [name, path]) => self.probe_hook(name, path, &body).await,
             ("HOOK_CALLS", [name]) => self.show_hook_calls(name),
-            ("WATCH", [name, path]) => self.watch(name, path).await,
-            ("EVENTS", [name, count]) => self.events(name, count.parse().unwrap_or(1)).await,
+            ("WATCH", [name, path]) => self.start_watch(name, path).await,
+            ("EVENTS", [name, count]) => self.write_events(name, count.parse().unwrap_or(1)).await,
             ("UNTIL", [code, path]) => {
                 let method = Method::from_bytes(command.variant().as_bytes()).unwrap_or(Method::GET);
                 let response = self
-                    .until(method, code.parse().unwrap_or(200), path, &body)
+                    .wait_for_code(method, code.parse().unwrap_or(200), path, &body)
                     .await?;
-                self.write(&response);
+                self.write_response(&response);
                 Ok(())
             }
             ("AWAIT", [path, pointer, wanted @ ..]) => {
@@ -149,14 +152,14 @@ impl<H: Host> Run<'_, H> {
                     path,
                     body: &body,
                 };
-                let response = self.await_state(&repeated, pointer, &wanted.join(" ")).await?;
-                self.write(&response);
+                let response = self.wait_for_value(&repeated, pointer, &wanted.join(" ")).await?;
+                self.write_response(&response);
                 Ok(())
             }
             (word @ ("GET" | "POST" | "PUT" | "PATCH" | "DELETE"), [path]) => {
                 let method = Method::from_bytes(word.as_bytes()).unwrap_or(Method::GET);
                 let response = self.send(method, command.variant(), path, body).await?;
-                self.write(&response);
+                self.write_response(&response);
                 Ok(())
             }
             _ => Err(RunError::Command(command.line.clone())),
@@ -185,7 +188,7 @@ impl<H: Host> Run<'_, H> {
         Ok(())
     }
 
-    async fn probe(&mut self, name: &str, path: &str, body: &str) -> Result<(), RunError> {
+    async fn probe_hook(&mut self, name: &str, path: &str, body: &str) -> Result<(), RunError> {
         let Some((hook, _)) = self.hooks.get(name) else {
             return Err(RunError::Command(name.to_owned()));
         };
@@ -211,16 +214,16 @@ impl<H: Host> Run<'_, H> {
             return Err(RunError::Command(name.to_owned()));
         };
         for review in hook.take_received() {
-            self.mask.learn(&review);
+            self.mask.record_object(&review);
             self.write_line("called");
-            for line in self.mask.lines(&review) {
+            for line in self.mask.format_object(&review) {
                 self.write_line(&format!(" {line}"));
             }
         }
         Ok(())
     }
 
-    fn fill(&self, text: &str) -> String {
+    fn substitute(&self, text: &str) -> String {
         self.variables
             .iter()
             .fold(text.to_owned(), |text, (name, value)| {
@@ -246,16 +249,17 @@ impl<H: Host> Run<'_, H> {
             .collect();
         let mut body = Box::pin(response.into_body());
         let mut bytes = Vec::new();
-        while let Some(chunk) = next(&mut body).await? {
+        while let Some(chunk) = next_chunk(&mut body).await? {
             bytes.extend_from_slice(&chunk);
         }
         let value = serde_json::from_slice(&bytes)
             .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
         for uid in self.hooks.values().flat_map(|(hook, _)| hook.uids()) {
-            self.mask.learn(&json!({"uid": uid}));
+            self.mask.record_object(&json!({"uid": uid}));
         }
-        self.mask.learn(&value);
-        self.mask.learn_generated(&sent, &String::from_utf8_lossy(&bytes));
+        self.mask.record_object(&value);
+        self.mask
+            .record_generated_names(&sent, &String::from_utf8_lossy(&bytes));
         self.last = value.clone();
         Ok(ApiResponse {
             code,
@@ -298,25 +302,25 @@ impl<H: Host> Run<'_, H> {
         self.client.send(request).await.map_err(RunError::Transport)
     }
 
-    /// Writes one line of a response.
+    /// Writes a line of a response.
     fn write_line(&mut self, text: &str) {
         self.out.push_str("< ");
         self.out.push_str(text);
         self.out.push('\n');
     }
 
-    fn write(&mut self, response: &ApiResponse) {
+    fn write_response(&mut self, response: &ApiResponse) {
         self.write_line(&response.code.to_string());
         for warning in &response.warnings {
-            let text = self.mask.text(warning);
+            let text = self.mask.mask_text(warning);
             self.write_line(&format!("warning: {text}"));
         }
-        for line in self.mask.lines(&response.value) {
+        for line in self.mask.format_object(&response.value) {
             self.write_line(&format!(" {line}"));
         }
     }
 
-    async fn until(
+    async fn wait_for_code(
         &mut self,
         method: Method,
         code: u16,
@@ -333,8 +337,8 @@ impl<H: Host> Run<'_, H> {
         Err(RunError::Timeout(format!("{code} {path}")))
     }
 
-    /// Repeats a request until the value at `pointer` is `wanted`; a missing value is `null`.
-    async fn await_state(
+    /// Repeats a request until the value at `pointer` equals `wanted`. A missing value counts as `null`.
+    async fn wait_for_value(
         &mut self,
         repeated: &RepeatedRequest<'_>,
         pointer: &str,
@@ -357,7 +361,7 @@ impl<H: Host> Run<'_, H> {
         )))
     }
 
-    async fn watch(&mut self, name: &str, path: &str) -> Result<(), RunError> {
+    async fn start_watch(&mut self, name: &str, path: &str) -> Result<(), RunError> {
         let response = self.request(Method::GET, "", path, String::new()).await?;
         let watch = Watch {
             body: Box::pin(response.into_body()),
@@ -367,21 +371,21 @@ impl<H: Host> Run<'_, H> {
         Ok(())
     }
 
-    async fn events(&mut self, name: &str, count: usize) -> Result<(), RunError> {
+    async fn write_events(&mut self, name: &str, count: usize) -> Result<(), RunError> {
         for _ in 0..count {
             let Some(watch) = self.watches.get_mut(name) else {
                 return Err(RunError::Command(name.to_owned()));
             };
-            let Some(line) = watch.line().await? else {
+            let Some(line) = watch.next_line().await? else {
                 self.write_line("end");
                 return Ok(());
             };
             let event: Value = serde_json::from_str(&line).unwrap_or(Value::String(line));
             let object = event.get("object").cloned().unwrap_or_default();
-            self.mask.learn(&object);
+            self.mask.record_object(&object);
             self.last = object.clone();
             self.write_line(event.get("type").and_then(Value::as_str).unwrap_or("?"));
-            for line in self.mask.lines(&object) {
+            for line in self.mask.format_object(&object) {
                 self.write_line(&format!(" {line}"));
             }
         }
@@ -396,14 +400,14 @@ struct ApiResponse {
 }
 
 impl Watch {
-    async fn line(&mut self) -> Result<Option<String>, RunError> {
+    async fn next_line(&mut self) -> Result<Option<String>, RunError> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let rest = self.buffer.split_off(end + 1);
                 let line = std::mem::replace(&mut self.buffer, rest);
                 return Ok(Some(String::from_utf8_lossy(&line).trim_end().to_owned()));
             }
-            match next(&mut self.body).await? {
+            match next_chunk(&mut self.body).await? {
                 Some(chunk) => self.buffer.extend_from_slice(&chunk),
                 None => return Ok(None),
             }
@@ -411,7 +415,7 @@ impl Watch {
     }
 }
 
-async fn next(body: &mut Pin<Box<Body>>) -> Result<Option<Vec<u8>>, RunError> {
+async fn next_chunk(body: &mut Pin<Box<Body>>) -> Result<Option<Vec<u8>>, RunError> {
     loop {
         match std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await {
             None => return Ok(None),

@@ -1,15 +1,15 @@
-//! Parses scripts into commands. Responses in the text are ignored.
+//! Parses scripts into commands. Responses in a script are ignored.
 
-/// A command line with its body.
+/// A command with its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// The line of the command.
+    /// Line of the command.
     pub line: String,
-    /// The lines of the body.
+    /// Lines of the body.
     pub body: String,
 }
 
-/// A script.
+/// A parsed script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script(pub Vec<Command>);
 
@@ -59,20 +59,20 @@ impl Script {
 }
 
 impl Command {
-    /// The keyword, such as `PATCH`.
+    /// Returns the keyword, such as `PATCH`.
     #[must_use]
     pub fn word(&self) -> &str {
         self.line.split([' ', ':']).next().unwrap_or("")
     }
 
-    /// The part after the keyword's colon, such as `merge`.
+    /// Returns the part after the colon of the keyword, such as `merge`.
     #[must_use]
     pub fn variant(&self) -> &str {
         let first = self.line.split(' ').next().unwrap_or("");
         first.split_once(':').map_or("", |(_, variant)| variant)
     }
 
-    /// The words after the keyword.
+    /// Returns the words after the keyword.
     pub fn arguments(&self) -> impl Iterator<Item = &str> {
         self.line.split(' ').skip(1)
     }

@@ -3,7 +3,7 @@
 /// Bytes that are syntax in YAML, JSON, templates or tar headers.
 const SYNTAX: &[u8] = b"\0\t\n\r \"#%&'()*+,-./0:;<=>?@[\\]^_`{|}~\x7f\x80\xc2\xe2\xef\xff";
 
-/// Draws mutated inputs from a seed.
+/// Generates mutated inputs from a seed.
 pub(crate) struct Mutator<'a> {
     inputs: &'a [Vec<u8>],
     state: u64,
@@ -66,7 +66,7 @@ impl<'a> Mutator<'a> {
         (self.next() % (bound.max(1) as u64)) as usize
     }
 
-    /// The next number of the splitmix64 sequence.
+    /// Returns the next number of the splitmix64 sequence.
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

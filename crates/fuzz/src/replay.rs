@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use crate::mutate::Mutator;
 
-/// Longest mutated input, as in libFuzzer runs.
+/// Maximum length of a mutated input in bytes, as in libFuzzer runs.
 const MAX_LEN: usize = 4096;
 
 /// Maximum duration of one execution.
 const EXECUTION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The input being executed, for the report of a failure.
+/// Input of the current execution, for the report of a failure.
 static CURRENT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// Number of executions started so far.

@@ -11,7 +11,7 @@ mod yaml_encode;
 /// A fuzz target.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// Its name, that of its libFuzzer program and of its directory in `fuzz/cases`.
+    /// Name of the target, of its libFuzzer program and of its directory in `fuzz/cases`.
     pub name: &'static str,
     /// Executes one input.
     pub check: fn(&[u8]),

@@ -1,19 +1,20 @@
-//! Floating-point numbers as `strconv.FormatFloat` writes them.
+//! Formatting of floating-point numbers as in Go's `strconv.FormatFloat`.
 
 use std::fmt::Write as _;
 
 mod binary;
 
-/// No float64 has more significant digits than this; further requested digits are zeros.
+/// Maximum number of decimal digits to compute. No float64 has more significant digits; further requested
+/// digits are zeros.
 const MAX_DIGITS: usize = 1100;
 
-/// With fewer digits no float lies half-way between two shortest forms.
+/// Smallest number of digits at which a float can be equally near two shortest forms.
 const MIN_TIED_DIGITS: usize = 15;
 
 /// Formats `value` as `strconv.FormatFloat(value, format, precision, 64)` does, for the formats `b`, `e`,
 /// `E`, `f`, `F`, `g`, `G`, `x` and `X`.
 ///
-/// A precision of `None` is Go's `-1`: the fewest digits that parse as the same number.
+/// A precision of `None` corresponds to Go's `-1`: the fewest digits that parse as the same number.
 #[must_use]
 pub fn format_float(value: f64, format: char, precision: Option<usize>) -> String {
     let mut out = String::new();
@@ -21,9 +22,9 @@ pub fn format_float(value: f64, format: char, precision: Option<usize>) -> Strin
     out
 }
 
-/// Appends the result of [`format_float`].
+/// Appends the result of [`format_float`] to `out`.
 pub fn append_float(out: &mut String, value: f64, format: char, precision: Option<usize>) {
-    if let Some(special) = special(value) {
+    if let Some(special) = format_special(value) {
         return out.push_str(special);
     }
     if value.is_sign_negative() {
@@ -36,7 +37,7 @@ pub fn append_float(out: &mut String, value: f64, format: char, precision: Optio
 #[must_use]
 pub fn format_float32(value: f64) -> String {
     let narrow = value as f32;
-    if let Some(special) = special(f64::from(narrow)) {
+    if let Some(special) = format_special(f64::from(narrow)) {
         return special.into();
     }
     let sign = if narrow.is_sign_negative() { "-" } else { "" };
@@ -48,7 +49,7 @@ pub fn format_float32(value: f64) -> String {
 
 /// Returns Go's text for NaN and the infinities, or `None` if `value` is finite.
 #[must_use]
-pub fn special(value: f64) -> Option<&'static str> {
+pub fn format_special(value: f64) -> Option<&'static str> {
     if value.is_nan() {
         Some("NaN")
     } else if value.is_infinite() {
@@ -58,14 +59,14 @@ pub fn special(value: f64) -> Option<&'static str> {
     }
 }
 
-/// The decimal digits of a finite, positive number: `0.d1d2d3… × 10^point`.
+/// Decimal digits of a finite, positive number: `0.d1d2d3… × 10^point`.
 struct Digits {
     digits: String,
     point: i32,
 }
 
 impl Digits {
-    /// Parses Rust's `{:e}` form.
+    /// Parses the output of Rust's `{:e}` format.
     fn parse(text: &str) -> Self {
         let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
         let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
@@ -82,7 +83,8 @@ impl Digits {
         }
     }
 
-    /// The fewest digits that parse as `value`; of two that are equally near the even one, as in Go.
+    /// Returns the fewest digits that parse as `value`. If two candidates are equally near, the one with
+    /// an even last digit is returned, as in Go.
     fn shortest(value: f64) -> Self {
         let digits = Self::parse(&format!("{value:e}"));
         if digits.count() < MIN_TIED_DIGITS {
@@ -149,7 +151,7 @@ fn exponent_letter(format: char) -> char {
     if format == 'G' { 'E' } else { 'e' }
 }
 
-/// `%e`: one digit, `after` decimals, and an exponent of at least two digits.
+/// Appends the `%e` form: one digit, `after` decimals, and an exponent of at least two digits.
 fn push_exponent(out: &mut String, digits: &Digits, after: usize, letter: char) {
     let (first, rest) = digits.digits.split_at(digits.count().min(1));
     out.push_str(if first.is_empty() { "0" } else { first });
@@ -163,14 +165,14 @@ fn push_exponent(out: &mut String, digits: &Digits, after: usize, letter: char) 
     let _ = write!(out, "{letter}{sign}{:02}", exponent.abs());
 }
 
-/// `%f` with a precision.
+/// Appends the `%f` form with `after` decimals.
 fn push_fixed(out: &mut String, value: f64, after: usize) {
     let exact = after.min(MAX_DIGITS);
     let _ = write!(out, "{value:.exact$}");
     out.extend(std::iter::repeat_n('0', after - exact));
 }
 
-/// `%g`: `%e` for large exponents, `%f` otherwise, without trailing zeros.
+/// Appends the `%g` form: `%e` for large exponents, `%f` otherwise, without trailing zeros.
 fn push_general(out: &mut String, digits: &Digits, precision: Option<usize>, letter: char) {
     let count = digits.count();
     let limit = match precision {
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn shortest() {
+    fn shortest_forms() {
         check(1e6, 'g', None, "1e+06");
         check(123_456.0, 'g', None, "123456");
         check(12_345_678.9, 'g', None, "1.23456789e+07");
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn with_precision() {
+    fn forms_with_precision() {
         check(3.126, 'f', Some(2), "3.13");
         check(2.5, 'f', Some(0), "2");
         check(100.0, 'g', Some(3), "100");
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn narrow() {
+    fn float32_values() {
         assert_eq!(format_float32(1.1), "1.1");
         assert_eq!(format_float32(0.1 + 0.2), "0.3");
     }

@@ -1,4 +1,4 @@
-//! Numbers in text, as `strconv` parses them.
+//! Parsing of numbers as in Go's `strconv`.
 
 /// The reason why a text is not an integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ fn split_prefix(text: &[u8]) -> (u32, &[u8]) {
     }
 }
 
-/// Whether every underscore is between digits, or between a prefix and a digit.
+/// Whether every underscore is between two digits, or between a prefix and a digit.
 fn underscores_are_valid(text: &[u8]) -> bool {
     let text = text
         .strip_prefix(b"+")
@@ -103,18 +103,18 @@ fn underscores_are_valid(text: &[u8]) -> bool {
 
 /// Parses a float (`strconv.ParseFloat` with 64 bits).
 pub fn parse_float(text: &[u8]) -> Result<f64, FloatError> {
-    if let Some(special) = special(text) {
+    if let Some(special) = parse_special(text) {
         return Ok(special);
     }
-    let size = magnitude(text).ok_or(FloatError::Syntax)?;
+    let size = parse_magnitude(text).ok_or(FloatError::Syntax)?;
     if size.is_infinite() {
         return Err(FloatError::Range);
     }
     Ok(if text.first() == Some(&b'-') { -size } else { size })
 }
 
-/// The number without its sign; infinite if it is too large.
-fn magnitude(text: &[u8]) -> Option<f64> {
+/// Parses a number and ignores its sign. The result is infinite if the number is too large.
+fn parse_magnitude(text: &[u8]) -> Option<f64> {
     if text.contains(&b'_') && !underscores_are_valid(text) {
         return None;
     }
@@ -129,7 +129,7 @@ fn magnitude(text: &[u8]) -> Option<f64> {
     }
 }
 
-fn special(text: &[u8]) -> Option<f64> {
+fn parse_special(text: &[u8]) -> Option<f64> {
     let name = text.to_ascii_lowercase();
     match name.as_slice() {
         b"nan" => Some(f64::NAN),
@@ -147,7 +147,7 @@ fn parse_decimal(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Parses hexadecimal digits with a binary exponent, which Go requires.
+/// Parses hexadecimal digits followed by a binary exponent, which Go requires.
 fn parse_hex(text: &[u8]) -> Option<f64> {
     let split = text.iter().position(|byte| matches!(byte, b'p' | b'P'))?;
     let (digits, exponent) = (text.get(..split)?, text.get(split + 1..)?);
@@ -178,8 +178,8 @@ fn parse_hex(text: &[u8]) -> Option<f64> {
     Some(round_binary(mantissa, scale + exponent, sticky))
 }
 
-/// Rounds `mantissa` × 2^`exponent` to the nearest float; `sticky` means that the mantissa is slightly
-/// larger.
+/// Rounds `mantissa` × 2^`exponent` to the nearest float. `sticky` means that the exact value is slightly
+/// larger than `mantissa` × 2^`exponent`.
 fn round_binary(mantissa: u64, exponent: i64, sticky: bool) -> f64 {
     if mantissa == 0 {
         return 0.0;
@@ -199,7 +199,8 @@ fn round_binary(mantissa: u64, exponent: i64, sticky: bool) -> f64 {
     ldexp((kept + u128::from(up)) as f64, exponent + drop)
 }
 
-/// Returns `fraction` × 2^`exponent`, rounded once (`math.Ldexp`). The fraction is zero or a normal number.
+/// Returns `fraction` × 2^`exponent`, rounded once (`math.Ldexp`). `fraction` must be zero or a normal
+/// number.
 #[must_use]
 pub fn ldexp(fraction: f64, exponent: i64) -> f64 {
     if fraction == 0.0 {
@@ -212,7 +213,7 @@ pub fn ldexp(fraction: f64, exponent: i64) -> f64 {
         ..-1075 => 0.0_f64.copysign(fraction),
         1024.. => f64::INFINITY.copysign(fraction),
         -1022.. => with(exponent),
-        // Below the smallest normal number only the last product is inexact.
+        // Below the smallest normal number, only the last multiplication is inexact.
         _ => with(exponent + 53) * (1.0 / (1_u64 << 53) as f64),
     }
 }

@@ -25,19 +25,21 @@ fn match_runes(mut pattern: &[char], mut name: &[char]) -> Result<bool, BadPatte
                 name = left;
                 continue;
             }
-            _ if !star => return well_formed(pattern),
+            _ if !star => return validate_rest(pattern),
             _ => {}
         }
-        match after_star(chunk, pattern, name)? {
+        match match_after_star(chunk, pattern, name)? {
             Some(left) => name = left,
-            None => return well_formed(pattern),
+            None => return validate_rest(pattern),
         }
     }
     Ok(name.is_empty())
 }
 
-/// Extends the star by one character at a time, never over a slash.
-fn after_star<'n>(
+/// Matches `chunk` after a star. Extends the star by one character at a time, never over a slash. Returns
+/// the rest of `name`, or `None` if `chunk` does not match. `pattern` is the text after `chunk`; if it is
+/// empty, the rest of `name` must be empty, too.
+fn match_after_star<'n>(
     chunk: &[char],
     pattern: &[char],
     name: &'n [char],
@@ -57,8 +59,8 @@ fn after_star<'n>(
     Ok(None)
 }
 
-/// Returns `false`, or an error if the rest of the pattern is malformed.
-fn well_formed(mut pattern: &[char]) -> Result<bool, BadPattern> {
+/// Validates the rest of a pattern that does not match. Returns `false`, or an error if it is malformed.
+fn validate_rest(mut pattern: &[char]) -> Result<bool, BadPattern> {
     while !pattern.is_empty() {
         let (_, chunk, rest) = next_chunk(pattern);
         pattern = rest;
@@ -67,7 +69,8 @@ fn well_formed(mut pattern: &[char]) -> Result<bool, BadPattern> {
     Ok(false)
 }
 
-/// Splits off the next chunk: whether stars precede it, the text up to the next star, and the rest.
+/// Splits off the next chunk of `pattern`. Returns whether stars precede it, the text up to the next
+/// star, and the rest.
 fn next_chunk(pattern: &[char]) -> (bool, &[char], &[char]) {
     let stars = pattern.iter().take_while(|c| **c == '*').count();
     let pattern = pattern.get(stars..).unwrap_or_default();
@@ -87,8 +90,8 @@ fn next_chunk(pattern: &[char]) -> (bool, &[char], &[char]) {
     (stars > 0, chunk, rest)
 }
 
-/// Returns what is left of `name` after `chunk`, which has no star. Continues after a mismatch, to find
-/// malformed sets.
+/// Matches the start of `name` against `chunk`, which contains no star. Returns the rest of `name`, or
+/// `None` after a mismatch. Continues after a mismatch to detect malformed sets.
 fn match_chunk<'n>(mut chunk: &[char], mut name: &'n [char]) -> Result<Option<&'n [char]>, BadPattern> {
     let mut failed = false;
     while let Some((first, rest)) = chunk.split_first() {
@@ -119,7 +122,8 @@ fn match_chunk<'n>(mut chunk: &[char], mut name: &'n [char]) -> Result<Option<&'
     Ok((!failed).then_some(name))
 }
 
-/// Matches a set after its `[`: returns whether it contains `c`, and the text after its `]`.
+/// Matches `c` against the character set that starts after its `[`. Returns whether the set contains `c`,
+/// and the text after the closing `]`.
 fn match_set(chunk: &[char], c: Option<char>) -> Result<(bool, &[char]), BadPattern> {
     let (negated, mut chunk) = match chunk.split_first() {
         Some(('^', rest)) => (true, rest),
@@ -133,19 +137,19 @@ fn match_set(chunk: &[char], c: Option<char>) -> Result<(bool, &[char]), BadPatt
         {
             return Ok((c.is_some() && inside != negated, rest));
         }
-        let (low, rest) = set_char(chunk)?;
+        let (low, rest) = parse_set_char(chunk)?;
         chunk = rest;
         let mut high = low;
         if let Some(('-', rest)) = chunk.split_first() {
-            (high, chunk) = set_char(rest)?;
+            (high, chunk) = parse_set_char(rest)?;
         }
         inside |= c.is_some_and(|c| (low..=high).contains(&c));
         ranges += 1;
     }
 }
 
-/// Parses one character of a set, possibly escaped; text must follow it.
-fn set_char(chunk: &[char]) -> Result<(char, &[char]), BadPattern> {
+/// Parses one character of a set, possibly escaped. Fails if it is the last character of `chunk`.
+fn parse_set_char(chunk: &[char]) -> Result<(char, &[char]), BadPattern> {
     let (first, rest) = chunk.split_first().ok_or(BadPattern)?;
     let (c, rest) = match first {
         '-' | ']' => return Err(BadPattern),
@@ -167,7 +171,7 @@ mod tests {
         assert_eq!(match_path(pattern, name), expected, "{pattern} on {name}");
     }
 
-    /// The table of Go's `TestMatch`.
+    /// Contains the table of Go's `TestMatch`.
     #[test]
     fn patterns_match_as_in_go() {
         for (pattern, name, expected) in [

@@ -10,7 +10,7 @@ use crate::utf8::{self, RUNE_ERROR};
 #[error("invalid syntax")]
 pub struct SyntaxError;
 
-/// The characters that a quoted literal may contain unescaped.
+/// Characters that a quoted literal may contain unescaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Charset {
     Printable,
@@ -27,30 +27,31 @@ pub fn quote(text: impl AsRef<[u8]>) -> String {
 
 /// Appends `text` in double quotes (`strconv.AppendQuote`).
 pub fn append_quote(out: &mut String, text: impl AsRef<[u8]>) {
-    append_with(out, text.as_ref(), Charset::Printable);
+    append_quoted(out, text.as_ref(), Charset::Printable);
 }
 
 /// Quotes `text` with escapes for everything that is not ASCII (`strconv.QuoteToASCII`, `%+q`).
 #[must_use]
 pub fn quote_to_ascii(text: impl AsRef<[u8]>) -> String {
     let mut out = String::new();
-    append_with(&mut out, text.as_ref(), Charset::Ascii);
+    append_quoted(&mut out, text.as_ref(), Charset::Ascii);
     out
 }
 
-/// Formats `rune` as a character literal (`strconv.QuoteRune`); an invalid code point is U+FFFD.
+/// Formats `rune` as a character literal (`strconv.QuoteRune`). An invalid code point is formatted as
+/// U+FFFD.
 #[must_use]
 pub fn quote_rune(rune: impl Into<u32>) -> String {
-    rune_literal(rune.into(), Charset::Printable)
+    format_rune_literal(rune.into(), Charset::Printable)
 }
 
 /// Formats `rune` as a character literal in ASCII (`strconv.QuoteRuneToASCII`).
 #[must_use]
 pub fn quote_rune_to_ascii(rune: impl Into<u32>) -> String {
-    rune_literal(rune.into(), Charset::Ascii)
+    format_rune_literal(rune.into(), Charset::Ascii)
 }
 
-fn rune_literal(rune: u32, charset: Charset) -> String {
+fn format_rune_literal(rune: u32, charset: Charset) -> String {
     let mut out = String::from("'");
     push_escaped(
         &mut out,
@@ -62,7 +63,7 @@ fn rune_literal(rune: u32, charset: Charset) -> String {
     out
 }
 
-fn append_with(out: &mut String, text: &[u8], charset: Charset) {
+fn append_quoted(out: &mut String, text: &[u8], charset: Charset) {
     out.reserve(text.len() + 2);
     out.push('"');
     if let Ok(text) = std::str::from_utf8(text)
@@ -80,7 +81,7 @@ fn append_with(out: &mut String, text: &[u8], charset: Charset) {
     out.push('"');
 }
 
-/// Whether `byte` stands for itself between double quotes.
+/// Whether `byte` needs no escape between double quotes.
 fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\'
 }
@@ -114,7 +115,7 @@ fn push_code(out: &mut String, letter: char, value: u32, digits: u32) {
     out.extend((0..digits).rev().map(digit));
 }
 
-/// Whether `text` can stand between backquotes unchanged (`strconv.CanBackquote`).
+/// Whether `text` can be written between backquotes unchanged (`strconv.CanBackquote`).
 #[must_use]
 pub fn can_backquote(text: &[u8]) -> bool {
     utf8::runes(text).all(|(rune, own)| match rune {
@@ -125,7 +126,8 @@ pub fn can_backquote(text: &[u8]) -> bool {
     })
 }
 
-/// Quotes `text` in backquotes, or in double quotes where that is impossible, as errors of `regexp` do.
+/// Quotes `text` in backquotes, or in double quotes where backquotes are impossible, as errors of
+/// `regexp` do.
 #[must_use]
 pub fn backquote(text: &[u8]) -> String {
     match std::str::from_utf8(text) {
@@ -134,7 +136,7 @@ pub fn backquote(text: &[u8]) -> String {
     }
 }
 
-/// Returns the bytes that a double-quoted or backquoted literal stands for (`strconv.Unquote`).
+/// Decodes a double-quoted or backquoted literal (`strconv.Unquote`).
 pub fn unquote(literal: &[u8]) -> Result<Cow<'_, [u8]>, SyntaxError> {
     let [quote, inner @ .., last] = literal else {
         return Err(SyntaxError);
@@ -170,7 +172,7 @@ fn unescape(mut inner: &[u8]) -> Result<Cow<'_, [u8]>, SyntaxError> {
     Ok(Cow::Owned(out))
 }
 
-/// The first character of a literal's content, as `strconv.UnquoteChar` returns it.
+/// First character of a literal's content, as returned by `strconv.UnquoteChar`.
 #[derive(Debug)]
 pub struct UnquotedChar<'a> {
     /// The code point or byte.
@@ -214,10 +216,10 @@ fn unquote_escape(letter: u8, tail: &[u8], quote: u8) -> Result<UnquotedChar<'_>
         b'v' => 11,
         b'\\' => u32::from(b'\\'),
         b'\'' | b'"' if letter == quote => u32::from(letter),
-        b'x' => return byte_escape(0, 16, tail),
-        b'0'..=b'7' => return byte_escape(u32::from(letter - b'0'), 8, tail),
-        b'u' => return code_point_escape(4, tail),
-        b'U' => return code_point_escape(8, tail),
+        b'x' => return parse_byte_escape(0, 16, tail),
+        b'0'..=b'7' => return parse_byte_escape(u32::from(letter - b'0'), 8, tail),
+        b'u' => return parse_code_point_escape(4, tail),
+        b'U' => return parse_code_point_escape(8, tail),
         _ => return Err(SyntaxError),
     };
     Ok(UnquotedChar {
@@ -227,9 +229,9 @@ fn unquote_escape(letter: u8, tail: &[u8], quote: u8) -> Result<UnquotedChar<'_>
     })
 }
 
-/// Two more digits of a byte whose first digits are `value`.
-fn byte_escape(value: u32, radix: u32, tail: &[u8]) -> Result<UnquotedChar<'_>, SyntaxError> {
-    let (value, tail) = digits(value, 2, radix, tail)?;
+/// Parses the two remaining digits of a byte escape. `value` is the value of the digits before them.
+fn parse_byte_escape(value: u32, radix: u32, tail: &[u8]) -> Result<UnquotedChar<'_>, SyntaxError> {
+    let (value, tail) = parse_digits(value, 2, radix, tail)?;
     if value > 255 {
         return Err(SyntaxError);
     }
@@ -240,8 +242,8 @@ fn byte_escape(value: u32, radix: u32, tail: &[u8]) -> Result<UnquotedChar<'_>, 
     })
 }
 
-fn code_point_escape(count: usize, tail: &[u8]) -> Result<UnquotedChar<'_>, SyntaxError> {
-    let (value, tail) = digits(0, count, 16, tail)?;
+fn parse_code_point_escape(count: usize, tail: &[u8]) -> Result<UnquotedChar<'_>, SyntaxError> {
+    let (value, tail) = parse_digits(0, count, 16, tail)?;
     char::from_u32(value).ok_or(SyntaxError)?;
     Ok(UnquotedChar {
         value,
@@ -250,7 +252,7 @@ fn code_point_escape(count: usize, tail: &[u8]) -> Result<UnquotedChar<'_>, Synt
     })
 }
 
-fn digits(first: u32, count: usize, radix: u32, tail: &[u8]) -> Result<(u32, &[u8]), SyntaxError> {
+fn parse_digits(first: u32, count: usize, radix: u32, tail: &[u8]) -> Result<(u32, &[u8]), SyntaxError> {
     let (code, tail) = tail.split_at_checked(count).ok_or(SyntaxError)?;
     let value = code.iter().try_fold(first, |value, &byte| {
         let digit = char::from(byte).to_digit(radix)?;

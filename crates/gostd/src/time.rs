@@ -1,4 +1,4 @@
-//! Durations as Go's package `time` parses and formats them, in nanoseconds.
+//! Parsing and formatting of durations in nanoseconds, as in Go's package `time`.
 
 use std::fmt::{self, Write as _};
 
@@ -45,7 +45,7 @@ pub enum DurationError {
     },
 }
 
-/// Text as messages of package `time` quote it: bytes beyond ASCII in hexadecimal, unlike
+/// Text quoted as in messages of package `time`: bytes beyond ASCII in hexadecimal, unlike
 /// [`crate::quote::quote`].
 pub struct Quoted<'a>(pub &'a [u8]);
 
@@ -141,7 +141,7 @@ impl Amount {
         any.then_some(amount)
     }
 
-    /// Digits beyond 63 bits are dropped.
+    /// Parses the digits after the decimal point. Digits beyond 63 bits are dropped.
     fn parse_fraction(&mut self, digits: &[u8]) {
         for digit in digits {
             if self.fraction > (i64::MAX as u64) / 10 {
@@ -173,7 +173,7 @@ fn leading_digits(text: &[u8]) -> &[u8] {
         .unwrap_or_default()
 }
 
-/// Parses ASCII digits; `None` beyond 2⁶³.
+/// Parses ASCII digits. Returns `None` if the value is greater than 2⁶³.
 #[must_use]
 pub fn parse_digits(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0_u64, |value, digit| {
@@ -192,16 +192,16 @@ pub fn format_duration(nanoseconds: i64) -> String {
     let text = match total {
         0 => return "0s".into(),
         1..1_000 => format!("{total}ns"),
-        1_000..1_000_000 => format!("{}µs", decimal(total, 3)),
-        1_000_000..1_000_000_000 => format!("{}ms", decimal(total, 6)),
-        _ => hours_minutes_seconds(total),
+        1_000..1_000_000 => format!("{}µs", format_decimal(total, 3)),
+        1_000_000..1_000_000_000 => format!("{}ms", format_decimal(total, 6)),
+        _ => format_hours_minutes_seconds(total),
     };
     format!("{sign}{text}")
 }
 
-fn hours_minutes_seconds(total: u64) -> String {
+fn format_hours_minutes_seconds(total: u64) -> String {
     let (minute, hour) = (MINUTE as u64, HOUR as u64);
-    let seconds = decimal(total % minute, 9);
+    let seconds = format_decimal(total % minute, 9);
     match (total / hour, total / minute % 60) {
         (0, 0) => format!("{seconds}s"),
         (0, minutes) => format!("{minutes}m{seconds}s"),
@@ -209,8 +209,8 @@ fn hours_minutes_seconds(total: u64) -> String {
     }
 }
 
-/// `value` divided by 10^`places`, without trailing zeros.
-fn decimal(value: u64, places: u32) -> String {
+/// Formats `value` divided by 10^`places`, without trailing zeros.
+fn format_decimal(value: u64, places: u32) -> String {
     let unit = 10_u64.pow(places);
     let fraction = format!("{:0width$}", value % unit, width = places as usize);
     let fraction = fraction.trim_end_matches('0');
@@ -218,8 +218,8 @@ fn decimal(value: u64, places: u32) -> String {
     format!("{}{point}{fraction}", value / unit)
 }
 
-/// Rounds to the nearest multiple of `unit`, halves away from zero (`Duration.Round`); a unit that is not
-/// positive changes nothing.
+/// Rounds to the nearest multiple of `unit`, halves away from zero (`Duration.Round`). If `unit` is not
+/// positive, returns `nanoseconds` unchanged.
 #[must_use]
 pub fn round_duration(nanoseconds: i64, unit: i64) -> i64 {
     if unit <= 0 {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_gos_words() {
+    fn error_messages_equal_gos() {
         check("", Err("time: invalid duration \"\""));
         check("-", Err("time: invalid duration \"-\""));
         check("s", Err("time: invalid duration \"s\""));

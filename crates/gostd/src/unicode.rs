@@ -3,7 +3,7 @@
 //!
 //! The class functions accept any code point, because Go runes may be surrogates or out of range.
 
-// The tables are laid out for density.
+// The tables have a dense layout.
 #[rustfmt::skip]
 #[allow(clippy::unreadable_literal)]
 mod tables;
@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 
 use tables::{ALTERNATE, CASES};
 
-/// Go's `strconv.IsPrint`, which equals `unicode.IsPrint`.
+/// Whether `rune` is printable (`strconv.IsPrint`, which equals `unicode.IsPrint`).
 #[inline]
 #[must_use]
 pub fn is_print(rune: impl Into<u32>) -> bool {
@@ -22,7 +22,7 @@ pub fn is_print(rune: impl Into<u32>) -> bool {
     }
 }
 
-/// Go's `unicode.IsLetter`: category L.
+/// Whether `rune` is a letter: category L (`unicode.IsLetter`).
 #[inline]
 #[must_use]
 pub fn is_letter(rune: impl Into<u32>) -> bool {
@@ -32,7 +32,7 @@ pub fn is_letter(rune: impl Into<u32>) -> bool {
     }
 }
 
-/// Go's `unicode.IsDigit`: category Nd.
+/// Whether `rune` is a decimal digit: category Nd (`unicode.IsDigit`).
 #[inline]
 #[must_use]
 pub fn is_digit(rune: impl Into<u32>) -> bool {
@@ -42,13 +42,13 @@ pub fn is_digit(rune: impl Into<u32>) -> bool {
     }
 }
 
-/// Go's `unicode.IsNumber`: category N.
+/// Whether `rune` is a number: category N (`unicode.IsNumber`).
 #[must_use]
 pub fn is_number(rune: char) -> bool {
     in_steps(tables::NUMBER, rune)
 }
 
-/// Go's `unicode.IsUpper`.
+/// Whether `rune` is an upper case letter (`unicode.IsUpper`).
 #[must_use]
 pub fn is_upper(rune: char) -> bool {
     if rune.is_ascii() {
@@ -58,7 +58,7 @@ pub fn is_upper(rune: char) -> bool {
     }
 }
 
-/// Go's `unicode.IsLower`.
+/// Whether `rune` is a lower case letter (`unicode.IsLower`).
 #[must_use]
 pub fn is_lower(rune: char) -> bool {
     if rune.is_ascii() {
@@ -68,19 +68,19 @@ pub fn is_lower(rune: char) -> bool {
     }
 }
 
-/// Go's `unicode.IsTitle`.
+/// Whether `rune` is a title case letter (`unicode.IsTitle`).
 #[must_use]
 pub fn is_title(rune: char) -> bool {
     in_steps(tables::TITLE, rune)
 }
 
-/// Go's `unicode.IsPunct`: category P.
+/// Whether `rune` is punctuation: category P (`unicode.IsPunct`).
 #[must_use]
 pub fn is_punct(rune: char) -> bool {
     in_steps(tables::PUNCT, rune)
 }
 
-/// Go's `unicode.IsSpace`.
+/// Whether `rune` is white space (`unicode.IsSpace`).
 #[must_use]
 pub fn is_space(rune: char) -> bool {
     match rune {
@@ -90,7 +90,7 @@ pub fn is_space(rune: char) -> bool {
     }
 }
 
-/// Go's `unicode.ToUpper`.
+/// Maps `rune` to upper case (`unicode.ToUpper`).
 #[must_use]
 pub fn to_upper(rune: char) -> char {
     if rune.is_ascii() {
@@ -100,7 +100,7 @@ pub fn to_upper(rune: char) -> char {
     }
 }
 
-/// Go's `unicode.ToLower`.
+/// Maps `rune` to lower case (`unicode.ToLower`).
 #[must_use]
 pub fn to_lower(rune: char) -> char {
     if rune.is_ascii() {
@@ -110,7 +110,7 @@ pub fn to_lower(rune: char) -> char {
     }
 }
 
-/// Go's `unicode.ToTitle`.
+/// Maps `rune` to title case (`unicode.ToTitle`).
 #[must_use]
 pub fn to_title(rune: char) -> char {
     if rune.is_ascii() {
@@ -166,7 +166,7 @@ fn compare_range(first: u32, last: u32, code: u32) -> Ordering {
 mod tests {
     use super::*;
 
-    /// Both were assigned after Unicode 15.0.
+    /// Both characters were assigned after Unicode 15.0.
     #[test]
     fn later_characters_are_not_printable() {
         assert!(!is_print('\u{2FFC}'));

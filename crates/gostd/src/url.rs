@@ -1,4 +1,4 @@
-//! URLs as Go's `net/url` parses, formats and escapes them.
+//! URLs, parsed, formatted and escaped as in Go's `net/url`.
 
 mod address;
 mod escape;
@@ -15,7 +15,7 @@ pub use parse::{parse, parse_request_uri};
 pub struct Url {
     /// The scheme in lower case, without the colon.
     pub scheme: Vec<u8>,
-    /// The text after the scheme where it does not start with a slash.
+    /// The text after the scheme, if it does not start with a slash.
     pub opaque: Vec<u8>,
     /// The user before the host.
     pub user: Option<User>,
@@ -23,7 +23,7 @@ pub struct Url {
     pub host: Vec<u8>,
     /// The path.
     pub path: Vec<u8>,
-    /// The path as it was written, if it differs from the default encoding of `path`.
+    /// The path as written, if it differs from the default encoding of `path`.
     pub raw_path: Vec<u8>,
     /// The query, without the leading `?`.
     pub query: Vec<u8>,
@@ -40,7 +40,7 @@ pub struct User {
     pub password: Option<Vec<u8>>,
 }
 
-/// A text that is not a URL. The message is that of Go's `url.Error`.
+/// Error of parsing a URL. The message is that of Go's `url.Error`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("parse {}: {reason}", quote(.text))]
 pub struct ParseError {
@@ -50,7 +50,7 @@ pub struct ParseError {
     pub reason: UrlError,
 }
 
-/// The reason why a text is not a URL, in Go's words.
+/// The reason why a text is not a URL. The messages are Go's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// The text contains a control character.

@@ -1,11 +1,12 @@
-//! Runes as Go's `unicode/utf8` decodes them: each byte that is not part of valid UTF-8 counts as one U+FFFD.
+//! Decoding of runes as in Go's `unicode/utf8`: each byte that is not part of valid UTF-8 is one U+FFFD.
 
 use std::borrow::Cow;
 
-/// The rune that stands for an invalid byte (`utf8.RuneError`).
+/// The rune that replaces an invalid byte (`utf8.RuneError`).
 pub const RUNE_ERROR: char = char::REPLACEMENT_CHARACTER;
 
-/// Decodes the first rune and its length in bytes; an invalid byte is [`RUNE_ERROR`] with length one.
+/// Decodes the first rune. Returns it with its length in bytes; an invalid byte is [`RUNE_ERROR`] with
+/// length one.
 #[inline]
 #[must_use]
 pub fn decode(bytes: &[u8]) -> Option<(char, usize)> {
@@ -28,7 +29,7 @@ fn decode_multibyte(bytes: &[u8], first: u8) -> (char, usize) {
         .map_or((RUNE_ERROR, 1), |rune| (rune, len))
 }
 
-/// Decodes the last rune and its length in bytes.
+/// Decodes the last rune. Returns it with its length in bytes.
 #[must_use]
 pub fn decode_last(bytes: &[u8]) -> Option<(char, usize)> {
     let last = *bytes.last()?;
@@ -54,7 +55,7 @@ pub fn runes(bytes: &[u8]) -> impl Iterator<Item = (char, &[u8])> {
     })
 }
 
-/// Number of runes in `bytes`.
+/// Returns the number of runes in `bytes`.
 #[must_use]
 pub fn count(bytes: &[u8]) -> usize {
     if bytes.is_ascii() {
@@ -77,7 +78,7 @@ pub fn push(out: &mut Vec<u8>, rune: impl Into<u32>) {
     out.extend_from_slice(rune.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-/// Maps each rune of `bytes` through `change`; invalid bytes come out as U+FFFD, as with Go's `strings.Map`.
+/// Maps each rune of `bytes` through `change`. Invalid bytes become U+FFFD, as with Go's `strings.Map`.
 #[must_use]
 pub fn map(bytes: &[u8], mut change: impl FnMut(char) -> char) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
@@ -89,7 +90,7 @@ pub fn map(bytes: &[u8], mut change: impl FnMut(char) -> char) -> Vec<u8> {
 
 /// Converts `bytes` to a string with one U+FFFD per invalid byte.
 ///
-/// [`String::from_utf8_lossy`] differs: it replaces a truncated sequence as a whole.
+/// [`String::from_utf8_lossy`] differs: it replaces a truncated sequence with a single U+FFFD.
 #[must_use]
 pub fn to_string_lossy(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {

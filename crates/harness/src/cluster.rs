@@ -1,4 +1,4 @@
-//! The simulated cluster: controllers, our definitions, and requests as a user sends them.
+//! The simulated cluster: controllers, our definitions, and requests on behalf of a user.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Drop for SimulatedCluster {
 }
 
 impl SimulatedCluster {
-    /// Creates a cluster and runs `scenario` on it, on a single-threaded runtime with a paused clock.
+    /// Creates a cluster and runs `scenario` on it. Creates a single-threaded runtime with a paused clock.
     pub fn run<T, F: Future<Output = Result<T, E>>, E: From<HarnessError>>(
         catalog: Arc<Catalog>,
         options: &ClusterOptions,
@@ -57,7 +57,7 @@ impl SimulatedCluster {
     }
 
     /// Creates a cluster with nodes, controllers, our definitions and the operator's namespace. Must be
-    /// called on a runtime whose clock is paused.
+    /// called on a runtime with a paused clock.
     pub async fn new(catalog: Arc<Catalog>, options: &ClusterOptions) -> Result<Self, HarnessError> {
         let cluster = Self::start(new_sim(options), catalog, options);
         for definition in mainstay_cluster::definitions::own_definitions(&cluster.catalog)? {
@@ -67,8 +67,8 @@ impl SimulatedCluster {
         Ok(cluster)
     }
 
-    /// Creates a cluster with the objects of another one, and nothing else. Must be called on a runtime whose
-    /// clock is paused.
+    /// Creates a cluster that contains only the given objects of another cluster. Must be called on a
+    /// runtime with a paused clock.
     pub fn from_objects(
         catalog: Arc<Catalog>,
         options: &ClusterOptions,
@@ -103,19 +103,19 @@ impl SimulatedCluster {
         }
     }
 
-    /// The simulator, for direct access to its store, scripts and faults.
+    /// Returns the simulator, for direct access to its store, scripts and faults.
     #[must_use]
     pub fn sim(&self) -> &Cluster {
         &self.sim
     }
 
-    /// The catalog that operators install from.
+    /// Returns the catalog that operators install from.
     #[must_use]
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
 
-    /// Returns a client with administrator rights; traces and fault rules identify it by `name`.
+    /// Returns a client with administrator rights. Traces and fault rules identify it by `name`.
     #[must_use]
     pub fn client(&self, name: &str) -> Client {
         self.time.client(self.sim.connect(name))
@@ -127,25 +127,25 @@ impl SimulatedCluster {
         self.time.client(self.sim.connect_as(name, user))
     }
 
-    /// The current virtual time.
+    /// Returns the current virtual time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.time.now()
     }
 
-    /// The virtual clock, as operators use it.
+    /// Returns the virtual clock for use by operators.
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.time.clock()
     }
 
-    /// Sleeps for `time` of virtual time.
+    /// Sleeps for a duration of virtual time.
     pub async fn sleep(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
 
-    /// Lets virtual time pass until `condition` holds, checked every `interval`. Returns false after
-    /// `timeout`.
+    /// Waits until `condition` holds, which is checked at every `interval` of virtual time. Returns false
+    /// after `timeout`.
     pub async fn wait_until(
         &self,
         timeout: Duration,
@@ -164,7 +164,8 @@ impl SimulatedCluster {
         }
     }
 
-    /// Starts an operator. Identity, leader election and concurrency are those of the cluster's options.
+    /// Starts an operator. Its identity, leader election and concurrency are those of the cluster's
+    /// options.
     #[must_use]
     pub fn start_operator(&self, settings: Settings, options: OperatorOptions) -> RunningOperator {
         let options = OperatorOptions {
@@ -176,7 +177,7 @@ impl SimulatedCluster {
         self.start_operator_with(self.client(OPERATOR), settings, options)
     }
 
-    /// Starts an operator that uses `client`. Only its namespace is set by the harness.
+    /// Starts an operator that uses `client`. The harness sets only its namespace.
     #[must_use]
     pub fn start_operator_with(
         &self,
@@ -199,7 +200,7 @@ impl SimulatedCluster {
         })
     }
 
-    /// Creates an object as the user.
+    /// Creates an object as [`USER`](crate::USER).
     pub async fn create(&self, object: &Value) -> Result<Value, HarnessError> {
         let path = self.collection_path(object)?;
         self.call("POST", &path, "application/json", Some(object)).await
@@ -215,7 +216,7 @@ impl SimulatedCluster {
         self.create(&namespace).await.map(|_| ())
     }
 
-    /// Changes an object by a merge patch.
+    /// Changes an object with a merge patch.
     pub async fn merge_patch(&self, path: &str, change: &Value) -> Result<Value, HarnessError> {
         self.call("PATCH", path, "application/merge-patch+json", Some(change))
             .await

@@ -2,7 +2,7 @@
 
 use mainstay_operator::OperatorError;
 
-/// Why a run on a simulated cluster failed.
+/// Error of the harness.
 #[derive(Debug, thiserror::Error)]
 pub enum HarnessError {
     /// The async runtime could not be created.
@@ -14,10 +14,10 @@ pub enum HarnessError {
     /// The definitions of Istio could not be read.
     #[error(transparent)]
     Definitions(#[from] mainstay_cluster::definitions::DefinitionsError),
-    /// The simulated API does not serve a kind.
+    /// The simulated API does not serve this kind.
     #[error("the embedded cluster does not serve {0}")]
     UnknownKind(String),
-    /// Objects of another cluster could not be loaded.
+    /// Objects of the other cluster could not be loaded.
     #[error("cannot load {}", .0.join(", "))]
     NotLoaded(Vec<String>),
     /// The API rejected a request.
@@ -27,7 +27,7 @@ pub enum HarnessError {
         call: String,
         /// Status code of the response.
         code: u16,
-        /// The API's message.
+        /// Message of the API.
         message: String,
     },
     /// A request failed without a response.
@@ -35,10 +35,10 @@ pub enum HarnessError {
     Request {
         /// Method and path of the request.
         call: String,
-        /// The client's error.
+        /// Error of the client.
         source: Box<kube::Error>,
     },
-    /// The operator returned an error.
+    /// The operator failed.
     #[error("the operator stopped")]
     Operator(#[from] OperatorError),
     /// The operator's task panicked.

@@ -1,4 +1,4 @@
-//! A host cluster, member clusters and the delivery controllers.
+//! A fleet: a host cluster, member clusters and the delivery controllers.
 
 mod connector;
 mod metrics;
@@ -23,10 +23,10 @@ use crate::{ClusterOptions, HarnessError, OPERATOR, SimulatedCluster};
 pub use connector::{FleetConnector, cluster_secret};
 pub use metrics::FixedMetrics;
 
-/// The first token of every member cluster.
+/// Initial token of every member cluster.
 pub const FIRST_TOKEN: &str = "token-1";
 
-/// Kinds of Istio that routes need.
+/// Istio kinds that routes require.
 const ROUTE_KINDS: [&str; 2] = ["VirtualService", "DestinationRule"];
 
 /// Settings of a [`Fleet`].
@@ -40,13 +40,13 @@ pub struct FleetOptions {
     pub members: Vec<(String, BTreeMap<String, String>)>,
 }
 
-/// Several simulated clusters in the same virtual time, and the delivery controllers in the host cluster.
+/// Several simulated clusters with the same virtual time, and the delivery controllers in the host cluster.
 pub struct Fleet {
-    /// All clusters by name; the host has the empty name.
+    /// All clusters by name. The name of the host cluster is empty.
     pub clusters: BTreeMap<String, Arc<SimulatedCluster>>,
-    /// Connects the controllers to the members.
+    /// Connector through which the controllers access the members.
     pub connector: FleetConnector,
-    /// Values of all metrics.
+    /// Metric source that returns one value for all metrics.
     pub metrics: FixedMetrics,
     host: Arc<SimulatedCluster>,
     namespace: String,
@@ -67,7 +67,7 @@ impl Drop for Fleet {
 }
 
 impl Fleet {
-    /// Creates a fleet and runs `scenario` on it, on a single-threaded runtime with a paused clock.
+    /// Creates a fleet and runs `scenario` on it. Creates a single-threaded runtime with a paused clock.
     pub fn run<T, F: Future<Output = Result<T, E>>, E: From<HarnessError>>(
         catalog: &Arc<Catalog>,
         options: &FleetOptions,
@@ -79,14 +79,14 @@ impl Fleet {
         })
     }
 
-    /// Creates a host with the delivery kinds, and members with their Secrets and Cluster objects. The
-    /// controllers are not started. Must be called on a runtime whose clock is paused.
+    /// Creates a host cluster with the delivery kinds, and members with their Secrets and Cluster objects.
+    /// Does not start the controllers. Must be called on a runtime with a paused clock.
     pub async fn new(catalog: &Arc<Catalog>, options: &FleetOptions) -> Result<Self, HarnessError> {
         let host = Arc::new(new_cluster(catalog, options).await?);
         for definition in delivery_definitions() {
             host.create(&definition).await?;
         }
-        // In members the controllers create it.
+        // In members, the controllers create the namespace.
         host.create_namespace(&options.namespace, json!({})).await?;
         let mut fleet = Self {
             clusters: BTreeMap::from([(String::new(), host.clone())]),
@@ -111,7 +111,7 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// The host cluster.
+    /// Returns the host cluster.
     #[must_use]
     pub fn host(&self) -> &SimulatedCluster {
         &self.host
@@ -140,14 +140,14 @@ impl Fleet {
         self.controllers = Some(tokio::spawn(delivery.run()));
     }
 
-    /// Aborts the controllers, also in the middle of a write.
+    /// Aborts the controllers, even in the middle of a write.
     pub fn kill_controllers(&mut self) {
         if let Some(task) = self.controllers.take() {
             task.abort();
         }
     }
 
-    /// Restarts the controllers if a fault has crashed them.
+    /// Restarts the controllers if an injected fault has crashed them.
     pub fn restart_if_crashed(&mut self) {
         let is_crashed =
             |cluster: &Arc<SimulatedCluster>| cluster.sim().with(|state| state.faults.has_crashed(OPERATOR));
@@ -161,18 +161,18 @@ impl Fleet {
         self.start_controllers();
     }
 
-    /// Number of writes of the controllers to all clusters.
+    /// Returns the number of writes by the controllers to all clusters.
     #[must_use]
     pub fn writes(&self) -> usize {
         self.writes.load(Ordering::Relaxed)
     }
 
-    /// Sleeps for `time` of virtual time.
+    /// Sleeps for a duration of virtual time.
     pub async fn sleep(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
 
-    /// Returns an object of a cluster from its store, or `None` if it does not exist.
+    /// Returns an object from the store of a cluster, or `None` if it does not exist.
     #[must_use]
     pub fn object(&self, cluster: &str, table: &str, name: &str) -> Option<Value> {
         self.clusters
@@ -180,7 +180,7 @@ impl Fleet {
             .stored_object(table, &self.namespace, name)
     }
 
-    /// Returns desired and available replicas of a Deployment.
+    /// Returns the desired and the available replicas of a Deployment.
     #[must_use]
     pub fn replicas(&self, cluster: &str, name: &str) -> Option<(u64, u64)> {
         let object = self.object(cluster, "deployments.apps", name)?;
@@ -193,7 +193,7 @@ impl Fleet {
         Some((number("/spec/replicas"), number("/status/availableReplicas")))
     }
 
-    /// Returns the path of an object of the delivery kinds in the host cluster.
+    /// Returns the API path of a delivery object in the host cluster.
     #[must_use]
     pub fn path(&self, plural: &str, name: &str) -> String {
         format!(
@@ -211,7 +211,7 @@ fn cluster_object(namespace: &str, name: &str, labels: &BTreeMap<String, String>
     })
 }
 
-/// Creates a cluster with the kinds that routes need.
+/// Creates a cluster with the kinds that routes require.
 async fn new_cluster(
     catalog: &Arc<Catalog>,
     options: &FleetOptions,

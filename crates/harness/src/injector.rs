@@ -1,6 +1,6 @@
-//! Sidecar injection: a controller that registers a handler for the Service or URL of every injection webhook
-//! and responds as the istiod behind it would. It annotates pods with the revision; it adds no proxy, because
-//! no container runs.
+//! Sidecar injection: a controller that registers a handler for the Service or URL of every injection
+//! webhook. The handler responds as the webhook's istiod does. It annotates pods with the revision but adds
+//! no proxy, because no container runs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,18 +14,19 @@ use mainstay_sim::{ReplyFuture, State, WebhookTransport};
 use serde_json::{Value, json};
 
 const CONFIGURATIONS: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
-/// Name of istiod's Service, followed by `-` and the revision unless it is the default one.
+/// Name of istiod's Service. The Service of a revision other than the default one has the suffix
+/// `-REVISION`.
 const ISTIOD_SERVICE: &str = "istiod";
 const INJECT_PATH: &str = "/inject";
-/// Label `app` of an injector's configuration.
+/// Value of the label `app` on an injector's webhook configuration.
 const INJECTOR_APP: &str = "sidecar-injector";
-/// Namespaces in which istiod never injects.
+/// Namespaces in which istiod does not inject.
 const SYSTEM_NAMESPACES: [&str; 2] = ["kube-system", "kube-public"];
 
 const INTERCEPTION_MODE: &str = "sidecar.istio.io/interceptionMode";
 const INTERCEPTION_MODES: [&str; 3] = ["REDIRECT", "TPROXY", "NONE"];
 
-/// Admits every request unchanged, on behalf of webhooks that no server handles.
+/// Webhook transport that admits every request unchanged, for webhooks that no server handles.
 pub(crate) struct AdmitAll;
 
 impl WebhookTransport for AdmitAll {
@@ -40,11 +41,11 @@ impl WebhookTransport for AdmitAll {
     }
 }
 
-/// Injects on behalf of every istiod of a cluster.
+/// Controller that injects on behalf of all istiods of a cluster.
 #[derive(Debug, Default)]
 pub struct Injectors {
     observed_version: u64,
-    /// Revision by destination.
+    /// Revisions by the destination of the webhook.
     registered: BTreeMap<String, String>,
 }
 
@@ -69,7 +70,7 @@ impl Controller for Injectors {
     }
 }
 
-/// A webhook and the revision whose istiod serves it.
+/// An injection webhook and the revision of the istiod that serves it.
 struct Injector {
     destination: Destination,
     revision: String,
@@ -100,7 +101,7 @@ fn injectors(state: &State) -> Vec<Injector> {
         .all(CONFIGURATIONS)
         .map(|object| object.value().clone())
         .collect();
-    // Of several configurations with the same URL, the newest one decides which istiod is behind it.
+    // If several configurations have the same URL, the newest one determines the istiod.
     let created = |configuration: &Value| {
         let time = configuration.pointer("/metadata/creationTimestamp");
         time.and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -122,15 +123,15 @@ fn injectors(state: &State) -> Vec<Injector> {
     injectors.collect()
 }
 
-/// Returns the revision whose istiod serves a webhook, or `None` if the webhook does not inject sidecars. A
-/// webhook with an istiod's Service is identified by that; any other one, such as one with a URL, by the
-/// labels and owner of its configuration.
+/// Returns the revision of the istiod that serves a webhook, or `None` if the webhook does not inject
+/// sidecars. The revision is derived from the webhook's Service if that belongs to an istiod, otherwise
+/// (for example if the webhook has a URL) from the labels and the owner of its configuration.
 #[must_use]
 pub fn injector_revision(configuration: &Value, destination: &Destination) -> Option<String> {
     istiod_revision(destination).or_else(|| labelled_revision(configuration))
 }
 
-/// Returns the revision in the labels of an injector's configuration.
+/// Returns the revision in the labels of an injector's webhook configuration.
 fn labelled_revision(configuration: &Value) -> Option<String> {
     let metadata = configuration.get("metadata")?;
     let label = |key: &str| metadata.get("labels")?.get(key)?.as_str();
@@ -145,7 +146,8 @@ fn labelled_revision(configuration: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Returns the revision of the istiod behind a Service, or `None` if it is not an istiod.
+/// Returns the revision of the istiod with this Service, or `None` if the Service does not belong to an
+/// istiod.
 fn istiod_revision(destination: &Destination) -> Option<String> {
     let Destination::Service { name, path, .. } = destination else {
         return None;
@@ -170,7 +172,7 @@ fn review_response(review: &Value, revision: &str) -> Value {
         .unwrap_or_default();
     if let Some(message) = invalid_mode(pod) {
         response = json!({"uid": response.get("uid"), "allowed": false, "status": {"message": message}});
-    } else if injects(pod, namespace)
+    } else if is_injected(pod, namespace)
         && let Value::Object(fields) = &mut response
     {
         let patch = STANDARD.encode(patch(pod, revision).to_string());
@@ -180,7 +182,7 @@ fn review_response(review: &Value, revision: &str) -> Value {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
 }
 
-/// Returns istiod's message about an interception mode that it does not support.
+/// Returns istiod's error message if the pod has an unsupported interception mode.
 fn invalid_mode(pod: &Value) -> Option<String> {
     let annotations = pod.pointer("/metadata/annotations")?;
     let mode = annotations.get(INTERCEPTION_MODE)?.as_str()?;
@@ -188,8 +190,8 @@ fn invalid_mode(pod: &Value) -> Option<String> {
     (!is_valid).then(|| format!("invalid value '{mode}' for annotation '{INTERCEPTION_MODE}'"))
 }
 
-/// istiod's own conditions, after the webhook's selectors have matched.
-fn injects(pod: &Value, namespace: &str) -> bool {
+/// Whether istiod injects a pod that has matched the webhook's selectors.
+fn is_injected(pod: &Value, namespace: &str) -> bool {
     let opts_out = |path: &str| {
         let value = pod.pointer(path).and_then(|map| map.get(names::INJECT_LABEL));
         value.and_then(Value::as_str) == Some("false")

@@ -1,6 +1,6 @@
 //! The operator on a simulated cluster: an embedded Kubernetes API with controllers, our definitions and
-//! istiods that inject, in virtual time. Shared by tests, rehearsals and `mainstay demo`. [`Fleet`] runs the
-//! delivery controllers on several clusters.
+//! istiods that inject sidecars, in virtual time. Used by tests, rehearsals and `mainstay demo`. [`Fleet`]
+//! runs the delivery controllers on several clusters.
 //!
 //! ```text
 //! SimulatedCluster::run(catalog, &options, async |cluster| {
@@ -10,8 +10,8 @@
 //! })
 //! ```
 //!
-//! Virtual time advances only when every task is idle. [`Speed::Factor`] limits it to a multiple of the wall
-//! clock, for interactive use.
+//! Virtual time advances only when every task is idle. [`Speed::Factor`] limits it to a multiple of the
+//! wall clock, for interactive use.
 
 mod cluster;
 mod error;
@@ -28,9 +28,9 @@ pub use injector::{Injectors, injector_revision};
 pub use operator::RunningOperator;
 pub use options::{ClusterOptions, Speed};
 
-/// The namespace that the operator runs in.
+/// Namespace of the operator.
 pub const OPERATOR_NAMESPACE: &str = "sail-operator";
-/// The operator's client name in traces.
+/// Client name of the operator in traces.
 pub const OPERATOR: &str = "mainstay";
-/// The user's client name in traces.
+/// Client name of the user in traces.
 pub const USER: &str = "user";

@@ -1,4 +1,4 @@
-//! An operator that runs as a task.
+//! An operator that runs as a tokio task.
 
 use mainstay_operator::{Operator, OperatorError};
 use tokio::sync::oneshot;
@@ -6,7 +6,7 @@ use tokio::task::JoinHandle;
 
 use crate::HarnessError;
 
-/// A running operator. Dropping it aborts the operator, also in the middle of a write.
+/// A running operator. Dropping it aborts the operator, even in the middle of a write.
 #[derive(Debug)]
 pub struct RunningOperator {
     stop: Option<oneshot::Sender<()>>,
@@ -30,13 +30,13 @@ impl RunningOperator {
     /// Stops the operator gracefully and waits until it has ended.
     pub async fn stop(mut self) -> Result<(), HarnessError> {
         if let Some(stop) = self.stop.take() {
-            // Sending fails if the operator has ended by itself.
+            // Sending fails if the operator has already ended.
             let _ = stop.send(());
         }
         self.ended().await
     }
 
-    /// Waits until the operator ends by itself.
+    /// Waits until the operator has ended.
     pub async fn ended(mut self) -> Result<(), HarnessError> {
         match (&mut self.task).await {
             Ok(result) => Ok(result?),
@@ -44,7 +44,7 @@ impl RunningOperator {
         }
     }
 
-    /// Whether the operator has ended by itself.
+    /// Whether the operator's task has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.task.is_finished()

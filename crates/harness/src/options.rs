@@ -4,13 +4,13 @@ use jiff::Timestamp;
 use mainstay_operator::DEFAULT_MAX_CONCURRENT_RECONCILES;
 use mainstay_sim::Options as SimOptions;
 
-/// How fast virtual time may advance.
+/// Maximum speed of virtual time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Speed {
-    /// From one event directly to the next.
+    /// Time advances directly from one event to the next.
     #[default]
     Unlimited,
-    /// At most this many virtual seconds per second of the wall clock.
+    /// Time advances by at most this many seconds per second of the wall clock.
     Factor(f64),
 }
 
@@ -18,23 +18,23 @@ pub enum Speed {
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "independent switches")]
 pub struct ClusterOptions {
-    /// Seed of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Virtual time at the start.
+    /// Initial virtual time.
     pub start: Timestamp,
     /// Number of nodes that pods are scheduled to.
     pub nodes: usize,
     /// Maximum speed of virtual time.
     pub speed: Speed,
-    /// Whether to keep a trace line per API call.
+    /// Whether to record a trace line for each API call.
     pub trace: bool,
     /// Whether controllers write Event objects.
     pub events: bool,
     /// Whether istiods inject pods that match their webhooks.
     pub inject: bool,
-    /// Whether webhooks without a server admit every request; otherwise they are unreachable.
+    /// Whether webhooks without a server admit every request. Otherwise they are unreachable.
     pub admit_unserved: bool,
-    /// Whether operators take part in leader election; otherwise they lead at once.
+    /// Whether operators take part in leader election. Otherwise they are leaders immediately.
     pub leader_elect: bool,
     /// Maximum number of plans that an operator executes concurrently.
     pub max_concurrent: usize,

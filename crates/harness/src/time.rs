@@ -1,5 +1,5 @@
-//! Virtual time: the simulator's clock follows tokio's paused clock. Every call finds the cluster at the
-//! current time, and the driver sleeps exactly until the next event of the cluster is due.
+//! Virtual time: the simulator's clock follows tokio's paused clock. The cluster's clock is updated before
+//! every API call, and the driver sleeps exactly until the next event of the cluster is due.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -20,10 +20,10 @@ use crate::Speed;
 
 /// Maximum time between two updates of the cluster's clock.
 const MAX_STEP: Duration = Duration::from_mins(10);
-/// The same when virtual time is tied to the wall clock.
+/// Maximum time between two updates if virtual time is tied to the wall clock.
 const WALL_CLOCK_STEP: Duration = Duration::from_millis(100);
 
-/// Virtual time of one cluster; clones share it.
+/// Virtual time of one cluster. Clones share the time.
 #[derive(Clone, Debug)]
 pub(crate) struct VirtualTime {
     cluster: Cluster,
@@ -58,13 +58,13 @@ impl VirtualTime {
         Timestamp::from_microsecond(self.instant().as_micros()).unwrap_or(Timestamp::MAX)
     }
 
-    /// Returns the same time as a clock for an operator.
+    /// Returns this time as a clock for an operator.
     pub(crate) fn clock(&self) -> Clock {
         let time = self.clone();
         Clock::new(move || time.now())
     }
 
-    /// Wraps a connection so that every call finds the cluster at the current time.
+    /// Returns a client that advances the cluster to the current time before every call.
     pub(crate) fn client(&self, connection: Connection) -> Client {
         let service = SynchronizedConnection {
             connection,
@@ -73,7 +73,7 @@ impl VirtualTime {
         Client::new(service, "default")
     }
 
-    /// Advances the cluster's clock to tokio's; everything due until then happens.
+    /// Advances the cluster's clock to the current time and processes all events that are due.
     pub(crate) fn catch_up(&self) {
         let lag = self.instant().since(self.cluster.now());
         if !lag.is_zero() {
@@ -81,7 +81,7 @@ impl VirtualTime {
         }
     }
 
-    /// Drives the cluster, forever.
+    /// Advances the cluster forever.
     pub(crate) async fn drive(self) {
         loop {
             self.catch_up();
@@ -101,8 +101,8 @@ impl VirtualTime {
         }
     }
 
-    /// Blocks the thread until the wall clock has caught up. Nothing can happen meanwhile: tokio's paused
-    /// clock advances only when every task is idle.
+    /// Blocks the thread until the wall clock has caught up. No event is missed: tokio's paused clock
+    /// advances only when every task is idle.
     fn wait_for_wall_clock(&self) {
         let Speed::Factor(factor) = self.speed else {
             return;
@@ -140,7 +140,8 @@ where
         let called = self.time.called.clone();
         Box::pin(async move {
             let response = response.await;
-            // A write may have scheduled something earlier than the driver is waiting for.
+            // The call may have scheduled an event that is due earlier than the one that the driver waits
+            // for.
             called.notify_one();
             response
         })

@@ -1,4 +1,4 @@
-//! The harness itself: the operator migrates workloads, every revision injects, and virtual time is
+//! Tests the harness: the operator migrates workloads, every revision injects, and virtual time is
 //! deterministic.
 
 #![allow(

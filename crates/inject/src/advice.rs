@@ -1,4 +1,4 @@
-//! Checks the annotations of a workload and returns findings. Pure.
+//! Checks the annotations of a workload and returns findings. No I/O.
 
 mod context;
 mod level;
@@ -10,8 +10,9 @@ use crate::workload::Workload;
 use crate::{Finding, Options};
 use context::AnnotationContext;
 
-/// Findings about the annotations of `workload`; an error keeps it from being injected. Called once for every
-/// workload of a runtime class of ours, before anything is planned, in [`Mode::Inject`](crate::Mode) only.
+/// Returns findings about the annotations of `workload`; an error prevents injection. Called once per
+/// workload with a Contrast runtime class, before its edits are planned, in [`Mode::Inject`](crate::Mode)
+/// only.
 pub(crate) fn advise(workload: &Workload<'_>, options: &Options) -> Vec<Finding> {
     let context = AnnotationContext::new(workload, options);
     let mut findings = spelling::check(&context);

@@ -1,40 +1,46 @@
-//! Findings about the user's own containers and volumes with reserved names. Pure.
+//! Finds containers and volumes of the user with names or paths that the injection requires.
 
 use mainstay_yaml::NodeId;
 
-use crate::ask::Ask;
 use crate::profile::{INITIALIZER, Profile, SERVICE_MESH};
 use crate::record::{self, Lookup, Record};
 use crate::rejection::reject;
-use crate::select::Found;
+use crate::request::InjectionRequest;
+use crate::select::PodTemplate;
 use crate::tree::View;
 use crate::undo::kept_containers;
 use crate::{Code, Finding, Severity};
 
-/// Returns findings about names and paths that the injected parts need and the user's own parts have.
-pub(crate) fn taken(view: &View<'_>, found: &Found, spec: NodeId, needed: &Needed<'_>) -> Vec<Finding> {
-    if needed.ask.is_nothing() {
+/// Returns findings about names and paths that the injected parts require and that the user's parts already
+/// have.
+pub(crate) fn name_conflicts(
+    view: &View<'_>,
+    pod: &PodTemplate,
+    spec: NodeId,
+    requirements: &Requirements<'_>,
+) -> Vec<Finding> {
+    if requirements.request.is_empty() {
         return Vec::new();
     }
-    let claim = claim(view, found, needed.profile);
-    let mut findings: Vec<_> = volume(view, spec, needed.profile)
+    let claim = check_volume_claim(view, pod, requirements.profile);
+    let mut findings: Vec<_> = check_volume(view, spec, requirements.profile)
         .into_iter()
         .chain(claim)
         .collect();
-    if needed.ask.initializer {
-        findings.extend(mount_paths(view, spec, needed.profile));
+    if requirements.request.initializer {
+        findings.extend(check_mount_paths(view, spec, requirements.profile));
     }
     findings
 }
 
-/// What a pod asks for, in the spelling of a profile.
-pub(crate) struct Needed<'a> {
-    pub(crate) ask: &'a Ask,
+/// What to inject into a pod, and the profile that determines its names.
+pub(crate) struct Requirements<'a> {
+    pub(crate) request: &'a InjectionRequest,
     pub(crate) profile: &'a Profile,
 }
 
-/// The shared volume exists and is not an `emptyDir`.
-fn volume(view: &View<'_>, spec: NodeId, profile: &Profile) -> Option<Finding> {
+/// Reports a volume with the name of the shared volume that is not an `emptyDir`.
+fn check_volume(view: &View<'_>, spec: NodeId, profile: &Profile) -> Option<Finding> {
     let volumes = view.get(spec, "volumes")?;
     let named = |id: &&NodeId| view.scalar_at(**id, &["name"]) == Some(profile.volume);
     let volume = *view.items(volumes).iter().find(named)?;
@@ -49,11 +55,12 @@ fn volume(view: &View<'_>, spec: NodeId, profile: &Profile) -> Option<Finding> {
     Some(reject(view, volume, Code::NameConflict, message, help))
 }
 
-/// A claim of a `StatefulSet` replaces the volume of its name.
-fn claim(view: &View<'_>, found: &Found, profile: &Profile) -> Option<Finding> {
+/// Reports a volume claim template with the name of the shared volume: in a `StatefulSet` the claim
+/// replaces the volume.
+fn check_volume_claim(view: &View<'_>, pod: &PodTemplate, profile: &Profile) -> Option<Finding> {
     let spec = view
-        .get(found.object, "spec")
-        .filter(|_| found.kind == "StatefulSet")?;
+        .get(pod.object, "spec")
+        .filter(|_| pod.kind == "StatefulSet")?;
     let claims = view.get(spec, "volumeClaimTemplates")?;
     let named = |id: &&NodeId| view.scalar_at(**id, &["metadata", "name"]) == Some(profile.volume);
     let claim = *view.items(claims).iter().find(named)?;
@@ -70,8 +77,8 @@ fn claim(view: &View<'_>, found: &Found, profile: &Profile) -> Option<Finding> {
     ))
 }
 
-/// Containers that have something else at the path of the shared volume, which Kubernetes rejects.
-fn mount_paths(view: &View<'_>, spec: NodeId, profile: &Profile) -> Vec<Finding> {
+/// Reports containers that mount something else at the path of the shared volume, which Kubernetes rejects.
+fn check_mount_paths(view: &View<'_>, spec: NodeId, profile: &Profile) -> Vec<Finding> {
     let lists: &[&str] = if profile.mount_in_init_containers {
         &["containers", "initContainers"]
     } else {
@@ -86,26 +93,26 @@ fn mount_paths(view: &View<'_>, spec: NodeId, profile: &Profile) -> Vec<Finding>
             name.is_none_or(|name| ![INITIALIZER, SERVICE_MESH].contains(&name))
         });
     containers
-        .filter_map(|id| mount_path(view, *id, profile))
+        .filter_map(|id| check_mount_path(view, *id, profile))
         .collect()
 }
 
-fn mount_path(view: &View<'_>, container: NodeId, profile: &Profile) -> Option<Finding> {
+fn check_mount_path(view: &View<'_>, container: NodeId, profile: &Profile) -> Option<Finding> {
     let items = |list| view.get(container, list).map_or(&[][..], |list| view.items(list));
     let name = |id: NodeId| view.scalar_at(id, &["name"]);
     let mounts = items("volumeMounts");
     if mounts.iter().any(|id| name(*id) == Some(profile.volume)) {
         return None;
     }
-    let is_taken = |id: NodeId, key| {
+    let is_used = |id: NodeId, key| {
         let path = view.scalar_at(id, &[key]);
         path.is_some_and(|path| path.trim_end_matches('/') == profile.mount_path)
     };
     let devices = items("volumeDevices").iter();
     let found = mounts
         .iter()
-        .find(|id| is_taken(**id, "mountPath"))
-        .or_else(|| devices.into_iter().find(|id| is_taken(**id, "devicePath")))?;
+        .find(|id| is_used(**id, "mountPath"))
+        .or_else(|| devices.into_iter().find(|id| is_used(**id, "devicePath")))?;
     let message = format!(
         "container {:?} has volume {:?} at {}, where the initializer's volume is mounted",
         name(container).unwrap_or_default(),
@@ -116,10 +123,10 @@ fn mount_path(view: &View<'_>, container: NodeId, profile: &Profile) -> Option<F
     Some(reject(view, *found, Code::MountPathConflict, message, help))
 }
 
-/// In [`Mode::Uninject`](crate::Mode): init containers with names of injected ones that carry no mark, and so
-/// stay.
-pub(crate) fn unmarked(view: &View<'_>, found: &Found, spec: NodeId) -> Vec<Finding> {
-    let record = match record::find(view, found.template) {
+/// Returns notes about init containers that have the name of an injected container but no mark, so that
+/// [`Mode::Uninject`](crate::Mode) does not remove them.
+pub(crate) fn unmarked_containers(view: &View<'_>, pod: &PodTemplate, spec: NodeId) -> Vec<Finding> {
+    let record = match record::find(view, pod.template) {
         Lookup::Found(recorded) => recorded.record,
         Lookup::Absent | Lookup::Invalid(_) => Record::default(),
     };
@@ -130,10 +137,12 @@ pub(crate) fn unmarked(view: &View<'_>, found: &Found, spec: NodeId) -> Vec<Find
             .contains(&name)
             .then_some((item, name))
     });
-    named.map(|(item, name)| note(view, item, name)).collect()
+    named
+        .map(|(item, name)| unmarked_note(view, item, name))
+        .collect()
 }
 
-fn note(view: &View<'_>, item: NodeId, name: &str) -> Finding {
+fn unmarked_note(view: &View<'_>, item: NodeId, name: &str) -> Finding {
     let message = format!("init container {name:?} has no mark of an injection, and stays");
     let help = "remove it by hand if it is not yours";
     let finding = reject(view, item, Code::Unmarked, message, help);

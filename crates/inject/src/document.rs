@@ -1,4 +1,4 @@
-//! Processes one document: returns the new text, if it changed, and the reports.
+//! Processes one document: returns the new text, if it differs, and the reports.
 
 mod attempt;
 mod elision;
@@ -14,41 +14,41 @@ use mainstay_yaml::{
 use memchr::memmem;
 
 use crate::advice::advise;
-use crate::ask::{Ask, ask};
-use crate::conflict::Needed;
+use crate::conflict::Requirements;
 use crate::profile::RUNTIME_CLASS_PREFIX;
 use crate::record::Lookup;
-use crate::select::{Found, may_have_pods, select};
+use crate::request::{InjectionRequest, is_contrast_pod, resolve_request};
+use crate::select::{PodTemplate, may_have_pods, select};
 use crate::split::{has_hiding_escape, has_reserved_name};
 use crate::tree::View;
-use crate::workload::{Workload, place};
+use crate::workload::{Workload, place_from_span};
 use crate::{Action, Code, Finding, Mode, Options, Place, Reason, Report, Severity};
 
 /// Result of processing a document.
 #[derive(Debug, Default)]
-pub(crate) struct Treated {
-    /// The new text, if it differs.
+pub(crate) struct Processed {
+    /// New text, if it differs.
     pub(crate) text: Option<Vec<u8>>,
-    /// Places count from the start of the document.
+    /// Reports, with places relative to the start of the document.
     pub(crate) reports: Vec<Report>,
-    /// The item of the document's list that each report is about.
+    /// Index of the list item that each report is about; `None` if the document is not a list.
     items: Vec<Option<usize>>,
-    /// Why nothing in the document can be edited.
+    /// Failure that prevents all edits.
     failure: Option<Failure>,
 }
 
-/// A failure that concerns a whole document.
+/// A failure that concerns the whole document.
 #[derive(Debug)]
 enum Failure {
-    /// The edited text is not what was planned, or cannot be read: every workload fails.
+    /// An edit is not possible, or the edited text does not have the planned meaning: every workload fails.
     Edit(Finding),
-    /// The document has no value: every workload that needs an edit fails.
+    /// The document has no value: every workload that requires an edit fails.
     Value(Finding),
 }
 
 impl Failure {
-    /// The failure with more consequences; of two equal ones, `earlier`.
-    fn or(self, earlier: Option<Self>) -> Self {
+    /// Returns the failure that affects more workloads; `earlier` if there is no difference.
+    fn merge(self, earlier: Option<Self>) -> Self {
         match (self, earlier) {
             (Self::Edit(finding), None | Some(Self::Value(_))) => Self::Edit(finding),
             (_, Some(earlier)) => earlier,
@@ -57,17 +57,17 @@ impl Failure {
     }
 }
 
-impl Treated {
-    /// Whether nothing changed and nothing is said.
-    pub(crate) fn is_nothing(&self) -> bool {
+impl Processed {
+    /// Whether the text is unchanged and there are no reports.
+    pub(crate) fn is_empty(&self) -> bool {
         self.text.is_none() && self.reports.is_empty()
     }
 
-    /// Fails every workload if the document failed.
-    fn concluded(mut self) -> Self {
+    /// Fails every workload if the failure concerns all of them.
+    fn apply_failure(mut self) -> Self {
         if let Some(Failure::Edit(finding)) = &self.failure {
-            let others = self.reports.iter_mut();
-            others
+            let reports = self.reports.iter_mut();
+            reports
                 .filter(|report| report.action != Action::Failed)
                 .for_each(|report| fail(report, finding));
         }
@@ -75,24 +75,24 @@ impl Treated {
     }
 }
 
-/// A text with what it means.
+/// A text with its nodes and its value.
 struct Parsed<'a> {
     text: &'a [u8],
     document: Document<'a>,
-    /// Taken by `take_value`, and parsed again on demand.
+    /// Value of the text; `take_value` moves it out, then it is parsed again on demand.
     value: RefCell<Option<Result<Value, Error>>>,
 }
 
 impl Parsed<'_> {
-    /// What the text means, or why it means nothing.
-    fn with_value<R>(&self, look: impl FnOnce(Result<&Value, &Error>) -> R) -> R {
+    /// Calls `f` with the value of the text, or with the error of parsing it.
+    fn with_value<R>(&self, f: impl FnOnce(Result<&Value, &Error>) -> R) -> R {
         let value = self.take_value();
-        let seen = look(value.as_ref());
+        let result = f(value.as_ref());
         *self.value.borrow_mut() = Some(value);
-        seen
+        result
     }
 
-    /// The same, to keep: a copy of a large document costs as much as reading it.
+    /// Moves the value out: to clone the value of a large document costs as much as parsing it.
     fn take_value(&self) -> Result<Value, Error> {
         let known = self.value.borrow_mut().take();
         known.unwrap_or_else(|| {
@@ -109,82 +109,85 @@ impl Parsed<'_> {
     }
 }
 
-/// Treats one document.
-pub(crate) fn treat(text: &[u8], options: &Options) -> Treated {
+/// Processes one document.
+pub(crate) fn process(text: &[u8], options: &Options) -> Processed {
     if !has_reserved_name(text) {
-        // An escape in quotes is not of simple form.
+        // Text of simple form contains no escapes, so it cannot contain a hidden name.
         if is_simple(text) {
-            return Treated::default();
+            return Processed::default();
         }
         if !has_hiding_escape(text) {
             let read = check_syntax(text, &Budget::default());
-            return read.map_or_else(|error| unreadable(syntax(&error, text)), |()| Treated::default());
+            return read.map_or_else(
+                |error| syntax_failure(syntax_finding(&error, text)),
+                |()| Processed::default(),
+            );
         }
     }
-    let treat = |text: &[u8]| treat_parsed(text, options);
-    let elided = elision::treat_elided(text, &options.pod_template_paths, elision::MIN_ELISION, treat);
-    elided.unwrap_or_else(|| treat(text)).concluded()
+    let process = |text: &[u8]| process_by_length(text, options);
+    let elided = elision::process_elided(text, &options.pod_template_paths, elision::MIN_ELISION, process);
+    elided.unwrap_or_else(|| process(text)).apply_failure()
 }
 
-fn treat_parsed(text: &[u8], options: &Options) -> Treated {
-    if text.len() <= pieces::LONG {
-        return treat_whole(text, options);
+fn process_by_length(text: &[u8], options: &Options) -> Processed {
+    if text.len() <= pieces::MAX_WHOLE_LEN {
+        return process_whole(text, options);
     }
     match is_without_pods(text, options) {
-        Ok(true) => Treated::default(),
-        Ok(false) => treat_long(text, options),
-        Err(error) => unreadable(syntax(&error, text)),
+        Ok(true) => Processed::default(),
+        Ok(false) => process_long(text, options),
+        Err(error) => syntax_failure(syntax_finding(&error, text)),
     }
 }
 
-/// Whether a long document of a kind without pods contains none, in memory that does not depend on its
-/// length.
+/// Whether a long document has a kind without pods and contains no Contrast pod. The memory required does
+/// not depend on the length of the document.
 fn is_without_pods(text: &[u8], options: &Options) -> Result<bool, Error> {
-    let has_pod_of_ours = memmem::find(text, b"runtimeClassName").is_some()
+    let may_have_contrast_pod = memmem::find(text, b"runtimeClassName").is_some()
         && memmem::find(text, RUNTIME_CLASS_PREFIX.as_bytes()).is_some();
-    if has_pod_of_ours || has_hiding_escape(text) {
+    if may_have_contrast_pod || has_hiding_escape(text) {
         return Ok(false);
     }
     let kind = root_scalar(text, "kind", &Budget::default())?;
     Ok(kind.is_some_and(|kind| !kind.is_empty() && !may_have_pods(&kind, &options.pod_template_paths)))
 }
 
-fn treat_long(text: &[u8], options: &Options) -> Treated {
-    let whole = |text: &[u8]| treat_whole(text, options);
+fn process_long(text: &[u8], options: &Options) -> Processed {
+    let whole = |text: &[u8]| process_whole(text, options);
     match outline(text, "items", &Budget::default()) {
-        Err(error) => unreadable(syntax(&error, text)),
+        Err(error) => syntax_failure(syntax_finding(&error, text)),
         Ok(None) => whole(text),
         Ok(Some(outline)) => {
-            let pieces = pieces::treat_pieces(text, &outline, pieces::PIECE, whole);
+            let pieces = pieces::process_pieces(text, &outline, pieces::PIECE_LEN, whole);
             pieces.unwrap_or_else(|| whole(text))
         }
     }
 }
 
-fn treat_whole(text: &[u8], options: &Options) -> Treated {
+fn process_whole(text: &[u8], options: &Options) -> Processed {
     let original = match parse(text) {
         Ok(Some(parsed)) => parsed,
-        Ok(None) => return Treated::default(),
-        Err(finding) => return unreadable(finding),
+        Ok(None) => return Processed::default(),
+        Err(finding) => return syntax_failure(finding),
     };
-    let invalid = original.with_value(|value| value.err().map(|error| syntax(error, text)));
+    let invalid = original.with_value(|value| value.err().map(|error| syntax_finding(error, text)));
     let invalid = invalid.map(Failure::Value);
-    let found = select(&original.view(), &options.pod_template_paths);
-    if found.is_empty() {
-        return Treated {
+    let pods = select(&original.view(), &options.pod_template_paths);
+    if pods.is_empty() {
+        return Processed {
             failure: invalid,
-            ..Treated::default()
+            ..Processed::default()
         };
     }
-    let mut work = Work::new(&original, &found, options);
-    let (text, failure) = match work.treat() {
+    let mut processor = Processor::new(&original, &pods, options);
+    let (text, failure) = match processor.process() {
         Ok(text) => (text, invalid),
         Err(finding) => (None, Some(Failure::Edit(finding))),
     };
-    Treated {
+    Processed {
         text,
-        items: found.iter().map(Found::item).collect(),
-        reports: work.reports(),
+        items: pods.iter().map(PodTemplate::item).collect(),
+        reports: processor.reports(),
         failure,
     }
 }
@@ -196,7 +199,8 @@ fn fail(report: &mut Report, finding: &Finding) {
     report.findings.push(finding.clone());
 }
 
-/// Most nodes of an object: several times as many as etcd could store, and memory for them is bounded.
+/// Maximum number of nodes of a document. It bounds memory, and is several times the number that an object
+/// in etcd can have.
 const MAX_NODES: usize = 500_000;
 
 fn parse(text: &[u8]) -> Result<Option<Parsed<'_>>, Finding> {
@@ -204,13 +208,13 @@ fn parse(text: &[u8]) -> Result<Option<Parsed<'_>>, Finding> {
         nodes: MAX_NODES,
         ..Budget::default()
     };
-    let mut documents = parse_spanned_values(text, &budget).map_err(|error| syntax(&error, text))?;
+    let mut documents = parse_spanned_values(text, &budget).map_err(|error| syntax_finding(&error, text))?;
     let Some(SpannedValue { document, value }) = documents.pop() else {
         return Ok(None);
     };
     if !documents.is_empty() {
-        // Lines that end neither in LF nor in CRLF hide a document mark from a look at lines.
-        let mut finding = syntax_at(
+        // Splitting by lines does not find a document marker after a line break other than LF and CRLF.
+        let mut finding = syntax_finding_at(
             "line breaks other than LF and CRLF separate documents".into(),
             first_place(),
         );
@@ -224,14 +228,14 @@ fn parse(text: &[u8]) -> Result<Option<Parsed<'_>>, Finding> {
     }))
 }
 
-fn syntax(error: &Error, text: &[u8]) -> Finding {
+fn syntax_finding(error: &Error, text: &[u8]) -> Finding {
     let place = Place {
         line: error.at.line,
         column: error.at.column,
         offset: error.at.offset,
         len: 0,
     };
-    // Go counts lines from the document's start, and not always rightly; the place says it better.
+    // Go counts lines relative to the document, and not always correctly; the place is more precise.
     let message = match &error.problem {
         Problem::Syntax { problem, .. } => format!("yaml: {problem}"),
         problem => problem.to_string(),
@@ -239,11 +243,11 @@ fn syntax(error: &Error, text: &[u8]) -> Finding {
     let template = memmem::find(text, b"{{").is_some();
     Finding {
         help: template.then(|| "if this is the text of a template, render it first".into()),
-        ..syntax_at(message, place)
+        ..syntax_finding_at(message, place)
     }
 }
 
-fn syntax_at(message: String, place: Place) -> Finding {
+fn syntax_finding_at(message: String, place: Place) -> Finding {
     Finding {
         severity: Severity::Error,
         code: Code::Syntax,
@@ -261,7 +265,7 @@ fn first_place() -> Place {
     }
 }
 
-fn unreadable(finding: Finding) -> Treated {
+fn syntax_failure(finding: Finding) -> Processed {
     let report = Report {
         api_version: String::new(),
         kind: String::new(),
@@ -273,30 +277,31 @@ fn unreadable(finding: Finding) -> Treated {
         reason: Reason::Syntax,
         findings: vec![finding],
     };
-    Treated {
+    Processed {
         reports: vec![report],
-        ..Treated::default()
+        ..Processed::default()
     }
 }
 
-struct Work<'w, 'a> {
+struct Processor<'w, 'a> {
     original: &'w Parsed<'a>,
-    found: &'w [Found],
+    pods: &'w [PodTemplate],
     options: &'w Options,
-    states: Vec<State>,
+    states: Vec<InjectionState>,
 }
 
-/// How far one workload is.
-struct State {
-    ask: Ask,
+/// Processing state of one workload.
+struct InjectionState {
+    request: InjectionRequest,
     findings: Vec<Finding>,
     changed: bool,
-    /// Set when the text differs from a fresh injection in layout only.
+    /// Whether the workload already has the requested content, although its layout differs from that of a
+    /// fresh injection.
     unchanged: bool,
 }
 
-impl State {
-    /// Whether the workload stays as it is.
+impl InjectionState {
+    /// Whether the text of the workload must not change.
     fn is_frozen(&self) -> bool {
         self.unchanged || self.failed()
     }
@@ -308,49 +313,52 @@ impl State {
     }
 }
 
-impl<'w, 'a> Work<'w, 'a> {
-    fn new(original: &'w Parsed<'a>, found: &'w [Found], options: &'w Options) -> Self {
+impl<'w, 'a> Processor<'w, 'a> {
+    fn new(original: &'w Parsed<'a>, pods: &'w [PodTemplate], options: &'w Options) -> Self {
         let view = original.view();
-        let states = found.iter().map(|found| state(&view, found, options)).collect();
+        let states = pods
+            .iter()
+            .map(|pod| initial_state(&view, pod, options))
+            .collect();
         Self {
             original,
-            found,
+            pods,
             options,
             states,
         }
     }
 
-    /// The new text, if it differs. A workload that fails late leaves no trace: all starts again without it.
-    /// An error concerns all workloads.
-    fn treat(&mut self) -> Result<Option<Vec<u8>>, Finding> {
+    /// Returns the new text, if it differs. If a workload fails late, processing restarts without it, so
+    /// that none of its edits remain. An error concerns all workloads.
+    fn process(&mut self) -> Result<Option<Vec<u8>>, Finding> {
         loop {
-            let before = self.failures();
+            let before = self.failure_count();
             let text = self.attempt()?;
-            if self.failures() == before {
+            if self.failure_count() == before {
                 let text = text.filter(|text| text != self.original.text);
                 if let Some(text) = &text {
-                    self.note_changes(text);
+                    self.mark_changes(text);
                 }
                 return Ok(text);
             }
         }
     }
 
-    fn failures(&self) -> usize {
+    fn failure_count(&self) -> usize {
         self.states.iter().filter(|state| state.failed()).count()
     }
 
-    /// Sets which workloads look different in `text`.
-    fn note_changes(&mut self, text: &[u8]) {
+    /// Marks the workloads that `text` changes.
+    fn mark_changes(&mut self, text: &[u8]) {
         if let [state] = self.states.as_mut_slice() {
             state.changed = true;
             return;
         }
         let Ok(Some(parsed)) = parse(text) else { return };
-        let found = select(&parsed.view(), &self.options.pod_template_paths);
-        for index in 0..self.found.len() {
-            let before = extent(self.found, self.original, index);
-            let after = extent(&found, &parsed, index);
+        let pods = select(&parsed.view(), &self.options.pod_template_paths);
+        for index in 0..self.pods.len() {
+            let before = template_range(self.pods, self.original, index);
+            let after = template_range(&pods, &parsed, index);
             let changed = self.original.text.get(before.0..before.1) != text.get(after.0..after.1);
             if let Some(state) = self.states.get_mut(index) {
                 state.changed = changed;
@@ -361,62 +369,62 @@ impl<'w, 'a> Work<'w, 'a> {
     fn reports(self) -> Vec<Report> {
         let mode = self.options.mode;
         let original = self.original;
-        let pairs = self.found.iter().zip(self.states);
+        let pairs = self.pods.iter().zip(self.states);
         pairs
-            .map(|(found, state)| report(original, found, state, mode))
+            .map(|(pod, state)| workload_report(original, pod, state, mode))
             .collect()
     }
 }
 
-fn state(view: &View<'_>, found: &Found, options: &Options) -> State {
-    let ask = ask(view, found, options);
+fn initial_state(view: &View<'_>, pod: &PodTemplate, options: &Options) -> InjectionState {
+    let request = resolve_request(view, pod, options);
     let mut findings = Vec::new();
     if options.mode == Mode::Inject {
-        if let Some(pod) = found.stranger {
-            findings.push(stranger(view, found, pod));
+        if let Some(spec) = pod.unknown_kind_spec {
+            findings.push(unknown_kind(view, pod, spec));
         }
-        if let Some(spec) = found.spec.filter(|spec| crate::ask::is_ours(view, *spec)) {
+        if let Some(spec) = pod.spec.filter(|spec| is_contrast_pod(view, *spec)) {
             let workload = Workload {
                 text: view.text,
                 document: view.document,
-                object: found.object,
-                template: found.template,
+                object: pod.object,
+                template: pod.template,
                 spec,
             };
             findings.extend(advise(&workload, options));
-            let needed = Needed {
-                ask: &ask,
+            let requirements = Requirements {
+                request: &request,
                 profile: options.profile,
             };
-            findings.extend(crate::conflict::taken(view, found, spec, &needed));
+            findings.extend(crate::conflict::name_conflicts(view, pod, spec, &requirements));
         }
     }
-    if let Some(spec) = found.spec.filter(|_| options.mode == Mode::Uninject) {
-        findings.extend(crate::conflict::unmarked(view, found, spec));
+    if let Some(spec) = pod.spec.filter(|_| options.mode == Mode::Uninject) {
+        findings.extend(crate::conflict::unmarked_containers(view, pod, spec));
     }
-    if let Lookup::Invalid(annotation) = crate::record::find(view, found.template) {
+    if let Lookup::Invalid(annotation) = crate::record::find(view, pod.template) {
         findings.push(crate::undo::flow::invalid_record(view, annotation));
     }
-    State {
-        ask,
+    InjectionState {
+        request,
         findings,
         changed: false,
         unchanged: false,
     }
 }
 
-fn stranger(view: &View<'_>, found: &Found, pod: NodeId) -> Finding {
-    let kind = if found.kind.is_empty() {
+fn unknown_kind(view: &View<'_>, pod: &PodTemplate, spec: NodeId) -> Finding {
+    let kind = if pod.kind.is_empty() {
         "an object without kind"
     } else {
-        &found.kind
+        &pod.kind
     };
     let message = format!("a pod of a Contrast runtime class in {kind}, whose pod template is not known");
-    let help = format!("name it: --pod-template-path {}=path.to.template", found.kind);
-    crate::rejection::reject(view, pod, Code::UnknownKind, message, &help)
+    let help = format!("name it: --pod-template-path {}=path.to.template", pod.kind);
+    crate::rejection::reject(view, spec, Code::UnknownKind, message, &help)
 }
 
-fn internal(message: &str) -> Finding {
+fn internal_error(message: &str) -> Finding {
     Finding {
         severity: Severity::Error,
         code: Code::Internal,
@@ -426,12 +434,12 @@ fn internal(message: &str) -> Finding {
     }
 }
 
-fn report(original: &Parsed<'_>, found: &Found, state: State, mode: Mode) -> Report {
+fn workload_report(original: &Parsed<'_>, pod: &PodTemplate, state: InjectionState, mode: Mode) -> Report {
     let failed = state.failed();
     let (action, reason) = match (mode, state.changed) {
         _ if failed => (
             Action::Failed,
-            if found.stranger.is_some() {
+            if pod.unknown_kind_spec.is_some() {
                 Reason::UnknownKind
             } else {
                 Reason::Rejected
@@ -439,38 +447,39 @@ fn report(original: &Parsed<'_>, found: &Found, state: State, mode: Mode) -> Rep
         ),
         (Mode::Uninject, true) => (Action::Removed, Reason::Uninject),
         (Mode::Uninject, false) => (Action::Skipped, Reason::Uninject),
-        (Mode::Inject, changed) => match (state.ask.is_nothing(), changed) {
-            (true, true) => (Action::Removed, state.ask.reason),
-            (true, false) => (Action::Skipped, state.ask.reason),
-            (false, true) => (Action::Injected, state.ask.reason),
-            (false, false) => (Action::Unchanged, state.ask.reason),
+        (Mode::Inject, changed) => match (state.request.is_empty(), changed) {
+            (true, true) => (Action::Removed, state.request.reason),
+            (true, false) => (Action::Skipped, state.request.reason),
+            (false, true) => (Action::Injected, state.request.reason),
+            (false, false) => (Action::Unchanged, state.request.reason),
         },
     };
-    let object = original.document.node(found.object);
+    let object = original.document.node(pod.object);
     Report {
-        api_version: found.api_version.clone(),
-        kind: found.kind.clone(),
-        name: found.name.clone(),
-        namespace: found.namespace.clone(),
-        path: found.path.clone(),
-        place: object.map(|node| place(node.span)).unwrap_or_default(),
+        api_version: pod.api_version.clone(),
+        kind: pod.kind.clone(),
+        name: pod.name.clone(),
+        namespace: pod.namespace.clone(),
+        path: pod.path.clone(),
+        place: object.map(|node| place_from_span(node.span)).unwrap_or_default(),
         action,
         reason,
         findings: state.findings,
     }
 }
 
-/// From the start of a pod template to the start of the next one, or to the end.
-fn extent(found: &[Found], parsed: &Parsed<'_>, index: usize) -> (usize, usize) {
-    let start = |found: &Found| {
-        let template = parsed.document.node(found.template);
+/// Returns the range from the start of a pod template to the start of the next one, or to the end of the
+/// text.
+fn template_range(pods: &[PodTemplate], parsed: &Parsed<'_>, index: usize) -> (usize, usize) {
+    let start = |pod: &PodTemplate| {
+        let template = parsed.document.node(pod.template);
         template.map_or(0, |node| node.span.start.offset)
     };
-    let Some(own) = found.get(index) else {
+    let Some(own) = pods.get(index) else {
         return (0, 0);
     };
-    // An alias of an object stands behind it and has its template.
-    let mut later = found.iter().skip(index + 1).map(start);
+    // An alias of an object follows the object and has the same pod template.
+    let mut later = pods.iter().skip(index + 1).map(start);
     let end = later.find(|later| *later > start(own));
     let end = end.unwrap_or(parsed.text.len());
     (start(own), end)

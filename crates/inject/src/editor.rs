@@ -1,5 +1,5 @@
-//! Translates a plan into splices of the pod spec's text, or a finding if that is not possible. Every list is
-//! edited in its own style; see [`block`] and [`flow`].
+//! Translates a plan into splices of the pod spec's text, or returns a finding if that is not possible.
+//! Block style and flow style are edited differently; see [`block`] and [`flow`].
 
 mod annotation;
 pub(crate) mod block;
@@ -13,17 +13,17 @@ use crate::item::Item;
 use crate::plan::{End, PodEdit};
 use crate::record::{self, Before, Record, Replaced};
 use crate::rejection;
-use crate::select::Found;
+use crate::select::PodTemplate;
 use crate::splice::Splice;
 use crate::tree::{Entry, View};
 use crate::write::Layout;
 use crate::{Code, Finding};
 
 /// Result of an edit.
-pub(crate) type Edited<T = ()> = Result<T, Finding>;
+pub(crate) type EditResult<T = ()> = Result<T, Finding>;
 
-/// An error if a key stands twice in one map of `object`: which of the two counts depends on the reader.
-pub(crate) fn check_keys(view: &View<'_>, object: NodeId) -> Edited {
+/// Returns an error if a map of `object` contains a key twice: readers differ in which of the two applies.
+pub(crate) fn check_keys(view: &View<'_>, object: NodeId) -> EditResult {
     let Some(key) = view.duplicate_key(object) else {
         return Ok(());
     };
@@ -37,12 +37,12 @@ pub(crate) fn check_keys(view: &View<'_>, object: NodeId) -> Edited {
     ))
 }
 
-/// What is taken away must not hold what an alias elsewhere stands for.
-pub(crate) fn check_anchors(view: &View<'_>, aliased: &BTreeSet<NodeId>, item: NodeId) -> Edited {
+/// Returns an error if `item`, which must be removed, contains a node that an alias elsewhere refers to.
+pub(crate) fn check_anchors(view: &View<'_>, aliased: &BTreeSet<NodeId>, item: NodeId) -> EditResult {
     let Some(node) = view.node(item) else {
         return Ok(());
     };
-    // Nodes are numbered in the order they start.
+    // Node IDs are in the order of the nodes' starts.
     let next = aliased.range(item..).next();
     let inside = |id: &&NodeId| {
         let other = view.node(**id);
@@ -58,35 +58,35 @@ pub(crate) fn check_anchors(view: &View<'_>, aliased: &BTreeSet<NodeId>, item: N
     }
 }
 
-/// The edits of one pod as text.
+/// Splices of one pod.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PodSplices {
     pub(crate) splices: Vec<Splice>,
-    /// The value of the undo annotation, if the pod gets one.
+    /// Value of the undo annotation, if one is written.
     pub(crate) annotation: Option<String>,
 }
 
-/// A pod to edit.
+/// A pod with its planned edits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PodJob<'j> {
-    pub(crate) found: &'j Found,
+pub(crate) struct PodEdits<'j> {
+    pub(crate) pod: &'j PodTemplate,
     pub(crate) edits: &'j [PodEdit],
-    /// Init containers that were taken out of a flow list beforehand.
+    /// Init containers that were already removed from a flow list.
     pub(crate) replaced: &'j [Replaced],
 }
 
 /// Translates the edits of a pod spec into splices.
-pub(crate) fn edit(view: &View<'_>, aliased: &BTreeSet<NodeId>, job: PodJob<'_>) -> Edited<PodSplices> {
-    let PodJob {
-        found,
-        edits,
-        replaced,
-    } = job;
-    let Some(spec) = found.spec.filter(|_| !edits.is_empty()) else {
+pub(crate) fn edit(
+    view: &View<'_>,
+    aliased: &BTreeSet<NodeId>,
+    pod_edits: PodEdits<'_>,
+) -> EditResult<PodSplices> {
+    let PodEdits { pod, edits, replaced } = pod_edits;
+    let Some(spec) = pod.spec.filter(|_| !edits.is_empty()) else {
         return Ok(PodSplices::default());
     };
-    if let Some(node) = found.shared {
-        return Err(rejection::shared(
+    if let Some(node) = pod.shared {
+        return Err(rejection::shared_node(
             view,
             node,
             "the pod spec, or what it stands in,",
@@ -96,8 +96,8 @@ pub(crate) fn edit(view: &View<'_>, aliased: &BTreeSet<NodeId>, job: PodJob<'_>)
         view,
         aliased,
         spec,
-        layout: block::layout(view, found, spec),
-        dropped: HashSet::new(),
+        layout: block::detect_layout(view, pod, spec),
+        replaced_items: HashSet::new(),
         splices: Vec::new(),
         path: None,
         record: Record {
@@ -105,12 +105,12 @@ pub(crate) fn edit(view: &View<'_>, aliased: &BTreeSet<NodeId>, job: PodJob<'_>)
             ..Record::default()
         },
     };
-    editor.all(edits)?;
+    editor.apply(edits)?;
     let record = std::mem::take(&mut editor.record);
     let annotation = if record.is_empty() {
         None
     } else {
-        Some(editor.annotate(found.template, record)?)
+        Some(editor.annotate(pod.template, record)?)
     };
     Ok(PodSplices {
         splices: editor.splices,
@@ -124,22 +124,22 @@ pub(crate) struct Editor<'v, 'a> {
     spec: NodeId,
     layout: Layout,
     /// Items that are being replaced.
-    dropped: HashSet<NodeId>,
+    replaced_items: HashSet<NodeId>,
     splices: Vec<Splice>,
-    /// The path of the list that is edited, if it is not a list of the pod spec.
+    /// Path of the edited list in the undo record, if it is not a list of the pod spec.
     path: Option<String>,
-    /// The edits of flow collections.
+    /// Edits of flow collections.
     record: Record,
 }
 
-/// What joins a list, and at which end.
+/// Items to add at the start and at the end of a list.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Joining<'e> {
+pub(crate) struct NewItems<'e> {
     pub(crate) first: Vec<&'e Item>,
     pub(crate) last: Vec<&'e Item>,
 }
 
-impl<'e> Joining<'e> {
+impl<'e> NewItems<'e> {
     fn last(item: &'e Item) -> Self {
         Self {
             first: Vec::new(),
@@ -147,49 +147,52 @@ impl<'e> Joining<'e> {
         }
     }
 
-    /// All of them, in their order.
-    pub(crate) fn all(&self) -> Vec<&'e Item> {
+    /// Returns all items in their order.
+    pub(crate) fn in_order(&self) -> Vec<&'e Item> {
         self.first.iter().chain(&self.last).copied().collect()
     }
 }
 
 impl Editor<'_, '_> {
-    fn all(&mut self, edits: &[PodEdit]) -> Edited {
-        let mut lists: Vec<(&'static str, Joining<'_>)> = Vec::new();
+    fn apply(&mut self, edits: &[PodEdit]) -> EditResult {
+        let mut lists: Vec<(&'static str, NewItems<'_>)> = Vec::new();
         for edit in edits {
             match edit {
-                PodEdit::Drop { list, name } => self.drop_items(list, name)?,
-                PodEdit::Mount { lists, mount } => self.mount(lists, mount)?,
-                PodEdit::Put { list, item, end } => {
-                    self.check_name(list, item)?;
-                    let joining = joining(&mut lists, list);
+                PodEdit::Remove { list, name } => self.remove_items(list, name)?,
+                PodEdit::Mount { lists, mount } => self.add_mounts(lists, mount)?,
+                PodEdit::Insert { list, item, end } => {
+                    self.check_container_name(list, item)?;
+                    let new_items = list_additions(&mut lists, list);
                     match end {
-                        End::First => joining.first.push(item),
-                        End::Last => joining.last.push(item),
+                        End::First => new_items.first.push(item),
+                        End::Last => new_items.last.push(item),
                     }
                 }
-                PodEdit::Share { list, item } if !self.has(self.spec, list, item)? => {
-                    joining(&mut lists, list).last.push(item);
+                PodEdit::InsertIfAbsent { list, item } if !self.has_same_name(self.spec, list, item)? => {
+                    list_additions(&mut lists, list).last.push(item);
                 }
-                PodEdit::Share { .. } => {}
+                PodEdit::InsertIfAbsent { .. } => {}
             }
         }
-        // What goes in deeper goes in first: at the end of a pod spec several insertions share one place.
-        for (list, joining) in lists {
-            self.join(self.spec, list, &joining)?;
+        // Deeper insertions come first: at the end of a pod spec several insertions have the same offset.
+        for (list, new_items) in lists {
+            self.add_items(self.spec, list, &new_items)?;
         }
         Ok(())
     }
 
-    /// Names are unique among all containers of a pod.
-    fn check_name(&self, list: &str, item: &Item) -> Edited {
+    /// Checks that no container has the name of an init container: names are unique among all containers of
+    /// a pod.
+    fn check_container_name(&self, list: &str, item: &Item) -> EditResult {
         if list != "initContainers" {
             return Ok(());
         }
         let containers = self.view.get(self.spec, "containers");
-        let taken = containers.into_iter().flat_map(|list| self.view.items(list));
-        let mut taken = taken.filter(|id| self.view.scalar_at(**id, &["name"]) == item.name());
-        let Some(other) = taken.next() else { return Ok(()) };
+        let items = containers.into_iter().flat_map(|list| self.view.items(list));
+        let mut same_name = items.filter(|id| self.view.scalar_at(**id, &["name"]) == item.name());
+        let Some(other) = same_name.next() else {
+            return Ok(());
+        };
         let message = format!(
             "a container is called {:?}, the name of an init container that must be added",
             item.name().unwrap_or_default()
@@ -204,44 +207,44 @@ impl Editor<'_, '_> {
         ))
     }
 
-    fn drop_items(&mut self, list: &str, name: &str) -> Edited {
+    fn remove_items(&mut self, list: &str, name: &str) -> EditResult {
         let entry = self.view.entry(self.spec, list);
         let Some(items) = entry.value() else { return Ok(()) };
         for item in self.view.items(items) {
             if self.view.scalar_at(*item, &["name"]) != Some(name) {
                 continue;
             }
-            self.own(entry, list)?;
+            self.check_editable(entry, list)?;
             check_anchors(self.view, self.aliased, *item)?;
-            // In a flow list it was taken out before: see [`crate::undo::clear_lists`].
+            // Items of flow lists were removed before: see [`crate::undo::clear_lists`].
             if !self.is_flow(items) {
-                self.drop_block_item(*item)?;
+                self.comment_out_item(*item)?;
             }
-            self.dropped.insert(*item);
+            self.replaced_items.insert(*item);
         }
         Ok(())
     }
 
-    fn mount(&mut self, lists: &[&str], mount: &Item) -> Edited {
+    fn add_mounts(&mut self, lists: &[&str], mount: &Item) -> EditResult {
         for list in lists {
             let entry = self.view.entry(self.spec, list);
             let Some(containers) = entry.value() else { continue };
             if self.view.is_null(self.view.resolve(containers)) {
                 continue;
             }
-            self.list(containers, list)?;
+            self.is_flow_list(containers, list)?;
             let items = self.view.items(containers).iter();
             let kept: Vec<NodeId> = items
                 .copied()
-                .filter(|item| !self.dropped.contains(item))
+                .filter(|item| !self.replaced_items.contains(item))
                 .collect();
             let paths = record::mount_paths(self.view, list, &kept);
             for (container, path) in kept.into_iter().zip(paths) {
-                if !self.has(container, "volumeMounts", mount)? {
-                    self.own(entry, list)?;
-                    self.own_node(container, "the container")?;
+                if !self.has_same_name(container, "volumeMounts", mount)? {
+                    self.check_editable(entry, list)?;
+                    self.check_not_shared(container, "the container")?;
                     self.path = Some(path);
-                    self.join(container, "volumeMounts", &Joining::last(mount))?;
+                    self.add_items(container, "volumeMounts", &NewItems::last(mount))?;
                     self.path = None;
                 }
             }
@@ -249,8 +252,8 @@ impl Editor<'_, '_> {
         Ok(())
     }
 
-    /// Whether list `key` of `map` has an item called as `item` is.
-    fn has(&self, map: NodeId, key: &str, item: &Item) -> Edited<bool> {
+    /// Whether list `key` of `map` contains an item with the name of `item`.
+    fn has_same_name(&self, map: NodeId, key: &str, item: &Item) -> EditResult<bool> {
         let target = self.view.resolve(map);
         if !matches!(
             self.view.node(target).map(|node| &node.kind),
@@ -262,59 +265,65 @@ impl Editor<'_, '_> {
             return Ok(false);
         };
         if !self.view.is_null(self.view.resolve(list)) {
-            self.list(list, key)?;
+            self.is_flow_list(list, key)?;
         }
         let mut items = self.view.items(list).iter();
         Ok(items.any(|other| self.view.scalar_at(*other, &["name"]) == item.name()))
     }
 
-    /// Puts items into list `key` of `map`, which is there or is made.
-    fn join(&mut self, map: NodeId, key: &'static str, joining: &Joining<'_>) -> Edited {
+    /// Adds items to list `key` of `map`; creates the list if it is absent.
+    fn add_items(&mut self, map: NodeId, key: &'static str, new_items: &NewItems<'_>) -> EditResult {
         let entry = self.view.entry(map, key);
         let Entry::Own(name, value) = entry else {
-            self.own(entry, key)?;
-            return self.create(map, key, joining);
+            self.check_editable(entry, key)?;
+            return self.create_list(map, key, new_items);
         };
-        self.own(entry, key)?;
+        self.check_editable(entry, key)?;
         if self.view.is_null(value) {
-            return self.fill(map, (name, value), key, joining);
+            return self.fill_list(map, (name, value), key, new_items);
         }
-        match self.list(value, key)? {
-            _ if self.view.items(value).is_empty() => self.fill(map, (name, value), key, joining),
+        match self.is_flow_list(value, key)? {
+            _ if self.view.items(value).is_empty() => self.fill_list(map, (name, value), key, new_items),
             true if self
                 .view
                 .items(value)
                 .iter()
-                .all(|item| self.dropped.contains(item)) =>
+                .all(|item| self.replaced_items.contains(item)) =>
             {
-                self.fill(map, (name, value), key, joining)
+                self.fill_list(map, (name, value), key, new_items)
             }
-            true => self.join_flow(map, (key, value), joining),
-            false => self.join_block(name, value, joining),
+            true => self.add_to_flow_list(map, (key, value), new_items),
+            false => self.add_to_block_list(name, value, new_items),
         }
     }
 
-    fn create(&mut self, map: NodeId, key: &'static str, joining: &Joining<'_>) -> Edited {
+    fn create_list(&mut self, map: NodeId, key: &'static str, new_items: &NewItems<'_>) -> EditResult {
         if self.is_flow(map) {
-            self.create_flow(map, key, joining)
+            self.create_flow_list(map, key, new_items)
         } else {
-            self.create_block(map, key, joining)
+            self.create_block_list(map, key, new_items)
         }
     }
 
-    /// Puts items where an empty list or nothing stands.
-    fn fill(&mut self, map: NodeId, entry: (NodeId, NodeId), key: &str, joining: &Joining<'_>) -> Edited {
-        if has_lines(self.view, map, entry.0) {
-            self.fill_block(entry, key, joining)
+    /// Adds items to a list that is empty or null.
+    fn fill_list(
+        &mut self,
+        map: NodeId,
+        entry: (NodeId, NodeId),
+        key: &str,
+        new_items: &NewItems<'_>,
+    ) -> EditResult {
+        if is_on_own_line(self.view, map, entry.0) {
+            self.fill_block_list(entry, key, new_items)
         } else {
-            self.fill_flow(map, (key, entry.1), joining)
+            self.fill_flow_list(map, (key, entry.1), new_items)
         }
     }
 
     /// Records an edit of a flow list.
-    fn note(&mut self, key: &str, joining: &Joining<'_>, before: Option<Before>) {
-        let names = joining
-            .all()
+    fn record_edit(&mut self, key: &str, new_items: &NewItems<'_>, before: Option<Before>) {
+        let names = new_items
+            .in_order()
             .into_iter()
             .filter_map(Item::name)
             .map(str::to_owned);
@@ -322,24 +331,24 @@ impl Editor<'_, '_> {
         self.record.add(path, names.collect(), before);
     }
 
-    /// Checks that an entry may be edited: absent, or written here and not shared.
-    fn own(&self, entry: Entry, what: &str) -> Edited {
+    /// Checks that an entry may be edited: it is absent, or in the map itself and not shared.
+    fn check_editable(&self, entry: Entry, what: &str) -> EditResult {
         match entry {
             Entry::Absent => Ok(()),
-            Entry::Own(_, value) => self.own_node(value, what),
-            Entry::Merged(value) => Err(rejection::shared(self.view, value, what)),
+            Entry::Own(_, value) => self.check_not_shared(value, what),
+            Entry::Merged(value) => Err(rejection::shared_node(self.view, value, what)),
         }
     }
 
-    fn own_node(&self, id: NodeId, what: &str) -> Edited {
+    fn check_not_shared(&self, id: NodeId, what: &str) -> EditResult {
         if self.aliased.contains(&id) || self.view.resolve(id) != id {
-            return Err(rejection::shared(self.view, id, what));
+            return Err(rejection::shared_node(self.view, id, what));
         }
         Ok(())
     }
 
-    /// Whether `id` is a list in brackets; an error if it is no list.
-    fn list(&self, id: NodeId, what: &str) -> Edited<bool> {
+    /// Whether `id` is a list in flow style; an error if it is not a list.
+    fn is_flow_list(&self, id: NodeId, what: &str) -> EditResult<bool> {
         match self.view.node(self.view.resolve(id)).map(|node| &node.kind) {
             Some(NodeKind::List { flow, .. }) => Ok(*flow),
             _ => Err(rejection::wrong_type(self.view, id, what, "a list")),
@@ -351,39 +360,39 @@ impl Editor<'_, '_> {
     }
 }
 
-/// Whether the flow list under `entry` holds only items of `names` and is on its own lines: then these lines
-/// become comments when new items replace them.
-pub(crate) fn becomes_lines(
+/// Whether the flow list `list` is on its own lines and contains only items of `names`: then its
+/// lines become comments when new items replace them.
+pub(crate) fn becomes_comment_lines(
     view: &View<'_>,
     map: NodeId,
     (key, list): (NodeId, NodeId),
     names: &[&str],
 ) -> bool {
-    let goes = |item: &NodeId| {
+    let is_replaced = |item: &NodeId| {
         let name = view.scalar_at(*item, &["name"]);
         name.is_some_and(|name| names.contains(&name))
     };
-    has_lines(view, map, key) && view.items(list).iter().all(goes)
+    is_on_own_line(view, map, key) && view.items(list).iter().all(is_replaced)
 }
 
-/// Whether `key` of `map` is on its own lines.
-fn has_lines(view: &View<'_>, map: NodeId, key: NodeId) -> bool {
+/// Whether the entry of `key` in `map` starts on its own line.
+fn is_on_own_line(view: &View<'_>, map: NodeId, key: NodeId) -> bool {
     let at = view.node(key).map(|node| node.span.start.offset);
     !view.is_flow(map) && at.is_some_and(|at| crate::lines::indent(view.text, at).is_some())
 }
 
-fn joining<'l, 'e>(
-    lists: &'l mut Vec<(&'static str, Joining<'e>)>,
+fn list_additions<'l, 'e>(
+    lists: &'l mut Vec<(&'static str, NewItems<'e>)>,
     list: &'static str,
-) -> &'l mut Joining<'e> {
+) -> &'l mut NewItems<'e> {
     let at = lists
         .iter()
         .position(|(name, _)| *name == list)
         .unwrap_or_else(|| {
-            lists.push((list, Joining::default()));
+            lists.push((list, NewItems::default()));
             lists.len() - 1
         });
-    // The position was just found or made.
+    // The position was found or created above.
     #[allow(clippy::indexing_slicing)]
     &mut lists[at].1
 }

@@ -8,8 +8,9 @@
 //! admin     = "" | INT
 //! ```
 //!
-//! The proxy parses it at pod start; here it is checked before anything is written. Text that the proxy
-//! rejects or silently misreads (a port cut to 16 bits) is an error; probable mistakes are warnings.
+//! The proxy parses its configuration when the pod starts; this module checks it before anything is written.
+//! Text that the proxy rejects or silently misreads (a port truncated to 16 bits) is an error; probable
+//! mistakes are warnings.
 
 mod address;
 mod admin;
@@ -25,35 +26,35 @@ pub use admin::{Admin, parse_admin};
 pub use egress::{Egress, parse_egress};
 pub use ingress::{Ingress, IngressPort, parse_ingress};
 
-/// Which spelling of the language is read.
+/// Version of the configuration language.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
-    /// As RFC 005 and the first proxies have it.
+    /// Syntax of RFC 005 and the first proxies.
     #[default]
     Rfc,
-    /// As later proxies have it: `DISABLED` turns ingress off, and an empty egress means nothing.
+    /// Syntax of later proxies: `DISABLED` disables ingress, and an egress configuration must not be empty.
     Later,
 }
 
-/// The parsed value, as far as possible, and all flaws.
+/// Result of parsing an annotation: the value, as far as it is valid, and all flaws.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read<T> {
-    /// What was understood; entries with an error are left out.
+    /// Parsed value without entries that have an error.
     pub value: T,
-    /// In the order of their places.
+    /// Flaws in the order of their positions.
     pub flaws: Vec<Flaw>,
 }
 
-/// One thing that is wrong, or looks it.
+/// An error or a probable mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
-    /// What kind of thing.
+    /// Kind of the flaw.
     pub code: FlawCode,
-    /// Bytes of the annotation's text; empty at a place where something is missing.
+    /// Byte range in the annotation's text; empty if something is missing.
     pub range: Range<usize>,
-    /// For people: what.
+    /// Message for users.
     pub message: String,
-    /// For people: what to do.
+    /// Suggested action for users.
     pub help: Option<&'static str>,
 }
 
@@ -72,48 +73,49 @@ impl Flaw {
         self
     }
 
-    /// Whether the proxy would reject or misread it.
+    /// Whether the proxy would reject or misread the text.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.code.is_error()
     }
 }
 
-/// What kind of flaw: stable names for programs.
+/// Kind of a flaw, with a stable name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FlawCode {
-    /// An entry does not have its three parts.
+    /// An entry does not have exactly three parts.
     Entry,
-    /// A port is no number.
+    /// A port is not a number.
     PortNumber,
-    /// A port is outside 1–65535.
+    /// A port is not between 1 and 65535.
     PortRange,
-    /// Not one of Go's booleans.
+    /// A value is not a boolean of Go's `strconv.ParseBool`.
     Bool,
-    /// Not an IPv4 address with a port.
+    /// A listen address is not an IPv4 address with a port.
     Listen,
-    /// Not in 127.0.0.0/8.
+    /// A listen address is not in 127.0.0.0/8.
     Loopback,
-    /// Not HOST:PORT.
+    /// An upstream address is not HOST:PORT.
     Upstream,
-    /// A port the proxy itself listens on.
+    /// The proxy itself listens on the port.
     ReservedPort,
-    /// Two egress entries with one name: Envoy rejects the second.
+    /// Two egress entries have the same name: Envoy rejects the second one.
     DuplicateName,
-    /// Two egress entries on one address.
+    /// Two egress entries have the same listen address.
     DuplicateListen,
-    /// Two ingress entries for one port.
+    /// Two ingress entries have the same port.
     DuplicatePort,
-    /// `DISABLED` where the proxy does not know it.
+    /// The proxy does not support `DISABLED`.
     Disabled,
-    /// An empty egress annotation where the proxy rejects it.
+    /// The egress annotation is empty, which the proxy rejects.
     EmptyEgress,
-    /// The text looks unlike what was meant: white space around it, an entry without a name.
+    /// The text is valid but probably not intended, such as white space around a name, or an entry without
+    /// a name.
     Odd,
 }
 
 impl FlawCode {
-    /// The stable name.
+    /// Returns the stable name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -145,5 +147,5 @@ impl fmt::Display for FlawCode {
     }
 }
 
-/// Ports the proxy listens on itself: with a client certificate, and without.
+/// Ports that the proxy listens on: with and without a client certificate.
 pub const RESERVED_PORTS: [u16; 2] = [15006, 15007];

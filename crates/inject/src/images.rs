@@ -1,17 +1,17 @@
 //! Image replacements: parses a replacement file into a table.
 //!
-//! A line is `IMAGE = REPLACEMENT`. Empty lines and lines starting with `#` are ignored. Of two lines for one
-//! image the last wins. Images are compared as text: tags and digests are not interpreted.
+//! A line is `IMAGE = REPLACEMENT`. Empty lines and lines starting with `#` are ignored. Of several lines
+//! for one image the last one applies. Images are compared as text: tags and digests are not interpreted.
 
 use std::collections::BTreeMap;
 
 use crate::profile::{self, Profile};
 
-/// The images of one release: a table in the form of a replacement file.
+/// Images of one release, in the format of a replacement file.
 const RFC: &str = include_str!("images/rfc.txt");
 const LATER: &str = include_str!("images/later.txt");
 
-/// Images and what stands in for them.
+/// A table of images and their replacements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Images {
     replacements: BTreeMap<String, String>,
@@ -23,45 +23,45 @@ impl Default for Images {
     }
 }
 
-/// A line that is no replacement.
+/// An invalid line of a replacement file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct ImageError {
-    /// From 1.
+    /// Line number, starting at 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// Column in characters, starting at 1.
     pub column: usize,
-    /// The line as it stands in the file.
+    /// The line.
     pub source_line: String,
-    /// What is wrong with it.
+    /// Problem of the line.
     pub problem: ImageProblem,
 }
 
-/// What can be wrong with a line.
+/// A problem of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageProblem {
-    /// White space and nothing else.
+    /// The line contains only white space.
     #[error("a line of white space only: leave it empty")]
     Blank,
-    /// A `#` that is not the first character.
+    /// A `#` is not the first character.
     #[error("a comment must begin in the first column")]
     Indented,
-    /// No `=`.
+    /// There is no `=`.
     #[error("no `=`: want IMAGE = REPLACEMENT")]
     NoEquals,
-    /// Nothing before the `=`.
+    /// There is nothing before the `=`.
     #[error("no image before `=`")]
     NoImage,
-    /// Nothing after the `=`.
+    /// There is nothing after the `=`.
     #[error("no replacement after `=`")]
     NoReplacement,
-    /// More than one word on a side.
+    /// A side contains more than one word.
     #[error("more than one word: an image has no white space in it")]
     Words,
 }
 
 impl Images {
-    /// No replacements: `:latest` of everything.
+    /// Returns an empty table, with which all images have the tag `latest`.
     #[must_use]
     pub fn none() -> Self {
         Self {
@@ -69,7 +69,7 @@ impl Images {
         }
     }
 
-    /// What this release was built with for `profile`: images whose names and variables are spelt that way.
+    /// Returns the images of `profile` that this release contains.
     #[must_use]
     pub fn for_profile(profile: &Profile) -> Self {
         let table = if *profile == profile::LATER { LATER } else { RFC };
@@ -84,9 +84,9 @@ impl Images {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            match replacement(line) {
+            match parse_line(line) {
                 Ok((image, by)) => drop(replacements.insert(image.to_owned(), by.to_owned())),
-                Err((offset, problem)) => errors.push(error(number + 1, line, offset, problem)),
+                Err((offset, problem)) => errors.push(image_error(number + 1, line, offset, problem)),
             }
         }
         if errors.is_empty() {
@@ -96,20 +96,20 @@ impl Images {
         }
     }
 
-    /// What stands in for `image`: itself if nothing does.
+    /// Returns the replacement of `image`, or `image` itself if there is none.
     #[must_use]
     pub fn resolve<'a>(&'a self, image: &'a str) -> &'a str {
         self.replacements.get(image).map_or(image, String::as_str)
     }
 
-    /// This table, and `other`'s where it says something.
+    /// Adds the replacements of `other`, which have precedence.
     #[must_use]
     pub fn with(mut self, other: Self) -> Self {
         self.replacements.extend(other.replacements);
         self
     }
 
-    /// Every image with its replacement, sorted.
+    /// Returns all images with their replacements, sorted.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.replacements
             .iter()
@@ -117,8 +117,8 @@ impl Images {
     }
 }
 
-/// Image and replacement, or the byte of the line that is wrong.
-fn replacement(line: &str) -> Result<(&str, &str), (usize, ImageProblem)> {
+/// Parses a line into image and replacement. An error contains the byte offset in the line.
+fn parse_line(line: &str) -> Result<(&str, &str), (usize, ImageProblem)> {
     let begin = line.len() - line.trim_start().len();
     if line.trim().is_empty() {
         return Err((0, ImageProblem::Blank));
@@ -129,26 +129,26 @@ fn replacement(line: &str) -> Result<(&str, &str), (usize, ImageProblem)> {
     let (left, right) = line
         .split_once('=')
         .ok_or((line.trim_end().len(), ImageProblem::NoEquals))?;
-    let image = word(left, 0)?.ok_or((left.len(), ImageProblem::NoImage))?;
-    let by = word(right, left.len() + 1)?.ok_or((left.len() + 1, ImageProblem::NoReplacement))?;
+    let image = single_word(left, 0)?.ok_or((left.len(), ImageProblem::NoImage))?;
+    let by = single_word(right, left.len() + 1)?.ok_or((left.len() + 1, ImageProblem::NoReplacement))?;
     Ok((image, by))
 }
 
-/// The one word of `side`, which begins at byte `offset` of its line; `None` if there is none.
-fn word(side: &str, offset: usize) -> Result<Option<&str>, (usize, ImageProblem)> {
+/// Returns the only word of `side`, which starts at byte `offset` of its line; `None` if `side` is blank.
+fn single_word(side: &str, offset: usize) -> Result<Option<&str>, (usize, ImageProblem)> {
     let mut words = side.split_whitespace();
     let first = words.next();
     match words.next() {
         None => Ok(first),
         Some(second) => {
-            // Both are parts of `side`, so the distance of their starts is an offset in it.
+            // Both are parts of `side`, so the distance of their starts is an offset in `side`.
             let at = second.as_ptr() as usize - side.as_ptr() as usize;
             Err((offset + at, ImageProblem::Words))
         }
     }
 }
 
-fn error(line: usize, source: &str, offset: usize, problem: ImageProblem) -> ImageError {
+fn image_error(line: usize, source: &str, offset: usize, problem: ImageProblem) -> ImageError {
     let before = source.get(..offset).unwrap_or(source);
     ImageError {
         line,
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_replacements() {
+    fn valid_lines_are_parsed() {
         check("", &[]);
         check("# a = b\n\n", &[]);
         check("a=b", &[("a", "b")]);
@@ -189,17 +189,17 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_may_hold_an_equals_sign() {
+    fn a_replacement_may_contain_an_equals_sign() {
         check("a = b=c\n", &[("a", "b=c")]);
     }
 
     #[test]
-    fn the_last_of_two_wins() {
+    fn the_last_line_of_an_image_applies() {
         check("a = b\na = c\n", &[("a", "c")]);
     }
 
     #[test]
-    fn every_bad_line_is_named() {
+    fn every_invalid_line_is_reported() {
         check_errors(" \n", &["1:1 a line of white space only: leave it empty"]);
         check_errors(
             "a = b\n\t# no\n",
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_wins_over_the_release() {
+    fn a_file_overrides_the_images_of_the_release() {
         let (image, _) = Images::default()
             .iter()
             .map(|(image, by)| (image.to_owned(), by.to_owned()))
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_pins_both_images_of_its_spelling() {
+    fn a_release_pins_both_images_of_each_profile() {
         for (images, tag) in [
             (Images::default(), "v0.7.0"),
             (Images::for_profile(&profile::LATER), "v1.23.1"),

@@ -2,28 +2,28 @@
 
 use mainstay_yaml::Value;
 
-/// One node of what is inserted.
+/// A node of injected content.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Item {
     /// A string.
     Text(String),
-    /// A whole number.
+    /// An integer.
     Int(i64),
     /// A boolean.
     Bool(bool),
     /// A list.
     List(Vec<Item>),
-    /// A map, its keys in the order they are written.
+    /// A map with its keys in output order.
     Map(Vec<(&'static str, Item)>),
 }
 
 impl Item {
-    /// A string.
+    /// Creates a string.
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// The string under `name`.
+    /// Returns the string under the key `name`.
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
             Self::Map(entries) => entries.iter().find_map(|(key, value)| match value {
@@ -34,12 +34,12 @@ impl Item {
         }
     }
 
-    /// The same as a plain value.
+    /// Converts the item to a YAML value.
     pub(crate) fn value(&self) -> Value {
         match self {
             Self::Text(text) => Value::from(text.as_str()),
             Self::Int(number) => Value::Int(*number),
-            Self::Bool(truth) => Value::Bool(*truth),
+            Self::Bool(value) => Value::Bool(*value),
             Self::List(items) => Value::List(items.iter().map(Self::value).collect()),
             Self::Map(entries) => {
                 let pairs = entries.iter();

@@ -2,16 +2,15 @@
 //! lines. Does not depend on files, clusters or terminals.
 //!
 //! ```text
-//! text ──documents──▶ workloads ──select──▶ plan ──edits──▶ text, reports
+//! text ──split──▶ documents ──select──▶ pod templates ──plan──▶ edits ──splice──▶ text, reports
 //! ```
 //!
-//! *Laws:* injecting twice is injecting once; [`Mode::Uninject`] restores the original bytes of block YAML,
-//! and the same objects in flow style and JSON (module `record`); changing an annotation or a flag and
-//! running again equals a fresh run over the original; text that is not edited keeps its bytes. Out of scope:
-//! a typed round trip. Unknown fields and kinds pass unchanged.
+//! *Properties:* injection is idempotent; [`Mode::Uninject`] restores the original bytes of block YAML, and
+//! the same objects in flow style and JSON (module `record`); a run after a change of an annotation or a flag
+//! has the same result as a run over the original with that change; text that is not edited keeps its bytes.
+//! Out of scope: typed (de)serialization of objects. Unknown fields and kinds are left unchanged.
 
 mod advice;
-mod ask;
 mod conflict;
 mod document;
 mod editor;
@@ -28,6 +27,7 @@ mod profile;
 mod record;
 mod rejection;
 mod report;
+mod request;
 mod run;
 mod select;
 mod semantic;

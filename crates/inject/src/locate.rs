@@ -1,12 +1,12 @@
 //! Maps an offset in a scalar's text to its position in the source.
 //!
-//! Exact for plain, quoted and literal scalars on any number of lines, with escapes. In folded blocks with
-//! further indented lines the position can be off within the line. Otherwise the result is the scalar's
-//! start: always a position inside the scalar.
+//! The result is exact for plain, quoted and literal scalars with any number of lines and escapes. In
+//! folded scalars with further indented lines the column may be wrong. If the offset cannot be mapped, the
+//! result is the start of the scalar; it is always a position inside the scalar.
 
 use mainstay_yaml::{Node, NodeKind, Position, ScalarStyle};
 
-/// Where byte `offset` of the scalar's text stands in `source`, the text the node was read from.
+/// Returns the position of byte `offset` of the scalar's text in `source`, from which the node was parsed.
 #[must_use]
 pub(crate) fn locate(source: &str, node: &Node, offset: usize) -> Position {
     let start = node.span.start;
@@ -17,20 +17,20 @@ pub(crate) fn locate(source: &str, node: &Node, offset: usize) -> Position {
     else {
         return start;
     };
-    let skipped = properties(raw);
+    let skipped = properties_len(raw);
     let body = raw.get(skipped..).unwrap_or_default();
     let inside = match style {
-        ScalarStyle::Plain => walk(body, wanted, Escapes::None),
-        ScalarStyle::Single => quoted(body, wanted, Escapes::Single),
-        ScalarStyle::Double => quoted(body, wanted, Escapes::Double),
-        ScalarStyle::Literal | ScalarStyle::Folded => block(body, wanted),
+        ScalarStyle::Plain => source_len(body, wanted, Escapes::None),
+        ScalarStyle::Single => quoted_len(body, wanted, Escapes::Single),
+        ScalarStyle::Double => quoted_len(body, wanted, Escapes::Double),
+        ScalarStyle::Literal | ScalarStyle::Folded => block_len(body, wanted),
     };
     let reached = raw.get(..skipped + inside).unwrap_or_default();
-    advance(start, reached)
+    position_after(start, reached)
 }
 
-/// The mark behind `text`, which begins at `from`.
-fn advance(from: Position, text: &str) -> Position {
+/// Returns the position after `text`, which starts at `from`.
+fn position_after(from: Position, text: &str) -> Position {
     let (breaks, last) = match text.rfind('\n') {
         None => {
             return Position {
@@ -51,18 +51,18 @@ fn advance(from: Position, text: &str) -> Position {
     }
 }
 
-/// How long an anchor and a tag before the scalar are.
-fn properties(raw: &str) -> usize {
+/// Returns the length of an anchor and a tag before the scalar.
+fn properties_len(raw: &str) -> usize {
     let mut rest = raw;
     while rest.starts_with(['&', '!']) {
         let word = rest.find(char::is_whitespace).unwrap_or(rest.len());
-        let (_, behind) = rest.split_at(word);
-        rest = behind.trim_start();
+        let (_, after) = rest.split_at(word);
+        rest = after.trim_start();
     }
     raw.len() - rest.len()
 }
 
-/// What a character pair means inside quotes.
+/// Escape sequences of a scalar style.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Escapes {
     None,
@@ -70,81 +70,85 @@ enum Escapes {
     Double,
 }
 
-fn quoted(body: &str, wanted: &str, escapes: Escapes) -> usize {
+fn quoted_len(body: &str, wanted: &str, escapes: Escapes) -> usize {
     let inner = body.get(1..).unwrap_or_default();
-    1 + walk(inner, wanted, escapes)
+    1 + source_len(inner, wanted, escapes)
 }
 
-/// How much of `body` makes `wanted`: both are walked side by side, line breaks and the blanks around them as
-/// one.
-fn walk(body: &str, wanted: &str, escapes: Escapes) -> usize {
-    let (mut rest, mut left) = (body, wanted);
-    while !left.is_empty() {
-        let step = if at_break(rest) {
+/// Returns the length of the part of `body` that produces `wanted`. Both are traversed in parallel; a line
+/// break and the blanks around it are one step.
+fn source_len(body: &str, wanted: &str, escapes: Escapes) -> usize {
+    let (mut rest, mut remaining) = (body, wanted);
+    while !remaining.is_empty() {
+        let step = if is_at_line_break(rest) {
             let white = rest.len() - rest.trim_start().len();
-            (white, left.len() - left.trim_start_matches([' ', '\n']).len())
+            (
+                white,
+                remaining.len() - remaining.trim_start_matches([' ', '\n']).len(),
+            )
         } else {
-            pair(rest, left, escapes)
+            char_lens(rest, remaining, escapes)
         };
         if step == (0, 0) {
             return body.len() - rest.len();
         }
         rest = rest.get(step.0..).unwrap_or_default();
-        left = left.get(step.1..).unwrap_or_default();
+        remaining = remaining.get(step.1..).unwrap_or_default();
     }
-    (body.len() - rest.len() + folded(rest, wanted, escapes)).min(body.len())
+    (body.len() - rest.len() + folded_break_len(rest, wanted, escapes)).min(body.len())
 }
 
-/// How long a break is that makes nothing and stands before the character wanted.
-fn folded(rest: &str, wanted: &str, escapes: Escapes) -> usize {
+/// Returns the length of a line break before the next character if the break produces no text.
+fn folded_break_len(rest: &str, wanted: &str, escapes: Escapes) -> usize {
     let continued = escapes == Escapes::Double && rest.starts_with(['\\']);
     let broken = rest.get(usize::from(continued)..).unwrap_or_default();
-    if wanted.is_empty() || !at_break(broken) || (continued && !broken.starts_with(['\n', '\r'])) {
+    if wanted.is_empty() || !is_at_line_break(broken) || (continued && !broken.starts_with(['\n', '\r'])) {
         return 0;
     }
     usize::from(continued) + broken.len() - broken.trim_start().len()
 }
 
-/// Whether a line ends here, trailing blanks aside.
-fn at_break(rest: &str) -> bool {
+/// Whether a line ends here, ignoring trailing blanks.
+fn is_at_line_break(rest: &str) -> bool {
     rest.trim_start_matches([' ', '\t']).starts_with(['\n', '\r'])
         && rest.starts_with([' ', '\t', '\n', '\r'])
 }
 
-/// The next character as it is written and as it is meant: the bytes of both.
-fn pair(rest: &str, left: &str, escapes: Escapes) -> (usize, usize) {
-    let meant = left.chars().next().map_or(0, char::len_utf8);
+/// Returns the lengths of the next character in the source and in the text.
+fn char_lens(rest: &str, remaining: &str, escapes: Escapes) -> (usize, usize) {
+    let text_len = remaining.chars().next().map_or(0, char::len_utf8);
     let mut written = rest.chars();
     match (written.next(), escapes) {
-        (Some('\''), Escapes::Single) => (2.min(rest.len()), meant),
-        (Some('\\'), Escapes::Double) => escape(rest, written.next(), meant),
-        (Some(other), _) => (other.len_utf8(), meant),
+        (Some('\''), Escapes::Single) => (2.min(rest.len()), text_len),
+        (Some('\\'), Escapes::Double) => escape_lens(rest, written.next(), text_len),
+        (Some(other), _) => (other.len_utf8(), text_len),
         (None, _) => (0, 0),
     }
 }
 
-/// An escape sequence: how long it is, and how much it makes.
-fn escape(rest: &str, code: Option<char>, meant: usize) -> (usize, usize) {
+/// Returns the lengths of an escape sequence in the source and in the text.
+fn escape_lens(rest: &str, code: Option<char>, text_len: usize) -> (usize, usize) {
     match code {
-        Some('x') => (4.min(rest.len()), meant),
-        Some('u') => (6.min(rest.len()), meant),
-        Some('U') => (10.min(rest.len()), meant),
-        // A line break that is escaped makes nothing, and the blanks behind it neither.
+        Some('x') => (4.min(rest.len()), text_len),
+        Some('u') => (6.min(rest.len()), text_len),
+        Some('U') => (10.min(rest.len()), text_len),
+        // An escaped line break and the blanks after it produce no text.
         Some('\n' | '\r') => {
-            let behind = rest.get(1..).unwrap_or_default();
-            (1 + behind.len() - behind.trim_start().len(), 0)
+            let after = rest.get(1..).unwrap_or_default();
+            (1 + after.len() - after.trim_start().len(), 0)
         }
-        Some(other) => (1 + other.len_utf8(), meant),
+        Some(other) => (1 + other.len_utf8(), text_len),
         None => (0, 0),
     }
 }
 
-/// A block behind `|` or `>`: its lines begin behind their indentation.
-fn block(body: &str, wanted: &str) -> usize {
+/// Returns the length of the part of a block scalar that produces `wanted`. The text of each line starts
+/// after its indentation.
+fn block_len(body: &str, wanted: &str) -> usize {
     let Some(header) = body.find('\n') else { return 0 };
     let lines = body.get(header + 1..).unwrap_or_default();
     let indent = indentation(body.get(..header).unwrap_or_default(), lines);
-    let (mut at, mut left) = (header + 1, wanted);
+    let (mut at, mut remaining) = (header + 1, wanted);
     for line in lines.split_inclusive('\n') {
         let blanks = line.len() - line.trim_start_matches(' ').len();
         let skipped = indent.unwrap_or(blanks).min(blanks);
@@ -152,15 +156,17 @@ fn block(body: &str, wanted: &str) -> usize {
             .get(skipped..)
             .unwrap_or_default()
             .trim_end_matches(['\n', '\r']);
-        if left.len() < content.len() || (left.len() == content.len() && content.starts_with(left)) {
-            return at + skipped + left.len();
+        if remaining.len() < content.len()
+            || (remaining.len() == content.len() && content.starts_with(remaining))
+        {
+            return at + skipped + remaining.len();
         }
-        left = left.get(content.len()..).unwrap_or_default();
-        // A break is one character of the text, or a blank it was folded to; in folded blocks some make
-        // nothing.
-        left = left.strip_prefix(['\n', ' ']).unwrap_or(left);
+        remaining = remaining.get(content.len()..).unwrap_or_default();
+        // A line break is one character of the text, which is a blank if it was folded. Some line breaks of
+        // folded scalars produce no text.
+        remaining = remaining.strip_prefix(['\n', ' ']).unwrap_or(remaining);
         at += line.len();
-        if left.is_empty() {
+        if remaining.is_empty() {
             let next = body.get(at..).unwrap_or_default();
             return at + (next.len() - next.trim_start_matches(' ').len()).min(indent.unwrap_or(usize::MAX));
         }
@@ -168,8 +174,8 @@ fn block(body: &str, wanted: &str) -> usize {
     at.min(body.len())
 }
 
-/// The indentation in a block's header is relative to its parent, which is not known here: the first line
-/// determines it.
+/// Returns the indentation of the lines of a block scalar, which the first line determines. `None` if the
+/// header states it relative to the parent, because the parent is not known here.
 fn indentation(header: &str, lines: &str) -> Option<usize> {
     if header.chars().skip(1).take(2).any(|c| c.is_ascii_digit()) {
         return None;
@@ -183,29 +189,28 @@ mod tests {
     use super::*;
     use mainstay_yaml::{Budget, parse_spanned};
 
-    /// `yaml` is a map with one value; `needle` is looked for in the value's text, and must be found at
-    /// `expected` (line:column).
+    /// Checks that `needle` in the value of a map with one entry is located at `expected`, as LINE:COLUMN.
     fn check(yaml: &str, needle: &str, expected: &str) {
         let documents = parse_spanned(yaml, &Budget::default()).unwrap();
         let node = documents[0].nodes.last().unwrap();
         let NodeKind::Scalar { text, .. } = &node.kind else {
             panic!("{node:?}")
         };
-        let mark = locate(yaml, node, text.find(needle).unwrap());
+        let position = locate(yaml, node, text.find(needle).unwrap());
         assert_eq!(
-            format!("{}:{}", mark.line, mark.column),
+            format!("{}:{}", position.line, position.column),
             expected,
             "{yaml:?} {text:?}"
         );
-        let line = yaml[mark.offset..].lines().next().unwrap_or_default();
+        let line = yaml[position.offset..].lines().next().unwrap_or_default();
         assert!(
-            mark.offset <= yaml.len() && yaml.is_char_boundary(mark.offset),
+            position.offset <= yaml.len() && yaml.is_char_boundary(position.offset),
             "{line}"
         );
     }
 
     #[test]
-    fn plain_text_is_where_it_stands() {
+    fn plain_text_is_located() {
         check("a: web#8080#false\n", "8080", "1:8");
         check("a: &x !!str web#8080#false\n", "8080", "1:17");
         check("é: é#8080#false\n", "8080", "1:6");
@@ -214,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_and_escapes_are_counted() {
+    fn quoted_text_and_escapes_are_located() {
         check("a: 'it''s#8080'\n", "8080", "1:11");
         check("a: \"w\\u0065b#8080\"\n", "8080", "1:14");
         check("a: \"w\\x65b#8080\"\n", "8080", "1:12");
@@ -227,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_begin_behind_their_indentation() {
+    fn text_of_block_scalars_starts_after_the_indentation() {
         check("a: |\n  web#8080#false\n", "8080", "2:7");
         check("a: |-\n    web#1#false##\n    b#70000#true\n", "70000", "3:7");
         check("a: >-\n  web#1#false##\n  b#70000#true\n", "70000", "3:5");

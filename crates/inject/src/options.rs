@@ -2,34 +2,35 @@
 
 use crate::{Images, InjectError, Profile, RFC};
 
-/// Whether to add or to take away.
+/// Direction of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Bring every workload to what its annotations and the run ask for.
+    /// Updates every workload to what its annotations and the options request.
     #[default]
     Inject,
-    /// Give back what the user wrote.
+    /// Removes earlier injections and restores the original text.
     Uninject,
 }
 
 /// Options of a run. `Options::default()` is `mainstay generate` without flags.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Add or take away.
+    /// Whether to inject or to remove earlier injections.
     pub mode: Mode,
-    /// Which spelling of names, variables and paths.
+    /// Contrast generation, which determines names, variables and paths.
     pub profile: &'static Profile,
-    /// `--skip-initializer`: no pod gets one, whatever annotations say.
+    /// `--skip-initializer`: no pod gets an initializer, regardless of annotations.
     pub skip_initializer: bool,
-    /// `--skip-service-mesh`: no pod gets one, whatever annotations say.
+    /// `--skip-service-mesh`: no pod gets a service mesh, regardless of annotations.
     pub skip_service_mesh: bool,
-    /// The images of what is injected.
+    /// Images of the injected containers.
     pub images: Images,
-    /// Where further kinds keep their pod templates.
+    /// Pod template paths of additional kinds.
     pub pod_template_paths: Vec<PodTemplatePath>,
-    /// Namespace of the coordinator, for profiles that name it in an address; `default` if none is known.
+    /// Namespace of the coordinator, for profiles whose coordinator address contains it; `default` if
+    /// `None`.
     pub coordinator_namespace: Option<String>,
-    /// How many threads may share a large input. The outcome is the same with any number.
+    /// Maximum number of threads for a large input. The outcome does not depend on it.
     pub threads: usize,
 }
 
@@ -48,19 +49,20 @@ impl Default for Options {
     }
 }
 
-/// Where one more kind keeps a pod template: the map that has the pod's `metadata` and `spec`.
+/// Path of the pod template in objects of an additional kind. The pod template is the map with the pod's
+/// `metadata` and `spec`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodTemplatePath {
-    /// The API group; any group if none.
+    /// API group; `None` matches any group.
     pub group: Option<String>,
     /// The kind, such as `Rollout`.
     pub kind: String,
-    /// Keys from the object's root; `tasks[]` goes into every item of the list `tasks`.
+    /// Keys from the object's root; `tasks[]` selects every item of the list `tasks`.
     pub path: Vec<String>,
 }
 
 impl PodTemplatePath {
-    /// Reads `KIND=a.b.c`, `GROUP/KIND=a.b.c` or `KIND=a.b[].c`.
+    /// Parses `KIND=a.b.c`, `GROUP/KIND=a.b.c` or `KIND=a.b[].c`.
     pub fn parse(given: &str) -> Result<Self, InjectError> {
         let reject = |problem| InjectError::PodTemplatePath {
             given: given.to_owned(),

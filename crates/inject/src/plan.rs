@@ -1,28 +1,28 @@
-//! Plans the edits of a pod spec. Does not depend on text.
+//! Plans the edits of a pod spec. Independent of its text.
 
-use crate::ask::{Ask, Mesh};
 use crate::item::Item;
 use crate::profile::{INITIALIZER, INITIALIZER_IMAGE, SERVICE_MESH, SERVICE_MESH_IMAGE};
+use crate::request::{InjectionRequest, MeshAnnotations};
 use crate::{Options, Profile};
 
-/// One edit of a pod spec. They apply in their order.
+/// An edit of a pod spec. Edits are applied in their order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PodEdit {
-    /// Items called `name` leave `list`.
-    Drop { list: &'static str, name: &'static str },
-    /// Every item of `lists` gets `mount` at the end of its `volumeMounts`, unless it has one of that name.
+    /// Removes all items with `name` from `list`.
+    Remove { list: &'static str, name: &'static str },
+    /// Appends `mount` to the `volumeMounts` of every item of `lists` without a mount of that name.
     Mount {
         lists: &'static [&'static str],
         mount: Item,
     },
-    /// `item` joins `list`.
-    Put {
+    /// Inserts `item` into `list`.
+    Insert {
         list: &'static str,
         item: Item,
         end: End,
     },
-    /// `item` joins `list` at its end, unless one of that name is there.
-    Share { list: &'static str, item: Item },
+    /// Appends `item` to `list`, unless an item of that name exists.
+    InsertIfAbsent { list: &'static str, item: Item },
 }
 
 /// An end of a list.
@@ -32,63 +32,63 @@ pub(crate) enum End {
     Last,
 }
 
-const INIT: &str = "initContainers";
+const INIT_CONTAINERS: &str = "initContainers";
 
-/// The edits that give `ask`.
-pub(crate) fn plan(ask: &Ask, options: &Options) -> Vec<PodEdit> {
+/// Returns the edits that inject what is requested.
+pub(crate) fn plan(request: &InjectionRequest, options: &Options) -> Vec<PodEdit> {
     let profile = options.profile;
     let mut edits = Vec::new();
-    if ask.initializer {
-        edits.push(PodEdit::Drop {
-            list: INIT,
+    if request.initializer {
+        edits.push(PodEdit::Remove {
+            list: INIT_CONTAINERS,
             name: INITIALIZER,
         });
     }
-    if ask.mesh.is_some() {
-        edits.push(PodEdit::Drop {
-            list: INIT,
+    if request.mesh.is_some() {
+        edits.push(PodEdit::Remove {
+            list: INIT_CONTAINERS,
             name: SERVICE_MESH,
         });
     }
-    if ask.initializer {
-        edits.push(mount_everywhere(profile));
-        let item = initializer(ask, options);
-        edits.push(PodEdit::Put {
-            list: INIT,
+    if request.initializer {
+        edits.push(mount_edit(profile));
+        let item = initializer_container(request, options);
+        edits.push(PodEdit::Insert {
+            list: INIT_CONTAINERS,
             item,
             end: End::First,
         });
     }
-    if let Some(mesh) = &ask.mesh {
-        let item = service_mesh(mesh, options);
-        edits.push(PodEdit::Put {
-            list: INIT,
+    if let Some(mesh) = &request.mesh {
+        let item = service_mesh_container(mesh, options);
+        edits.push(PodEdit::Insert {
+            list: INIT_CONTAINERS,
             item,
             end: End::Last,
         });
     }
     if !edits.is_empty() {
-        edits.push(PodEdit::Share {
+        edits.push(PodEdit::InsertIfAbsent {
             list: "volumes",
-            item: volume(profile),
+            item: shared_volume(profile),
         });
     }
     edits
 }
 
-fn mount_everywhere(profile: &Profile) -> PodEdit {
+fn mount_edit(profile: &Profile) -> PodEdit {
     let lists: &[&str] = if profile.mount_in_init_containers {
-        &["containers", INIT]
+        &["containers", INIT_CONTAINERS]
     } else {
         &["containers"]
     };
     PodEdit::Mount {
         lists,
-        mount: mount(profile, profile.mount_read_only),
+        mount: volume_mount(profile, profile.mount_read_only),
     }
 }
 
-fn mount(profile: &Profile, read_only: bool) -> Item {
+fn volume_mount(profile: &Profile, read_only: bool) -> Item {
     let mut entries = vec![
         ("name", Item::text(profile.volume)),
         ("mountPath", Item::text(profile.mount_path)),
@@ -99,7 +99,7 @@ fn mount(profile: &Profile, read_only: bool) -> Item {
     Item::Map(entries)
 }
 
-fn volume(profile: &Profile) -> Item {
+fn shared_volume(profile: &Profile) -> Item {
     let medium = profile.volume_medium.map(|medium| ("medium", Item::text(medium)));
     Item::Map(vec![
         ("name", Item::text(profile.volume)),
@@ -107,13 +107,13 @@ fn volume(profile: &Profile) -> Item {
     ])
 }
 
-fn initializer(ask: &Ask, options: &Options) -> Item {
+fn initializer_container(request: &InjectionRequest, options: &Options) -> Item {
     let profile = options.profile;
     let namespace = options.coordinator_namespace.as_deref().unwrap_or("default");
     let host = profile.coordinator_host.replace("{namespace}", namespace);
-    let mut env = vec![variable("COORDINATOR_HOST", &host)];
-    if profile.extended && ask.mesh.is_none() {
-        env.push(variable("CONTRAST_SERVICE_MESH_DISABLED", "true"));
+    let mut env = vec![env_var("COORDINATOR_HOST", &host)];
+    if profile.extended && request.mesh.is_none() {
+        env.push(env_var("CONTRAST_SERVICE_MESH_DISABLED", "true"));
     }
     let mut entries = vec![
         ("name", Item::text(INITIALIZER)),
@@ -121,16 +121,16 @@ fn initializer(ask: &Ask, options: &Options) -> Item {
         ("env", Item::List(env)),
     ];
     if profile.extended {
-        entries.push(("resources", memory("300Mi", true)));
-        entries.push(("securityContext", Item::Map(vec![net_admin()])));
+        entries.push(("resources", memory_resources("300Mi", true)));
+        entries.push(("securityContext", Item::Map(vec![net_admin_capability()])));
     } else {
-        entries.push(("resources", memory("50Mi", false)));
+        entries.push(("resources", memory_resources("50Mi", false)));
     }
-    entries.push(("volumeMounts", Item::List(vec![mount(profile, false)])));
+    entries.push(("volumeMounts", Item::List(vec![volume_mount(profile, false)])));
     Item::Map(entries)
 }
 
-fn service_mesh(mesh: &Mesh, options: &Options) -> Item {
+fn service_mesh_container(mesh: &MeshAnnotations, options: &Options) -> Item {
     let profile = options.profile;
     let mut entries = vec![
         ("name", Item::text(SERVICE_MESH)),
@@ -140,7 +140,7 @@ fn service_mesh(mesh: &Mesh, options: &Options) -> Item {
     if profile.extended {
         entries.push(("args", Item::List(vec![Item::text("-l"), Item::text("debug")])));
     }
-    let env = mesh_env(mesh, profile.env_prefix);
+    let env = mesh_env_vars(mesh, profile.env_prefix);
     if !env.is_empty() {
         entries.push(("env", Item::List(env)));
     }
@@ -158,19 +158,22 @@ fn service_mesh(mesh: &Mesh, options: &Options) -> Item {
         entries.push(("ports", Item::List(vec![Item::Map(port)])));
     }
     if profile.extended {
-        entries.push(("resources", memory("500Mi", true)));
+        entries.push(("resources", memory_resources("500Mi", true)));
     }
     let privileged = ("privileged", Item::Bool(true));
-    entries.push(("securityContext", Item::Map(vec![privileged, net_admin()])));
+    entries.push((
+        "securityContext",
+        Item::Map(vec![privileged, net_admin_capability()]),
+    ));
     if profile.extended {
-        entries.push(("startupProbe", ready_probe()));
+        entries.push(("startupProbe", startup_probe()));
     }
-    entries.push(("volumeMounts", Item::List(vec![mount(profile, false)])));
+    entries.push(("volumeMounts", Item::List(vec![volume_mount(profile, false)])));
     Item::Map(entries)
 }
 
-/// Only what was given, in this order.
-fn mesh_env(mesh: &Mesh, prefix: &str) -> Vec<Item> {
+/// Returns variables for the annotations with a value, in a fixed order.
+fn mesh_env_vars(mesh: &MeshAnnotations, prefix: &str) -> Vec<Item> {
     [
         ("ADMIN_PORT", &mesh.admin_port),
         ("INGRESS_PROXY_CONFIG", &mesh.ingress),
@@ -178,29 +181,29 @@ fn mesh_env(mesh: &Mesh, prefix: &str) -> Vec<Item> {
     ]
     .into_iter()
     .filter(|(_, value)| !value.is_empty())
-    .map(|(name, value)| variable(&format!("{prefix}{name}"), value))
+    .map(|(name, value)| env_var(&format!("{prefix}{name}"), value))
     .collect()
 }
 
-fn variable(name: &str, value: &str) -> Item {
+fn env_var(name: &str, value: &str) -> Item {
     Item::Map(vec![("name", Item::text(name)), ("value", Item::text(value))])
 }
 
-fn memory(size: &str, limited: bool) -> Item {
-    let share = || Item::Map(vec![("memory", Item::text(size))]);
-    let mut entries = vec![("requests", share())];
+fn memory_resources(size: &str, limited: bool) -> Item {
+    let quantity = || Item::Map(vec![("memory", Item::text(size))]);
+    let mut entries = vec![("requests", quantity())];
     if limited {
-        entries.push(("limits", share()));
+        entries.push(("limits", quantity()));
     }
     Item::Map(entries)
 }
 
-fn net_admin() -> (&'static str, Item) {
+fn net_admin_capability() -> (&'static str, Item) {
     let add = Item::List(vec![Item::text("NET_ADMIN")]);
     ("capabilities", Item::Map(vec![("add", add)]))
 }
 
-fn ready_probe() -> Item {
+fn startup_probe() -> Item {
     let command = ["test", "-f", "/ready"].map(Item::text);
     Item::Map(vec![
         ("exec", Item::Map(vec![("command", Item::List(command.to_vec()))])),

@@ -1,62 +1,63 @@
-//! Names, variables and paths of each Contrast generation.
+//! Profiles: names, variables and paths of each Contrast generation.
 
-/// Every name that differs between generations of Contrast.
+/// Names and settings that differ between Contrast generations.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// What `--profile` calls it.
+    /// Value of `--profile`.
     pub name: &'static str,
-    /// Where annotations are read; the earlier one wins.
+    /// Levels at which annotations are read, in order of precedence.
     pub levels: &'static [Level],
-    /// What makes `skip-initializer` skip.
+    /// Values of `skip-initializer` that opt out.
     pub skip: Skip,
-    /// Where the role `coordinator` is written in the pod template.
+    /// Where the pod template has the role `coordinator`.
     pub role: Role,
-    /// The volume that holds certificates.
+    /// Name of the shared volume, which contains the certificates.
     pub volume: &'static str,
-    /// Where it is mounted.
+    /// Path at which the shared volume is mounted.
     pub mount_path: &'static str,
-    /// The medium of the volume, if not the node's own.
+    /// Medium of the shared volume; `None` for the default medium of the node.
     pub volume_medium: Option<&'static str>,
-    /// Whether the user's init containers get the mount as well.
+    /// Whether the shared volume is also mounted in the user's init containers.
     pub mount_in_init_containers: bool,
-    /// Whether the user's containers get it read-only.
+    /// Whether the mounts in the user's containers are read-only.
     pub mount_read_only: bool,
-    /// What the environment variables of the service mesh start with.
+    /// Prefix of the environment variables of the service mesh.
     pub env_prefix: &'static str,
-    /// The address of the coordinator; `{namespace}` stands for its namespace.
+    /// Address of the coordinator; `{namespace}` is replaced by its namespace.
     pub coordinator_host: &'static str,
-    /// The later generation's extras: probes, limits, capabilities of the initializer.
+    /// Whether containers have the additions of the later generation: probes, limits, capabilities of the
+    /// initializer.
     pub extended: bool,
 }
 
-/// A place for annotations.
+/// A level at which annotations are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// `metadata` of the pod template (of the Pod itself for a Pod).
+    /// `metadata` of the pod template, or of the Pod itself.
     Template,
     /// `metadata` of the object.
     Object,
 }
 
-/// What makes `skip-initializer` skip.
+/// Values of `skip-initializer` that opt out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// Being there; only `false` does not.
+    /// Opts out if the key is present with any value other than `false`.
     Present,
-    /// The word `true`.
+    /// Opts out if the value is `true`.
     True,
 }
 
-/// Where a pod template says that it is the coordinator.
+/// Where a pod template has its role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// In its annotations.
+    /// In an annotation.
     Annotation,
-    /// In its labels.
+    /// In a label.
     Label,
 }
 
-/// The spelling of RFC 005; the default.
+/// Profile of RFC 005; the default.
 pub static RFC: Profile = Profile {
     name: "rfc",
     levels: &[Level::Template, Level::Object],
@@ -72,7 +73,7 @@ pub static RFC: Profile = Profile {
     extended: false,
 };
 
-/// The spelling of later releases of Contrast.
+/// Profile of later releases of Contrast.
 pub static LATER: Profile = Profile {
     name: "later",
     levels: &[Level::Template],
@@ -89,35 +90,35 @@ pub static LATER: Profile = Profile {
 };
 
 impl Profile {
-    /// Every profile.
+    /// All profiles.
     pub const ALL: [&'static Profile; 2] = [&RFC, &LATER];
 
-    /// The profile called `name`.
+    /// Returns the profile with this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<&'static Profile> {
         Self::ALL.into_iter().find(|profile| profile.name == name)
     }
 }
 
-/// What every annotation of ours starts with.
+/// Prefix of all Contrast annotations.
 pub(crate) const ANNOTATION_PREFIX: &str = "contrast.edgeless.systems/";
-/// Opts a pod out of the initializer.
+/// Annotation that opts a pod out of the initializer.
 pub(crate) const SKIP_INITIALIZER: &str = "contrast.edgeless.systems/skip-initializer";
-/// Ingress configuration; its presence asks for the service mesh.
+/// Annotation with the ingress configuration; its presence requests the service mesh.
 pub(crate) const INGRESS: &str = "contrast.edgeless.systems/servicemesh-ingress";
-/// Egress configuration; its presence asks for the service mesh.
+/// Annotation with the egress configuration; its presence requests the service mesh.
 pub(crate) const EGRESS: &str = "contrast.edgeless.systems/servicemesh-egress";
-/// Port of Envoy's admin interface; its presence asks for the service mesh.
+/// Annotation with the port of Envoy's admin interface; its presence requests the service mesh.
 pub(crate) const ADMIN_PORT: &str = "contrast.edgeless.systems/servicemesh-admin-interface-port";
-/// The role of a pod; `coordinator` exempts it.
+/// Annotation or label with the role of a pod; nothing is injected into a `coordinator`.
 pub(crate) const POD_ROLE: &str = "contrast.edgeless.systems/pod-role";
-/// Pods of a runtime class that starts with this are ours to inject.
+/// Prefix of the runtime classes of Contrast pods, into which the initializer is injected.
 pub(crate) const RUNTIME_CLASS_PREFIX: &str = "contrast-cc";
-/// The name of the initializer container.
+/// Name of the initializer container.
 pub(crate) const INITIALIZER: &str = "contrast-initializer";
-/// The name of the service mesh container.
+/// Name of the service mesh container.
 pub(crate) const SERVICE_MESH: &str = "contrast-service-mesh";
-/// The initializer's image before replacement.
+/// Image of the initializer before replacement.
 pub(crate) const INITIALIZER_IMAGE: &str = "ghcr.io/edgelesssys/contrast/initializer:latest";
-/// The service mesh's image before replacement.
+/// Image of the service mesh before replacement.
 pub(crate) const SERVICE_MESH_IMAGE: &str = "ghcr.io/edgelesssys/contrast/service-mesh-proxy:latest";

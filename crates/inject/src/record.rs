@@ -1,7 +1,7 @@
-//! The undo record of a pod: an annotation on its pod template that says what was injected in flow style.
+//! The undo record of a pod: an annotation on its pod template that lists what was injected in flow style.
 //!
-//! Comments mark injected items in block style ([`crate::mark`]). Flow style has no place for comments and
-//! JSON has none at all, so the information for `--uninject` is kept as compact JSON under
+//! In block style, comments mark injected items ([`crate::mark`]). Flow style often has no place for comments
+//! and JSON does not allow any, so the information for `--uninject` is stored as compact JSON in
 //! [`UNDO_ANNOTATION`]:
 //!
 //! ```json
@@ -11,8 +11,8 @@
 //!  "replaced": [{"index": 0, "container": {"name": "contrast-initializer", "image": "old"}}]}
 //! ```
 //!
-//! The record identifies items by name, so it survives every tool that keeps the objects: formatters, `jq`,
-//! `yq`.
+//! The record identifies items by name, so it remains valid after any tool that does not change the objects,
+//! such as formatters, `jq` and `yq`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -21,36 +21,36 @@ use mainstay_yaml::{Budget, Map, NodeId, Numbers, Value, parse, parse_json, to_j
 use crate::profile::{INITIALIZER, Profile, SERVICE_MESH};
 use crate::tree::{Entry, View};
 
-/// The key of the annotation.
+/// Key of the annotation.
 pub(crate) const UNDO_ANNOTATION: &str = "contrast.edgeless.systems/mainstay-injected";
 
-/// Maximum length of a record in bytes: Kubernetes limits all annotations of an object to 256 KiB together.
+/// Maximum length of a record in bytes. Kubernetes limits all annotations of an object together to 256 KiB.
 pub(crate) const MAX_RECORD_LEN: usize = 128 << 10;
 
-/// What was injected into the flow collections of one pod.
+/// Edits of the flow collections of one pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Record {
-    /// Names of the injected items by the path of their list.
+    /// Names of the injected items, by the path of their list.
     pub(crate) added: BTreeMap<String, Vec<String>>,
-    /// Keys that held no items before, by path; also `metadata` and `annotations`.
+    /// Former values of keys without items, by path; also of `metadata` and `annotations`.
     pub(crate) before: BTreeMap<String, Before>,
     /// Init containers of the user that were replaced.
     pub(crate) replaced: Vec<Replaced>,
 }
 
-/// What a key without items held before the injection.
+/// Former value of a key without items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Before {
-    /// The key did not exist; `null` in JSON.
+    /// The key was absent; `null` in JSON.
     Absent,
-    /// The text of a null or of an empty collection.
+    /// Text of a null or of an empty collection.
     Text(String),
 }
 
 /// An init container that was replaced.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Replaced {
-    /// Its index among the init containers that were neither replaced nor injected.
+    /// Index among the init containers that were neither replaced nor injected.
     pub(crate) index: usize,
     /// The container.
     pub(crate) container: Value,
@@ -64,7 +64,7 @@ impl Before {
         }
     }
 
-    /// Only text that means nothing is accepted: a record cannot add to a pod.
+    /// Accepts only text of null or an empty collection, so that a record cannot add content to a pod.
     fn from_value(value: &Value) -> Option<Self> {
         let Some(text) = value.as_str() else {
             return value.is_null().then_some(Self::Absent);
@@ -81,12 +81,13 @@ impl Before {
 }
 
 impl Record {
-    /// Whether the record has nothing to undo.
+    /// Whether there is nothing to undo.
     pub(crate) fn is_empty(&self) -> bool {
         self.added.is_empty() && self.replaced.is_empty()
     }
 
-    /// Notes that `names` were added to the list at `path`, which was as `before` says.
+    /// Records that `names` were added to the list at `path`. `before` is the former value of a list
+    /// without items.
     pub(crate) fn add(&mut self, path: &str, names: Vec<String>, before: Option<Before>) {
         self.added.entry(path.to_owned()).or_default().extend(names);
         if let Some(before) = before {
@@ -94,7 +95,7 @@ impl Record {
         }
     }
 
-    /// The value of the annotation; `None` if it is too long or a value has no JSON form.
+    /// Returns the value of the annotation; `None` if it is too long or a value has no JSON form.
     pub(crate) fn to_text(&self) -> Option<String> {
         let text = |text: &str| Value::String(text.to_owned());
         let mut map = Map::new();
@@ -154,30 +155,31 @@ impl Replaced {
     }
 }
 
-/// A record as it stands in a document.
+/// A record with its location in a document.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
     pub(crate) record: Record,
-    /// The entry of `metadata` in the pod template.
+    /// Entry of `metadata` in the pod template.
     pub(crate) metadata: (NodeId, NodeId),
-    /// The entry of `annotations` in the metadata.
+    /// Entry of `annotations` in the metadata.
     pub(crate) annotations: (NodeId, NodeId),
-    /// The entry of the record in the annotations.
+    /// Entry of the record in the annotations.
     pub(crate) entry: (NodeId, NodeId),
 }
 
-/// The state of the record of a pod template.
+/// Result of looking up the record of a pod template.
 #[derive(Clone, Debug)]
 pub(crate) enum Lookup {
-    /// There is none.
+    /// There is no annotation.
     Absent,
     /// The annotation at this node is not a record.
     Invalid(NodeId),
-    /// A record.
+    /// There is a record.
     Found(Box<Recorded>),
 }
 
-/// Looks up the record of `template`. One that is reached through an alias or a merge belongs to another pod.
+/// Looks up the record of `template`. A record that is reached through an alias or a merge key belongs to
+/// another pod and is ignored.
 pub(crate) fn find(view: &View<'_>, template: NodeId) -> Lookup {
     let own = |map: NodeId, key: &str| match view.entry(map, key) {
         Entry::Own(key, value) if view.resolve(value) == value => Some((key, value)),
@@ -201,14 +203,14 @@ pub(crate) fn find(view: &View<'_>, template: NodeId) -> Lookup {
     }
 }
 
-/// Whether each of `items` of the list at `path` was injected according to `record`.
-pub(crate) fn injected(view: &View<'_>, record: &Record, path: &str, items: &[NodeId]) -> Vec<bool> {
+/// Returns for each of `items`, the list at `path`, whether it was injected according to `record`.
+pub(crate) fn injected_flags(view: &View<'_>, record: &Record, path: &str, items: &[NodeId]) -> Vec<bool> {
     let mut injected = vec![false; items.len()];
     let names = record.added.get(path).into_iter().flatten();
     for name in names.filter(|name| is_injected_name(name)) {
         let is_named = |item: &NodeId| view.scalar_at(*item, &["name"]) == Some(name.as_str());
-        // The initializer is added first, everything else last: an item of the same name that was added since
-        // stays.
+        // The initializer is added as first item, all others as last. An item of the same name that was
+        // added later is kept.
         let index = if name == INITIALIZER {
             items.iter().position(is_named)
         } else {
@@ -221,12 +223,14 @@ pub(crate) fn injected(view: &View<'_>, record: &Record, path: &str, items: &[No
     injected
 }
 
-/// Whether an injected item can have this name. A marked line that was copied and renamed is the user's.
+/// Whether an injected item can have this name. A marked line that was copied and renamed belongs to the
+/// user.
 pub(crate) fn is_injected_name(name: &str) -> bool {
     [INITIALIZER, SERVICE_MESH].contains(&name) || Profile::ALL.iter().any(|profile| profile.volume == name)
 }
 
-/// The paths of the `volumeMounts` of `containers`, the user's items of `list`: by name where that is unique.
+/// Returns the paths of the `volumeMounts` of `containers`, the user's items of `list`. A path contains the
+/// name of the container if it is unique, otherwise the index.
 pub(crate) fn mount_paths(view: &View<'_>, list: &str, containers: &[NodeId]) -> Vec<String> {
     let names: Vec<Option<&str>> = containers
         .iter()

@@ -3,22 +3,25 @@
 use mainstay_yaml::NodeId;
 
 use crate::tree::View;
-use crate::workload::place;
+use crate::workload::place_from_span;
 use crate::{Code, Finding, Severity};
 
-/// A finding about node `id`.
+/// Returns an error with `code` about node `id`, with the hint `help`.
 pub(crate) fn reject(view: &View<'_>, id: NodeId, code: Code, message: String, help: &str) -> Finding {
     Finding {
         severity: Severity::Error,
         code,
         message,
-        place: view.node(id).map(|node| place(node.span)).unwrap_or_default(),
+        place: view
+            .node(id)
+            .map(|node| place_from_span(node.span))
+            .unwrap_or_default(),
         help: Some(help.to_owned()),
     }
 }
 
-/// Others see this node through an alias or a merge.
-pub(crate) fn shared(view: &View<'_>, id: NodeId, what: &str) -> Finding {
+/// Returns the error about a node that is also used through an alias or a merge key.
+pub(crate) fn shared_node(view: &View<'_>, id: NodeId, what: &str) -> Finding {
     let message = format!(
         "{what} is shared through an anchor, an alias or a merge key: adding to it would change its other users"
     );
@@ -26,14 +29,14 @@ pub(crate) fn shared(view: &View<'_>, id: NodeId, what: &str) -> Finding {
     reject(view, id, Code::SharedAnchor, message, help)
 }
 
-/// Lines cannot be added here.
-pub(crate) fn layout(view: &View<'_>, id: NodeId, what: &str) -> Finding {
+/// Returns the error about a node whose layout does not allow adding lines.
+pub(crate) fn unsupported_layout(view: &View<'_>, id: NodeId, what: &str) -> Finding {
     let message = format!("{what} is laid out in a way that lines cannot be added to");
     let help = "put each key and each `-` on its own line";
     reject(view, id, Code::Layout, message, help)
 }
 
-/// Not what Kubernetes wants here.
+/// Returns the error about a node that does not have the type that Kubernetes requires.
 pub(crate) fn wrong_type(view: &View<'_>, id: NodeId, what: &str, wanted: &str) -> Finding {
     let message = format!("{what} is not {wanted}");
     reject(view, id, Code::WrongType, message, "kubectl rejects it as well")

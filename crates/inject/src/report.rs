@@ -7,10 +7,10 @@ use crate::grammar::FlawCode;
 /// Outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome<'a> {
-    /// The text to write; borrowed when not a byte changed.
+    /// The output text; borrowed if it equals the input.
     pub text: Cow<'a, [u8]>,
-    /// One report per workload (per pod template, where an object has several), in the order of the input.
-    /// Objects that are no workloads have none, unless something about them must be said.
+    /// One report per workload (per pod template if an object has several), in input order. An object that
+    /// is not a workload has a report only if there is a finding about it.
     pub reports: Vec<Report>,
 }
 
@@ -21,83 +21,84 @@ impl Outcome<'_> {
         matches!(self.text, Cow::Owned(_))
     }
 
-    /// Whether something that should have been injected was not: some report has [`Action::Failed`].
+    /// Whether at least one workload was not processed as requested: a report has [`Action::Failed`].
     #[must_use]
     pub fn failed(&self) -> bool {
         self.reports.iter().any(|report| report.action == Action::Failed)
     }
 }
 
-/// What happened to one workload.
+/// Result for one workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// `apiVersion`, empty if unknown (as after a syntax error).
+    /// `apiVersion`; empty if unknown, for example after a syntax error.
     pub api_version: String,
-    /// `kind`, empty if unknown.
+    /// `kind`; empty if unknown.
     pub kind: String,
-    /// `metadata.name`, empty if it has none.
+    /// `metadata.name`; empty if absent.
     pub name: String,
-    /// `metadata.namespace`, if it has one.
+    /// `metadata.namespace`; `None` if absent.
     pub namespace: Option<String>,
-    /// Keys to the pod template from the object's root, such as `spec.template`; empty for a Pod.
+    /// Path of the pod template from the object's root, such as `spec.template`; empty for a Pod.
     pub path: String,
-    /// Where the object starts.
+    /// Place of the object.
     pub place: Place,
-    /// What was done.
+    /// What was done with the workload.
     pub action: Action,
-    /// Why, as a stable code.
+    /// Reason of the action.
     pub reason: Reason,
-    /// What else should be said. An error here means [`Action::Failed`], and that not a byte of the workload
-    /// changed.
+    /// Findings about the workload. A finding with [`Severity::Error`] implies [`Action::Failed`]: the text
+    /// of the workload is unchanged.
     pub findings: Vec<Finding>,
 }
 
-/// What was done to a workload.
+/// What was done with a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The text changed and holds what was asked for.
+    /// The text changed and contains what was requested.
     Injected,
-    /// The text changed: what was injected earlier is gone.
+    /// The text changed: an earlier injection was removed.
     Removed,
-    /// Nothing to do: the text already is what was asked for.
+    /// The text already contained what was requested.
     Unchanged,
-    /// Nothing was asked for.
+    /// Nothing was requested, and nothing had to be removed.
     Skipped,
-    /// It should have been edited and was not.
+    /// The workload should have been edited, but was not.
     Failed,
 }
 
-/// Why a workload was treated so.
+/// Reason of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It asks for the initializer only.
+    /// Only the initializer is requested.
     Initializer,
-    /// It asks for the service mesh only, its initializer being opted out.
+    /// Only the service mesh is requested: the initializer is opted out.
     ServiceMesh,
-    /// It asks for both.
+    /// Initializer and service mesh are requested.
     InitializerAndServiceMesh,
-    /// `runtimeClassName` is missing or another one.
+    /// `runtimeClassName` is missing or not a Contrast runtime class.
     RuntimeClass,
-    /// It is the coordinator.
+    /// The workload is the coordinator.
     Coordinator,
-    /// Its own annotation opts out.
+    /// An annotation of the workload opts out.
     SkipAnnotation,
     /// A flag of the run opts out.
     SkipFlag,
-    /// It has no pod spec.
+    /// The workload has no pod spec.
     NoPodSpec,
-    /// The run was asked to take away.
+    /// The run removes earlier injections ([`Mode::Uninject`](crate::Mode)).
     Uninject,
-    /// A Contrast pod in a kind whose pod template is unknown.
+    /// The object contains a pod with a Contrast runtime class, but the pod template path of its kind is
+    /// unknown.
     UnknownKind,
-    /// The document is not YAML.
+    /// The document has a syntax error.
     Syntax,
-    /// Editing it would be wrong; a finding says why.
+    /// The workload cannot be edited; a finding states the reason.
     Rejected,
 }
 
 impl Reason {
-    /// The stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -118,7 +119,7 @@ impl Reason {
 }
 
 impl Action {
-    /// The stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {
@@ -131,90 +132,92 @@ impl Action {
     }
 }
 
-/// Something to say about a place in the text.
+/// A problem or note about a place in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// How bad.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// What kind, as a stable code.
+    /// Kind of the finding.
     pub code: Code,
-    /// One sentence without a full stop.
+    /// Message: one sentence without a full stop.
     pub message: String,
-    /// Where.
+    /// Place that the finding is about.
     pub place: Place,
-    /// What to do about it.
+    /// Suggested action.
     pub help: Option<String>,
 }
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The workload could not be treated.
+    /// The workload could not be processed.
     Error,
-    /// It was, but probably not as meant.
+    /// The workload was processed, but the result is probably not what the user intended.
     Warning,
-    /// Good to know.
+    /// Information without required action.
     Note,
 }
 
-/// A range of the input. In the outcome of [`run`](crate::run()) it counts from the start of the whole input.
+/// A range of the input. In the outcome of [`run`](crate::run()) it is relative to the start of the whole
+/// input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Its line, from 1.
+    /// Line number, starting at 1.
     pub line: usize,
-    /// Its column in characters, from 1.
+    /// Column in characters, starting at 1.
     pub column: usize,
-    /// Bytes before it.
+    /// Byte offset.
     pub offset: usize,
-    /// How many bytes; 0 for a point.
+    /// Length in bytes; 0 for a position.
     pub len: usize,
 }
 
-/// What kind of finding.
+/// Kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    // From selection and editor.
-    /// The document is not YAML.
+    // From selection and editing.
+    /// The document has a syntax error.
     Syntax,
-    /// A node is not what Kubernetes wants there.
+    /// A node does not have the type that Kubernetes requires.
     WrongType,
-    /// A key twice in one map that must be edited.
+    /// A map that must be edited contains a key twice.
     DuplicateKey,
-    /// An edit would change what others see through an alias or a merge.
+    /// An edit would change a node that is also used through an alias or a merge key.
     SharedAnchor,
-    /// A name that must be ours is taken by something that cannot be replaced.
+    /// A reserved name is used by something that cannot be replaced.
     NameConflict,
-    /// A path that the shared volume needs is taken in a container.
+    /// A container already has a mount at the path of the shared volume.
     MountPathConflict,
-    /// The text is laid out in a way that lines cannot be added to.
+    /// The layout of the text does not allow adding or removing lines.
     Layout,
-    /// A container that must be replaced is too long to be kept for `--uninject`.
+    /// A container that must be replaced is too long to be stored for `--uninject`.
     NotRestorable,
-    /// A Contrast pod in a kind whose pod template is unknown.
+    /// The object contains a pod with a Contrast runtime class, but the pod template path of its kind is
+    /// unknown.
     UnknownKind,
-    /// Something of our name without our mark was left where it is.
+    /// An init container with a reserved name but without a mark was kept.
     Unmarked,
-    /// The edited text did not mean what was planned; nothing was written.
+    /// The edited text did not have the planned meaning; the text is unchanged.
     Internal,
     // From the checks of annotations.
-    /// The proxy's configuration: what kind of flaw.
+    /// A flaw in the configuration of the proxy.
     Proxy(FlawCode),
-    /// Two things want one port.
+    /// Two listeners use the same port.
     PortConflict,
-    /// A service mesh in the node's network.
+    /// A pod with a service mesh uses the node's network.
     HostNetwork,
-    /// A service mesh without an initializer.
+    /// A pod has a service mesh, but no initializer.
     NoInitializer,
-    /// An annotation at a level where it is not read.
+    /// An annotation is at a level where it is not read.
     AnnotationLevel,
-    /// An annotation that looks like a misspelt one.
+    /// An annotation key is probably misspelt.
     AnnotationName,
-    /// An annotation whose value is not a string.
+    /// The value of an annotation is not a string, or has no effect.
     AnnotationType,
 }
 
 impl Code {
-    /// The stable code.
+    /// Returns the stable code.
     #[must_use]
     pub fn code(self) -> &'static str {
         match self {

@@ -3,40 +3,40 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::document::{self, Treated};
+use crate::document::{self, Processed};
 use crate::split::documents;
 use crate::{InjectError, Options, Outcome, Report};
 
-/// Injects into every workload of `input`, or takes the injected away, as `options` say.
+/// Injects into every workload of `input`, or removes earlier injections, according to `options`.
 ///
-/// An object that cannot be treated is reported with [`Action::Failed`](crate::Action) and stays as it is;
-/// the others are treated all the same. Whether that is good enough is the caller's choice.
+/// An object that cannot be processed is reported with [`Action::Failed`](crate::Action) and left
+/// unchanged; the others are processed. The caller decides whether to accept such an outcome.
 pub fn run<'a>(input: &'a [u8], options: &Options) -> Result<Outcome<'a>, InjectError> {
     if input.starts_with(b"\xFF\xFE") || input.starts_with(b"\xFE\xFF") {
         return Err(InjectError::Utf16);
     }
-    let parts = parts(input, options.threads);
-    let treated = treat_all(input, &parts, options);
+    let parts = partition(input, options.threads);
+    let processed = process_all(input, &parts, options);
     let mut stream = Stream {
         input,
-        kept: 0,
+        covered: 0,
         text: Vec::new(),
         counted: (0, 0),
         reports: Vec::new(),
     };
-    for (range, treated) in treated.into_iter().flatten() {
-        stream.take(range.start, range.end, treated);
+    for (range, processed) in processed.into_iter().flatten() {
+        stream.append(range.start, range.end, processed);
     }
     Ok(stream.finish())
 }
 
-/// Below this a thread costs more than it saves.
-const WORTH_A_THREAD: usize = 256 << 10;
+/// Minimum input per thread in bytes; for less input a thread costs more than it saves.
+const MIN_THREAD_INPUT: usize = 256 << 10;
 
-/// The documents, in runs of about the same size, one per thread.
-fn parts(input: &[u8], threads: usize) -> Vec<Vec<Range<usize>>> {
-    let most = threads.min(input.len() / WORTH_A_THREAD).max(1);
-    let share = input.len() / most + 1;
+/// Partitions the documents into consecutive groups of about the same size, one per thread.
+fn partition(input: &[u8], threads: usize) -> Vec<Vec<Range<usize>>> {
+    let count = threads.min(input.len() / MIN_THREAD_INPUT).max(1);
+    let share = input.len() / count + 1;
     let mut parts: Vec<Vec<Range<usize>>> = vec![Vec::new()];
     let mut next = share;
     for range in documents(input) {
@@ -51,23 +51,23 @@ fn parts(input: &[u8], threads: usize) -> Vec<Vec<Range<usize>>> {
     parts
 }
 
-/// Results of documents with changes or reports, in order.
-type Part = Vec<(Range<usize>, Treated)>;
+/// Documents of one group with changes or reports, in input order.
+type Part = Vec<(Range<usize>, Processed)>;
 
-fn treat_all(input: &[u8], parts: &[Vec<Range<usize>>], options: &Options) -> Vec<Part> {
-    let treat = |part: &[Range<usize>]| -> Part {
-        let treated = part.iter().map(|range| {
+fn process_all(input: &[u8], parts: &[Vec<Range<usize>>], options: &Options) -> Vec<Part> {
+    let process = |part: &[Range<usize>]| -> Part {
+        let processed = part.iter().map(|range| {
             let text = input.get(range.clone()).unwrap_or_default();
-            (range.clone(), document::treat(text, options))
+            (range.clone(), document::process(text, options))
         });
-        treated.filter(|(_, treated)| !treated.is_nothing()).collect()
+        processed.filter(|(_, processed)| !processed.is_empty()).collect()
     };
     let Some((first, others)) = parts.split_first() else {
         return Vec::new();
     };
     std::thread::scope(|scope| {
-        let others: Vec<_> = others.iter().map(|part| scope.spawn(|| treat(part))).collect();
-        let mut all = vec![treat(first)];
+        let others: Vec<_> = others.iter().map(|part| scope.spawn(|| process(part))).collect();
+        let mut all = vec![process(first)];
         all.extend(others.into_iter().map(|other| match other.join() {
             Ok(part) => part,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -78,33 +78,33 @@ fn treat_all(input: &[u8], parts: &[Vec<Range<usize>>], options: &Options) -> Ve
 
 struct Stream<'a> {
     input: &'a [u8],
-    /// How much of the input is dealt with in `text`.
-    kept: usize,
-    /// What was written, from the first change on.
+    /// Length of the input prefix that `text` covers.
+    covered: usize,
+    /// Output so far; empty until the first change.
     text: Vec<u8>,
-    /// Bytes in which lines were counted, and how many lines that were.
+    /// An offset, and the number of line breaks before it.
     counted: (usize, usize),
     reports: Vec<Report>,
 }
 
 impl<'a> Stream<'a> {
-    fn take(&mut self, start: usize, end: usize, treated: Treated) {
-        if !treated.reports.is_empty() {
+    fn append(&mut self, start: usize, end: usize, processed: Processed) {
+        if !processed.reports.is_empty() {
             let lines = self.lines_before(start);
-            let shifted = treated
+            let shifted = processed
                 .reports
                 .into_iter()
-                .map(|report| shift(report, start, lines));
+                .map(|report| shift_report(report, start, lines));
             self.reports.extend(shifted);
         }
-        if let Some(text) = treated.text {
+        if let Some(text) = processed.text {
             if self.text.is_empty() {
                 self.text.reserve(self.input.len() + self.input.len() / 8);
             }
             self.text
-                .extend_from_slice(self.input.get(self.kept..start).unwrap_or_default());
+                .extend_from_slice(self.input.get(self.covered..start).unwrap_or_default());
             self.text.extend_from_slice(&text);
-            self.kept = end;
+            self.covered = end;
         }
     }
 
@@ -117,11 +117,11 @@ impl<'a> Stream<'a> {
     }
 
     fn finish(mut self) -> Outcome<'a> {
-        let text = if self.kept == 0 && self.text.is_empty() {
+        let text = if self.covered == 0 && self.text.is_empty() {
             Cow::Borrowed(self.input)
         } else {
             self.text
-                .extend_from_slice(self.input.get(self.kept..).unwrap_or_default());
+                .extend_from_slice(self.input.get(self.covered..).unwrap_or_default());
             Cow::Owned(self.text)
         };
         Outcome {
@@ -131,8 +131,8 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// A report about a document as one about the stream.
-fn shift(mut report: Report, bytes: usize, lines: usize) -> Report {
+/// Converts places in a document to places in the stream. `bytes` and `lines` precede the document.
+fn shift_report(mut report: Report, bytes: usize, lines: usize) -> Report {
     let findings = report.findings.iter_mut().map(|finding| &mut finding.place);
     for place in findings.chain([&mut report.place]) {
         place.offset += bytes;

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use mainstay_yaml::{NodeId, NodeKind};
 
 use crate::PodTemplatePath;
-use crate::ask::is_ours;
+use crate::request::is_contrast_pod;
 use crate::tree::{Entry, View};
 
-/// Kinds with pods, their API groups, and the keys to the pod template. A table.
+/// Table of kinds with pods: kind, API groups, path of the pod template.
 const KINDS: &[(&str, &[&str], &[&str])] = &[
     ("Pod", &[""], &[]),
     ("ReplicationController", &[""], &["spec", "template"]),
@@ -26,49 +26,49 @@ const KINDS: &[(&str, &[&str], &[&str])] = &[
 
 const APPS: &[&str] = &["apps", "extensions"];
 
-/// Reports whether objects of `kind` may have pod templates, or items that have.
+/// Reports whether objects of `kind` may have pod templates or items with pod templates.
 pub(crate) fn may_have_pods(kind: &str, paths: &[PodTemplatePath]) -> bool {
     let is_known = KINDS.iter().any(|(name, ..)| *name == kind);
     is_known || kind.ends_with("List") || paths.iter().any(|path| path.kind == kind)
 }
 
-/// How deep lists of lists are entered.
-const LISTS: usize = 8;
+/// Maximum nesting of lists.
+const MAX_LIST_DEPTH: usize = 8;
 
-/// One step from a document's root.
+/// A step of a path in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Into a map.
+    /// Value of a map key.
     Key(String),
-    /// Into a list.
+    /// Item of a list.
     Index(usize),
 }
 
-/// One pod template.
+/// A pod template with its object.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct PodTemplate {
     pub(crate) api_version: String,
     pub(crate) kind: String,
     pub(crate) name: String,
     pub(crate) namespace: Option<String>,
-    /// The object.
+    /// Node of the object.
     pub(crate) object: NodeId,
-    /// The pod template.
+    /// Node of the pod template.
     pub(crate) template: NodeId,
-    /// The pod spec, if there is a map.
+    /// Node of the pod spec; `None` if it is missing or not a map.
     pub(crate) spec: Option<NodeId>,
-    /// The way to the pod template from the object, for people.
+    /// Path from the object to the pod template, for users.
     pub(crate) path: String,
-    /// The way to the pod spec from the document's root.
+    /// Path from the document's root to the pod spec.
     pub(crate) steps: Vec<Step>,
-    /// The first node on that way that others see as well, through an alias or a merge.
+    /// First node on this path that is also used through an alias or a merge key.
     pub(crate) shared: Option<NodeId>,
-    /// The pod spec found in an object of unknown kind.
-    pub(crate) stranger: Option<NodeId>,
+    /// Pod spec of a Contrast pod in an object of unknown kind.
+    pub(crate) unknown_kind_spec: Option<NodeId>,
 }
 
-impl Found {
-    /// The index of its item if the document is a list.
+impl PodTemplate {
+    /// Returns the index of the list item that contains the object, if the document is a list.
     pub(crate) fn item(&self) -> Option<usize> {
         match self.steps.get(..2)? {
             [Step::Key(_), Step::Index(index)] => Some(*index),
@@ -77,24 +77,24 @@ impl Found {
     }
 }
 
-/// Every pod template of `view`, and every pod of ours in objects of unknown kind.
-pub(crate) fn select(view: &View<'_>, paths: &[PodTemplatePath]) -> Vec<Found> {
+/// Returns all pod templates of `view`, and all Contrast pods in objects of unknown kind.
+pub(crate) fn select(view: &View<'_>, paths: &[PodTemplatePath]) -> Vec<PodTemplate> {
     let mut finder = Finder {
         view,
         paths,
-        aliased: view.shared(),
-        found: Vec::new(),
+        aliased: view.aliased_nodes(),
+        pods: Vec::new(),
     };
     if let Some(root) = view.document.root() {
-        let way = finder.start(root);
-        finder.object(&way, None, LISTS);
+        let location = finder.root_location(root);
+        finder.visit_object(&location, None, MAX_LIST_DEPTH);
     }
-    finder.found
+    finder.pods
 }
 
-/// A node, how it was reached, and what on the way is shared.
+/// A node with its path from the root and the first node on that path that is shared.
 #[derive(Clone)]
-struct Way {
+struct Location {
     node: NodeId,
     steps: Vec<Step>,
     shared: Option<NodeId>,
@@ -104,52 +104,54 @@ struct Finder<'v, 'a> {
     view: &'v View<'a>,
     paths: &'v [PodTemplatePath],
     aliased: BTreeSet<NodeId>,
-    found: Vec<Found>,
+    pods: Vec<PodTemplate>,
 }
 
 impl Finder<'_, '_> {
-    fn start(&self, node: NodeId) -> Way {
-        Way {
+    fn root_location(&self, node: NodeId) -> Location {
+        Location {
             node,
             steps: Vec::new(),
             shared: self.aliased.contains(&node).then_some(node),
         }
     }
 
-    fn object(&mut self, way: &Way, implied: Option<&str>, lists: usize) {
-        let text = |key| self.view.scalar_at(way.node, &[key]).unwrap_or_default();
+    fn visit_object(&mut self, location: &Location, implied_kind: Option<&str>, list_depth: usize) {
+        let text = |key| self.view.scalar_at(location.node, &[key]).unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let kind = if kind.is_empty() {
-            implied.unwrap_or_default()
+            implied_kind.unwrap_or_default()
         } else {
             kind
         }
         .to_owned();
         let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
-        let templates = self.templates(way, &kind, (!api_version.is_empty()).then_some(group));
+        let templates = self.find_templates(location, &kind, (!api_version.is_empty()).then_some(group));
         for (template, path) in &templates {
-            let found = self.found(way, &kind, template, path.clone());
-            self.found.push(found);
+            let pod = self.pod_template(location, &kind, template, path.clone());
+            self.pods.push(pod);
         }
         if !templates.is_empty() {
             return;
         }
-        match (kind.strip_suffix("List"), self.key(way, "items")) {
-            (Some(of), Some(items)) if lists > 0 => self.list(&items, of, lists - 1),
-            _ => self.stranger(way, &kind),
+        match (kind.strip_suffix("List"), self.descend_key(location, "items")) {
+            (Some(item_kind), Some(items)) if list_depth > 0 => {
+                self.visit_list(&items, item_kind, list_depth - 1);
+            }
+            _ => self.find_pod_in_unknown_kind(location, &kind),
         }
     }
 
-    fn list(&mut self, items: &Way, of: &str, lists: usize) {
+    fn visit_list(&mut self, items: &Location, item_kind: &str, list_depth: usize) {
         for index in 0..self.view.items(items.node).len() {
-            if let Some(item) = self.index(items, index) {
-                self.object(&item, Some(of), lists);
+            if let Some(item) = self.descend_index(items, index) {
+                self.visit_object(&item, Some(item_kind), list_depth);
             }
         }
     }
 
-    /// The pod templates of an object with the keys to them; none for kinds without.
-    fn templates(&self, object: &Way, kind: &str, group: Option<&str>) -> Vec<(Way, String)> {
+    /// Returns the pod templates of an object with their paths; empty for a kind without pods.
+    fn find_templates(&self, object: &Location, kind: &str, group: Option<&str>) -> Vec<(Location, String)> {
         let given = self.paths.iter().filter(|path| {
             path.kind == kind && path.group.as_deref().is_none_or(|wanted| Some(wanted) == group)
         });
@@ -160,74 +162,77 @@ impl Finder<'_, '_> {
         let paths: Vec<Vec<String>> = known.chain(given.map(|path| path.path.clone())).collect();
         let mut templates = Vec::new();
         for path in paths {
-            let reached = self.reach(object.clone(), &path);
+            let reached = self.resolve_path(object.clone(), &path);
             if reached.is_empty() {
-                // A known kind without a template: reported as a workload without a pod spec.
+                // A known kind without a pod template is reported as a workload without a pod spec.
                 templates.push((object.clone(), path.join(".")));
             }
-            let shown = |way: Way| {
-                let path = show(way.steps.get(object.steps.len()..).unwrap_or_default());
-                (way, path)
+            let with_path = |location: Location| {
+                let path = format_steps(location.steps.get(object.steps.len()..).unwrap_or_default());
+                (location, path)
             };
-            templates.extend(reached.into_iter().map(shown));
+            templates.extend(reached.into_iter().map(with_path));
         }
         templates
     }
 
-    fn reach(&self, from: Way, path: &[String]) -> Vec<Way> {
-        path.iter().fold(vec![from], |ways, key| {
+    fn resolve_path(&self, from: Location, path: &[String]) -> Vec<Location> {
+        path.iter().fold(vec![from], |locations, key| {
             let name = key.trim_end_matches("[]");
-            let next = ways.iter().filter_map(|way| self.key(way, name));
+            let next = locations
+                .iter()
+                .filter_map(|location| self.descend_key(location, name));
             if name.len() == key.len() {
                 return next.collect();
             }
             next.flat_map(|list| {
                 let count = self.view.items(list.node).len();
                 (0..count)
-                    .filter_map(move |index| self.index(&list, index))
+                    .filter_map(move |index| self.descend_index(&list, index))
                     .collect::<Vec<_>>()
             })
             .collect()
         })
     }
 
-    fn found(&self, object: &Way, kind: &str, template: &Way, path: String) -> Found {
+    fn pod_template(&self, object: &Location, kind: &str, template: &Location, path: String) -> PodTemplate {
         let at_template = template.steps.len() > object.steps.len() || path.is_empty();
         let spec = if at_template {
-            self.key(template, "spec")
+            self.descend_key(template, "spec")
         } else {
             None
         };
-        let spec = spec.filter(|way| self.is_map(way.node));
-        let way = spec.as_ref().unwrap_or(template);
+        let spec = spec.filter(|location| self.is_map(location.node));
+        let location = spec.as_ref().unwrap_or(template);
         let text = |keys: &[&str]| self.view.scalar_at(object.node, keys).map(str::to_owned);
-        Found {
+        PodTemplate {
             api_version: text(&["apiVersion"]).unwrap_or_default(),
             kind: kind.to_owned(),
             name: text(&["metadata", "name"]).unwrap_or_default(),
             namespace: text(&["metadata", "namespace"]),
             object: object.node,
             template: template.node,
-            steps: way.steps.clone(),
-            shared: way.shared,
-            spec: spec.map(|way| way.node),
+            steps: location.steps.clone(),
+            shared: location.shared,
+            spec: spec.map(|location| location.node),
             path,
-            stranger: None,
+            unknown_kind_spec: None,
         }
     }
 
-    /// Reports a Contrast pod in an unknown kind, which would otherwise ship without an initializer.
-    fn stranger(&mut self, object: &Way, kind: &str) {
+    /// Adds a Contrast pod in an object of unknown kind: without an error it would be deployed without an
+    /// initializer.
+    fn find_pod_in_unknown_kind(&mut self, object: &Location, kind: &str) {
         let mut open = vec![object.node];
         while let Some(id) = open.pop() {
             match self.view.node(id).map(|node| &node.kind) {
                 Some(NodeKind::List { items, .. }) => open.extend(items),
                 Some(NodeKind::Map { entries, .. }) => {
-                    if is_ours(self.view, id) && self.view.get(id, "containers").is_some() {
-                        let mut found = self.found(object, kind, object, "?".into());
-                        found.path = String::new();
-                        found.stranger = Some(id);
-                        self.found.push(found);
+                    if is_contrast_pod(self.view, id) && self.view.get(id, "containers").is_some() {
+                        let mut pod = self.pod_template(object, kind, object, "?".into());
+                        pod.path = String::new();
+                        pod.unknown_kind_spec = Some(id);
+                        self.pods.push(pod);
                         return;
                     }
                     open.extend(entries.iter().map(|(_, value)| *value));
@@ -242,34 +247,34 @@ impl Finder<'_, '_> {
         matches!(node.map(|node| &node.kind), Some(NodeKind::Map { .. }))
     }
 
-    fn key(&self, way: &Way, key: &str) -> Option<Way> {
-        let (node, merged) = match self.view.entry(way.node, key) {
+    fn descend_key(&self, location: &Location, key: &str) -> Option<Location> {
+        let (node, merged) = match self.view.entry(location.node, key) {
             Entry::Absent => return None,
             Entry::Own(_, value) => (value, false),
             Entry::Merged(value) => (value, true),
         };
-        Some(self.go(way, node, merged, Step::Key(key.to_owned())))
+        Some(self.descend(location, node, merged, Step::Key(key.to_owned())))
     }
 
-    fn index(&self, way: &Way, index: usize) -> Option<Way> {
-        let node = *self.view.items(way.node).get(index)?;
-        Some(self.go(way, node, false, Step::Index(index)))
+    fn descend_index(&self, location: &Location, index: usize) -> Option<Location> {
+        let node = *self.view.items(location.node).get(index)?;
+        Some(self.descend(location, node, false, Step::Index(index)))
     }
 
-    fn go(&self, way: &Way, node: NodeId, merged: bool, step: Step) -> Way {
+    fn descend(&self, location: &Location, node: NodeId, merged: bool, step: Step) -> Location {
         let target = self.view.resolve(node);
         let shared = merged || target != node || self.aliased.contains(&node);
-        let mut steps = way.steps.clone();
+        let mut steps = location.steps.clone();
         steps.push(step);
-        Way {
+        Location {
             node: target,
             steps,
-            shared: way.shared.or_else(|| shared.then_some(node)),
+            shared: location.shared.or_else(|| shared.then_some(node)),
         }
     }
 }
 
-fn show(steps: &[Step]) -> String {
+fn format_steps(steps: &[Step]) -> String {
     let mut shown = String::new();
     for step in steps {
         match step {

@@ -1,4 +1,4 @@
-//! Applies edits to document values, as an independent check of the text editor.
+//! Applies edits to the value of a document, as an independent check of the text editor.
 
 use mainstay_yaml::{Map, Value};
 
@@ -8,23 +8,24 @@ use crate::profile::{INITIALIZER, Profile, SERVICE_MESH};
 use crate::record::UNDO_ANNOTATION;
 use crate::select::Step;
 
-/// Applies `edits` to the pod spec at `steps`; false if there is none.
+/// Applies `edits` to the pod spec at `steps`; returns false if there is no pod spec.
 pub(crate) fn apply(document: &mut Value, steps: &[Step], edits: &[PodEdit]) -> bool {
-    let Some(spec) = at(document, steps).and_then(Value::as_map_mut) else {
+    let Some(spec) = get_mut(document, steps).and_then(Value::as_map_mut) else {
         return false;
     };
-    edits.iter().all(|edit| apply_one(spec, edit))
+    edits.iter().all(|edit| apply_edit(spec, edit))
 }
 
-/// Removes edits whose result is already in place: an up-to-date container pasted by hand stays as it is.
-pub(crate) fn settle(document: &Value, steps: &[Step], mut edits: Vec<PodEdit>) -> Vec<PodEdit> {
+/// Drops edits whose result is already in place: an up-to-date container that was added manually is kept as
+/// is.
+pub(crate) fn drop_applied_edits(document: &Value, steps: &[Step], mut edits: Vec<PodEdit>) -> Vec<PodEdit> {
     let Some(spec) = get(document, steps) else {
         return edits;
     };
-    let there: Vec<(&'static str, String)> = edits
+    let applied: Vec<(&'static str, String)> = edits
         .iter()
         .filter_map(|edit| match edit {
-            PodEdit::Put { list, item, end } if is_there(spec, list, item, *end) => {
+            PodEdit::Insert { list, item, end } if is_in_place(spec, list, item, *end) => {
                 Some((*list, item.name()?.to_owned()))
             }
             _ => None,
@@ -32,16 +33,18 @@ pub(crate) fn settle(document: &Value, steps: &[Step], mut edits: Vec<PodEdit>) 
         .collect();
     edits.retain(|edit| {
         let (list, name) = match edit {
-            PodEdit::Put { list, item, .. } => (*list, item.name().unwrap_or_default()),
-            PodEdit::Drop { list, name } => (*list, *name),
+            PodEdit::Insert { list, item, .. } => (*list, item.name().unwrap_or_default()),
+            PodEdit::Remove { list, name } => (*list, *name),
             _ => return true,
         };
-        !there.iter().any(|(other, known)| *other == list && known == name)
+        !applied
+            .iter()
+            .any(|(other, known)| *other == list && known == name)
     });
     edits
 }
 
-fn is_there(spec: &Value, list: &str, item: &Item, end: End) -> bool {
+fn is_in_place(spec: &Value, list: &str, item: &Item, end: End) -> bool {
     let items = spec.get(list).and_then(Value::as_list).unwrap_or_default();
     let same_name = items.iter().filter(|other| name_of(other) == item.name()).count();
     let place = match end {
@@ -51,38 +54,38 @@ fn is_there(spec: &Value, list: &str, item: &Item, end: End) -> bool {
     same_name == 1 && place == Some(&item.value())
 }
 
-fn apply_one(spec: &mut Map, edit: &PodEdit) -> bool {
+fn apply_edit(spec: &mut Map, edit: &PodEdit) -> bool {
     match edit {
-        PodEdit::Drop { list, name } => {
+        PodEdit::Remove { list, name } => {
             if let Some(Value::List(items)) = spec.get_mut(*list) {
                 items.retain(|item| name_of(item) != Some(name));
             }
             true
         }
         PodEdit::Mount { lists, mount } => lists.iter().all(|list| match spec.get_mut(*list) {
-            Some(Value::List(items)) => items.iter_mut().all(|item| mount_into(item, mount)),
+            Some(Value::List(items)) => items.iter_mut().all(|item| add_mount(item, mount)),
             _ => true,
         }),
-        PodEdit::Put { list, item, end } => put(spec, list, item, *end),
-        PodEdit::Share { list, item } => share(spec, list, item),
+        PodEdit::Insert { list, item, end } => insert(spec, list, item, *end),
+        PodEdit::InsertIfAbsent { list, item } => insert_if_absent(spec, list, item),
     }
 }
 
-fn mount_into(container: &mut Value, mount: &Item) -> bool {
+fn add_mount(container: &mut Value, mount: &Item) -> bool {
     container
         .as_map_mut()
-        .is_some_and(|container| share(container, "volumeMounts", mount))
+        .is_some_and(|container| insert_if_absent(container, "volumeMounts", mount))
 }
 
-fn share(map: &mut Map, list: &str, item: &Item) -> bool {
-    let there = match map.get(list) {
+fn insert_if_absent(map: &mut Map, list: &str, item: &Item) -> bool {
+    let exists = match map.get(list) {
         Some(Value::List(items)) => items.iter().any(|other| name_of(other) == item.name()),
         _ => false,
     };
-    there || put(map, list, item, End::Last)
+    exists || insert(map, list, item, End::Last)
 }
 
-fn put(map: &mut Map, list: &str, item: &Item, end: End) -> bool {
+fn insert(map: &mut Map, list: &str, item: &Item, end: End) -> bool {
     let items = map.entry(list.to_owned()).or_default();
     if items.is_null() {
         *items = Value::List(Vec::new());
@@ -99,23 +102,23 @@ fn name_of(item: &Value) -> Option<&str> {
     item.get("name").and_then(Value::as_str)
 }
 
-/// Removes everything with a reserved name from the pod spec at `steps`, and empty lists, so that two texts
-/// can be compared apart from injected content.
-pub(crate) fn bare(document: &mut Value, steps: &[Step]) {
+/// Removes everything with a reserved name, and empty lists, from the pod spec at `steps`, so that two
+/// texts can be compared without their injected content.
+pub(crate) fn remove_reserved_names(document: &mut Value, steps: &[Step]) {
     remove_record(document, steps);
-    let Some(spec) = at(document, steps).and_then(Value::as_map_mut) else {
+    let Some(spec) = get_mut(document, steps).and_then(Value::as_map_mut) else {
         return;
     };
-    keep(spec, "initContainers", |name| {
+    retain_by_name(spec, "initContainers", |name| {
         name != INITIALIZER && name != SERVICE_MESH
     });
-    keep(spec, "volumes", is_not_our_volume);
+    retain_by_name(spec, "volumes", is_not_our_volume);
     for list in ["containers", "initContainers"] {
         let Some(Value::List(containers)) = spec.get_mut(list) else {
             continue;
         };
         for container in containers.iter_mut().filter_map(Value::as_map_mut) {
-            keep(container, "volumeMounts", is_not_our_volume);
+            retain_by_name(container, "volumeMounts", is_not_our_volume);
         }
     }
 }
@@ -124,7 +127,7 @@ fn is_not_our_volume(name: &str) -> bool {
     Profile::ALL.iter().all(|profile| profile.volume != name)
 }
 
-fn keep(map: &mut Map, list: &str, wanted: impl Fn(&str) -> bool) {
+fn retain_by_name(map: &mut Map, list: &str, wanted: impl Fn(&str) -> bool) {
     let empty = match map.get_mut(list) {
         Some(Value::List(items)) => {
             items.retain(|item| name_of(item).is_none_or(&wanted));
@@ -138,7 +141,7 @@ fn keep(map: &mut Map, list: &str, wanted: impl Fn(&str) -> bool) {
     }
 }
 
-/// The value at `steps`.
+/// Returns the value at `steps`.
 pub(crate) fn get<'v>(document: &'v Value, steps: &[Step]) -> Option<&'v Value> {
     steps
         .iter()
@@ -149,11 +152,12 @@ pub(crate) fn get<'v>(document: &'v Value, steps: &[Step]) -> Option<&'v Value> 
         })
 }
 
-/// Adds the undo record to the pod template whose spec is at `steps`; false if there is none.
+/// Adds the undo record to the pod template with the spec at `steps`; returns false if there is no pod
+/// template.
 pub(crate) fn annotate(document: &mut Value, steps: &[Step], record: &str) -> bool {
     let template = steps
         .split_last()
-        .and_then(|(_, template)| at(document, template));
+        .and_then(|(_, template)| get_mut(document, template));
     let Some(template) = template.and_then(Value::as_map_mut) else {
         return false;
     };
@@ -175,12 +179,12 @@ fn submap<'m>(map: &'m mut Map, key: &str) -> Option<&'m mut Map> {
     value.as_map_mut()
 }
 
-/// Removes the undo record of the pod template whose spec is at `steps`, and metadata and annotations that
-/// are empty.
+/// Removes the undo record from the pod template with the spec at `steps`, and then empty annotations and
+/// metadata.
 pub(crate) fn remove_record(document: &mut Value, steps: &[Step]) {
     let template = steps
         .split_last()
-        .and_then(|(_, template)| at(document, template));
+        .and_then(|(_, template)| get_mut(document, template));
     let Some(template) = template.and_then(Value::as_map_mut) else {
         return;
     };
@@ -204,7 +208,7 @@ fn remove_empty(map: &mut Map, key: &str) {
     }
 }
 
-fn at<'v>(document: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
+fn get_mut<'v>(document: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
     steps
         .iter()
         .try_fold(document, |value, step| match (value, step) {

@@ -1,25 +1,25 @@
-//! Splices: replaces ranges of a text, and maps offsets of the new text back to the old one.
+//! Replaces ranges of a text and maps offsets of the new text to the original.
 
 use std::cmp::Reverse;
 
-/// One exchange: `text` for the bytes from `start` to `end`.
+/// Replacement of the bytes from `start` to `end` by `text`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Splice {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) text: String,
-    /// How deep it belongs: of insertions at one place the deepest comes first.
+    /// Depth of the insertion: of several insertions at one offset the deepest comes first.
     pub(crate) depth: usize,
 }
 
 impl Splice {
-    /// `text` between two bytes.
+    /// Inserts `text` at an offset.
     pub(crate) fn insert(at: usize, text: String) -> Self {
-        Self::exchange(at, at, text)
+        Self::replace(at, at, text)
     }
 
-    /// `text` instead of these bytes.
-    pub(crate) fn exchange(start: usize, end: usize, text: String) -> Self {
+    /// Replaces a range by `text`.
+    pub(crate) fn replace(start: usize, end: usize, text: String) -> Self {
         Self {
             start,
             end,
@@ -28,18 +28,19 @@ impl Splice {
         }
     }
 
-    /// Nothing instead of these bytes.
+    /// Removes a range.
     pub(crate) fn remove(start: usize, end: usize) -> Self {
-        Self::exchange(start, end, String::new())
+        Self::replace(start, end, String::new())
     }
 }
 
-/// Sorts splices by position; at one position insertions come first, the deepest ahead.
+/// Sorts splices by position; at one position insertions come first, the deepest one before the others.
 pub(crate) fn sort(splices: &mut [Splice]) {
     splices.sort_by_key(|splice| (splice.start, splice.end, Reverse(splice.depth)));
 }
 
-/// `text` with all `splices`, which must be sorted; `None` if two of them overlap or one lies outside.
+/// Applies `splices`, which must be sorted, to `text`; `None` if two of them overlap or one is out of
+/// range.
 pub(crate) fn apply(text: &[u8], splices: &[Splice]) -> Option<Vec<u8>> {
     let grown: usize = splices.iter().map(|splice| splice.text.len()).sum();
     let mut out = Vec::with_capacity(text.len() + grown);
@@ -53,8 +54,8 @@ pub(crate) fn apply(text: &[u8], splices: &[Splice]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Where the byte at `offset` of the new text was in the old one.
-pub(crate) fn back(splices: &[Splice], offset: usize) -> usize {
+/// Maps `offset` in the new text to an offset in the original.
+pub(crate) fn original_offset(splices: &[Splice], offset: usize) -> usize {
     let (mut old, mut new) = (0, 0);
     for splice in splices {
         let kept = splice.start.saturating_sub(old);
@@ -75,9 +76,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_exchanged_in_order() {
+    fn splices_are_applied_in_order() {
         let mut splices = vec![
-            Splice::exchange(2, 4, "XYZ".into()),
+            Splice::replace(2, 4, "XYZ".into()),
             Splice::insert(2, "1".into()),
             Splice::insert(2, "2".into()),
             Splice::remove(5, 6),
@@ -85,7 +86,7 @@ mod tests {
         sort(&mut splices);
         let out = apply(b"abcdefg", &splices).unwrap();
         assert_eq!(out, b"ab12XYZeg");
-        let old: Vec<usize> = (0..9).map(|offset| back(&splices, offset)).collect();
+        let old: Vec<usize> = (0..9).map(|offset| original_offset(&splices, offset)).collect();
         assert_eq!(old, [0, 1, 2, 2, 2, 2, 2, 4, 6]);
     }
 

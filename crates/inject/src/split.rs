@@ -1,19 +1,20 @@
-//! Splits a stream into documents by lines, without parsing; the slices joined are the stream.
+//! Splits a stream into documents by lines, without parsing. The concatenation of all documents is the
+//! stream.
 
 use std::ops::Range;
 
 use memchr::{memchr, memmem};
 
-/// The documents of `text` as ranges; they touch each other and cover everything.
+/// Returns the ranges of the documents of `text`. Adjacent ranges touch, and together they cover the text.
 pub(crate) fn documents(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut start = 0;
     std::iter::from_fn(move || {
         if start >= text.len() {
             return None;
         }
-        let mut end = next_border(text, start);
-        while end < text.len() && only_directives(text.get(start..end).unwrap_or_default()) {
-            end = next_border(text, end);
+        let mut end = next_boundary(text, start);
+        while end < text.len() && is_only_directives(text.get(start..end).unwrap_or_default()) {
+            end = next_boundary(text, end);
         }
         let range = start..end;
         start = end;
@@ -21,26 +22,27 @@ pub(crate) fn documents(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ 
     })
 }
 
-/// The next place behind `from` where a document begins: before a line `---`, or behind a line `...`.
-fn next_border(text: &[u8], from: usize) -> usize {
+/// Returns the next document boundary after `from`: before a `---` line, after a `...` line, or the end of
+/// the text.
+fn next_boundary(text: &[u8], from: usize) -> usize {
     let mut at = from;
     loop {
         let line = text.get(at..).unwrap_or_default();
-        if is_mark(line, b"...") {
+        if is_marker(line, b"...") {
             return line_end(text, at);
         }
-        if at > from && is_mark(line, b"---") {
+        if at > from && is_marker(line, b"---") {
             return at;
         }
-        at = match next_mark(text, at) {
+        at = match next_marker(text, at) {
             Some(next) => next,
             None => return text.len(),
         };
     }
 }
 
-/// The start of the next line behind `from` that looks like a mark.
-fn next_mark(text: &[u8], from: usize) -> Option<usize> {
+/// Returns the start of the next line after `from` that starts with `---` or `...`.
+fn next_marker(text: &[u8], from: usize) -> Option<usize> {
     let rest = text.get(from..)?;
     let dashes = memmem::find(rest, b"\n---");
     let within = rest.get(..dashes.map_or(rest.len(), |at| at + 1))?;
@@ -48,8 +50,8 @@ fn next_mark(text: &[u8], from: usize) -> Option<usize> {
     dots.or(dashes).map(|at| from + at + 1)
 }
 
-fn is_mark(line: &[u8], mark: &[u8]) -> bool {
-    let rest = line.strip_prefix(mark);
+fn is_marker(line: &[u8], marker: &[u8]) -> bool {
+    let rest = line.strip_prefix(marker);
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b' ' | b'\t' | b'\r' | b'\n')))
 }
 
@@ -58,8 +60,9 @@ fn line_end(text: &[u8], from: usize) -> usize {
     memchr(b'\n', rest).map_or(text.len(), |at| from + at + 1)
 }
 
-/// Whether this may precede `---` and belongs to the next document: directives, perhaps comments.
-fn only_directives(text: &[u8]) -> bool {
+/// Whether the text consists of directives, and possibly comments, that belong to the document after the
+/// next `---`.
+fn is_only_directives(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let mut found = false;
     for line in text.split(|byte| *byte == b'\n') {
@@ -72,18 +75,20 @@ fn only_directives(text: &[u8]) -> bool {
     found
 }
 
-/// Whether a line says nothing.
+/// Whether a line is blank or a comment.
 pub(crate) fn is_blank_or_comment(line: &[u8]) -> bool {
     let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
     matches!(line.trim_ascii_start().first(), None | Some(b'#'))
 }
 
-/// Whether a document contains a reserved name as written; only an escape in double quotes could hide it.
+/// Whether a document contains a reserved name literally. Otherwise a name can only be hidden by an escape
+/// in double quotes.
 pub(crate) fn has_reserved_name(text: &[u8]) -> bool {
     memmem::find(text, b"contrast-").is_some()
 }
 
-/// Whether a backslash stands before something that could stand for a letter, or joins two lines.
+/// Whether a backslash precedes a character code or a line break: in double quotes such an escape can hide
+/// a reserved name.
 pub(crate) fn has_hiding_escape(text: &[u8]) -> bool {
     memchr::memchr_iter(b'\\', text)
         .any(|at| matches!(text.get(at + 1), Some(b'x' | b'u' | b'U' | b'\n' | b'\r')))
@@ -99,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_begin_at_marks() {
+    fn documents_start_at_markers() {
         check("", &[]);
         check("a: 1\n", &["a: 1\n"]);
         check("a: 1\n---\nb: 2", &["a: 1\n", "---\nb: 2"]);
@@ -117,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_belong_to_what_follows() {
+    fn directives_belong_to_the_next_document() {
         check("%YAML 1.1\n---\na\n", &["%YAML 1.1\n---\na\n"]);
         check(
             "a\n...\n# c\n%YAML 1.1\n---\nb\n",
@@ -128,10 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_ours_is_passed_over() {
-        let may_matter = |text: &[u8]| has_reserved_name(text) || has_hiding_escape(text);
-        assert!(!may_matter(b"kind: Pod\nimage: contrast\nre: \"\\n\\t\\\\\"\n"));
-        assert!(may_matter(b"runtimeClassName: contrast-cc\n"));
-        assert!(may_matter(b"runtimeClassName: \"contr\\u0061st-cc\"\n"));
+    fn documents_without_reserved_names_are_recognised() {
+        let may_have_reserved_name = |text: &[u8]| has_reserved_name(text) || has_hiding_escape(text);
+        assert!(!may_have_reserved_name(
+            b"kind: Pod\nimage: contrast\nre: \"\\n\\t\\\\\"\n"
+        ));
+        assert!(may_have_reserved_name(b"runtimeClassName: contrast-cc\n"));
+        assert!(may_have_reserved_name(
+            b"runtimeClassName: \"contr\\u0061st-cc\"\n"
+        ));
     }
 }

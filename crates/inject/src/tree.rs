@@ -1,35 +1,35 @@
-//! Lookups in a parsed document, through aliases and merges.
+//! Lookups in a parsed document that follow aliases and merge keys.
 
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
 
 use mainstay_yaml::{Document, Node, NodeId, NodeKind, ScalarStyle};
 
-/// How many maps one lookup may go through by merges; a hostile document nests them without end.
-const MERGES: u32 = 1_000;
+/// Maximum number of maps that one lookup visits; a malicious document can nest merge keys without limit.
+const MAX_VISITED_MAPS: u32 = 1_000;
 
 /// A parsed document with its text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     /// The document's text.
     pub(crate) text: &'a [u8],
-    /// Its nodes.
+    /// The parsed text.
     pub(crate) document: &'a Document<'a>,
 }
 
-/// What a map has under a key.
+/// Entry of a map under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// Nothing.
+    /// The key is absent.
     Absent,
-    /// A key and its value, written in this very map.
+    /// Key and value in the map itself.
     Own(NodeId, NodeId),
-    /// A value that comes by `<<`.
+    /// Value from a map that is merged with `<<`.
     Merged(NodeId),
 }
 
 impl Entry {
-    /// The value, wherever it comes from.
+    /// Returns the value, whether it is merged or not.
     pub(crate) fn value(self) -> Option<NodeId> {
         match self {
             Self::Absent => None,
@@ -39,21 +39,21 @@ impl Entry {
 }
 
 impl<'a> View<'a> {
-    /// The node `id`.
+    /// Returns the node with this ID.
     pub(crate) fn node(&self, id: NodeId) -> Option<&'a Node<'a>> {
         self.document.node(id)
     }
 
-    /// The node that `id` stands for.
+    /// Follows aliases from `id` to the node that they refer to.
     pub(crate) fn resolve(&self, mut id: NodeId) -> NodeId {
-        // An alias stands behind its target, so this ends.
+        // An alias follows its target, so the loop ends.
         while let Some(NodeKind::Alias { target, .. }) = self.node(id).map(|node| &node.kind) {
             id = *target;
         }
         id
     }
 
-    /// Whether this is in brackets or braces, aliases not followed.
+    /// Whether the node is a collection in flow style. Does not follow aliases.
     pub(crate) fn is_flow(&self, id: NodeId) -> bool {
         match self.node(id).map(|node| &node.kind) {
             Some(NodeKind::Map { flow, .. } | NodeKind::List { flow, .. }) => *flow,
@@ -61,7 +61,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The entries of map `id`, aliases followed.
+    /// Returns the entries of map `id`; follows aliases.
     pub(crate) fn entries(&self, id: NodeId) -> &'a [(NodeId, NodeId)] {
         match self.node(self.resolve(id)).map(|node| &node.kind) {
             Some(NodeKind::Map { entries, .. }) => entries,
@@ -69,7 +69,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The items of list `id`, aliases followed.
+    /// Returns the items of list `id`; follows aliases.
     pub(crate) fn items(&self, id: NodeId) -> &'a [NodeId] {
         match self.node(self.resolve(id)).map(|node| &node.kind) {
             Some(NodeKind::List { items, .. }) => items,
@@ -77,7 +77,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The text of a scalar, aliases followed.
+    /// Returns the text of a scalar; follows aliases.
     pub(crate) fn scalar(&self, id: NodeId) -> Option<&'a str> {
         match self.node(self.resolve(id)).map(|node| &node.kind) {
             Some(NodeKind::Scalar { text, .. }) => Some(text),
@@ -85,7 +85,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether this is `null` in one of its spellings, aliases not followed.
+    /// Whether the node is `null` in any spelling. Does not follow aliases.
     pub(crate) fn is_null(&self, id: NodeId) -> bool {
         self.node(id).is_some_and(|node| match &node.kind {
             NodeKind::Scalar {
@@ -99,16 +99,16 @@ impl<'a> View<'a> {
         })
     }
 
-    /// What map `id` has under `key`.
+    /// Returns the entry of map `id` under `key`.
     pub(crate) fn entry(&self, id: NodeId, key: &str) -> Entry {
-        self.bounded_entry(id, key, &Cell::new(MERGES))
+        self.entry_within_limit(id, key, &Cell::new(MAX_VISITED_MAPS))
     }
 
-    fn bounded_entry(&self, id: NodeId, key: &str, left: &Cell<u32>) -> Entry {
-        let Some(fewer) = left.get().checked_sub(1) else {
+    fn entry_within_limit(&self, id: NodeId, key: &str, remaining: &Cell<u32>) -> Entry {
+        let Some(rest) = remaining.get().checked_sub(1) else {
             return Entry::Absent;
         };
-        left.set(fewer);
+        remaining.set(rest);
         let entries = self.entries(id);
         let own = entries
             .iter()
@@ -118,17 +118,19 @@ impl<'a> View<'a> {
             return Entry::Own(*name, *value);
         }
         let merges = entries.iter().filter(|(name, _)| self.is_merge(*name));
-        let found = merges.rev().find_map(|(_, value)| self.merged(*value, key, left));
+        let found = merges
+            .rev()
+            .find_map(|(_, value)| self.merged_value(*value, key, remaining));
         found.map_or(Entry::Absent, Entry::Merged)
     }
 
-    fn merged(&self, value: NodeId, key: &str, left: &Cell<u32>) -> Option<NodeId> {
+    fn merged_value(&self, value: NodeId, key: &str, remaining: &Cell<u32>) -> Option<NodeId> {
         match self.node(self.resolve(value)).map(|node| &node.kind) {
             Some(NodeKind::List { items, .. }) => {
                 let mut maps = items.iter();
-                maps.find_map(|item| self.bounded_entry(*item, key, left).value())
+                maps.find_map(|item| self.entry_within_limit(*item, key, remaining).value())
             }
-            _ => self.bounded_entry(value, key, left).value(),
+            _ => self.entry_within_limit(value, key, remaining).value(),
         }
     }
 
@@ -143,19 +145,19 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The value of `key` in map `id`, wherever it comes from.
+    /// Returns the value of `key` in map `id`, whether it is merged or not.
     pub(crate) fn get(&self, id: NodeId, key: &str) -> Option<NodeId> {
         self.entry(id, key).value()
     }
 
-    /// The scalar reached from `id` by `keys`.
+    /// Returns the scalar at the path `keys` below `id`.
     pub(crate) fn scalar_at(&self, id: NodeId, keys: &[&str]) -> Option<&'a str> {
         let found = keys.iter().try_fold(id, |id, key| self.get(id, key))?;
         self.scalar(found)
     }
 
-    /// Every node that an alias stands for.
-    pub(crate) fn shared(&self) -> BTreeSet<NodeId> {
+    /// Returns all nodes that aliases refer to.
+    pub(crate) fn aliased_nodes(&self) -> BTreeSet<NodeId> {
         let aliases = self.document.nodes.iter().filter_map(|node| match &node.kind {
             NodeKind::Alias { target, .. } => Some(*target),
             _ => None,
@@ -163,15 +165,15 @@ impl<'a> View<'a> {
         aliases.collect()
     }
 
-    /// The first key that stands twice in one map of the subtree under `id`. Aliases are not entered.
+    /// Returns the first key that a map below `id` contains twice. Does not follow aliases.
     pub(crate) fn duplicate_key(&self, id: NodeId) -> Option<NodeId> {
         let mut open = vec![id];
         while let Some(id) = open.pop() {
             match self.node(id).map(|node| &node.kind) {
                 Some(NodeKind::List { items, .. }) => open.extend(items),
                 Some(NodeKind::Map { entries, .. }) => {
-                    if let Some(twice) = self.duplicate_in(entries) {
-                        return Some(twice);
+                    if let Some(duplicate) = self.duplicate_in(entries) {
+                        return Some(duplicate);
                     }
                     open.extend(entries.iter().map(|(_, value)| *value));
                 }
@@ -183,18 +185,18 @@ impl<'a> View<'a> {
 
     fn duplicate_in(&self, entries: &[(NodeId, NodeId)]) -> Option<NodeId> {
         let mut seen: Vec<&str> = Vec::new();
-        let mut many: HashSet<&str> = HashSet::new();
+        let mut hashed: HashSet<&str> = HashSet::new();
         for (key, _) in entries {
             let Some(name) = self.scalar(*key).filter(|_| !self.is_merge(*key)) else {
                 continue;
             };
-            // Most maps are small: a list is faster there than hashing.
+            // Most maps are small: comparing their keys is faster than hashing them.
             let new = if entries.len() <= 16 {
                 let new = !seen.contains(&name);
                 seen.push(name);
                 new
             } else {
-                many.insert(name)
+                hashed.insert(name)
             };
             if !new {
                 return Some(*key);

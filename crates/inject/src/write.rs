@@ -1,44 +1,44 @@
-//! Formats items as block lines or as one flow line.
+//! Formats items as block lines or on one line in flow style.
 
 use crate::item::Item;
 use crate::mark::ITEM_MARK;
 
-/// How block lines are laid out, in spaces.
+/// Layout of block lines; distances in columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// From a key to its children's keys.
+    /// Distance from a key to the keys of its map.
     pub(crate) step: usize,
-    /// From a key to the dashes of its list.
+    /// Distance from a key to the dashes of its list.
     pub(crate) dash: usize,
-    /// From a dash to what it announces.
+    /// Distance from a dash to its item.
     pub(crate) gap: usize,
     /// Whether lines end in CRLF.
     pub(crate) crlf: bool,
 }
 
 impl Layout {
-    /// A line break.
+    /// Returns a line break.
     pub(crate) fn eol(&self) -> &'static str {
         if self.crlf { "\r\n" } else { "\n" }
     }
 }
 
-/// `item` as an item of a list whose dashes stand in column `column` (from 0), marked as ours; every line
-/// ends with a break.
+/// Formats `item` as a marked item of a list with dashes in `column` (starting at 0). Every line ends with
+/// a line break.
 pub(crate) fn block_item(item: &Item, column: usize, layout: &Layout) -> String {
-    let mut writer = Block {
+    let mut writer = BlockWriter {
         layout,
         out: String::new(),
     };
     writer.item(item, column);
     let mut text = writer.out;
-    // The mark stands behind the first line, which is the item's name.
+    // The mark follows the first line, which contains the item's name.
     let end = text.find(layout.eol()).unwrap_or(text.len());
     text.insert_str(end, &format!("  {ITEM_MARK}"));
     text
 }
 
-/// A key in column `column` with a list of `items`, each marked as ours.
+/// Formats a key in `column` with a list of marked `items`.
 pub(crate) fn block_key(key: &str, items: &[&Item], column: usize, layout: &Layout) -> String {
     let mut text = format!("{:column$}{key}:{}", "", layout.eol());
     for item in items {
@@ -47,12 +47,12 @@ pub(crate) fn block_key(key: &str, items: &[&Item], column: usize, layout: &Layo
     text
 }
 
-struct Block<'a> {
+struct BlockWriter<'a> {
     layout: &'a Layout,
     out: String,
 }
 
-impl Block<'_> {
+impl BlockWriter<'_> {
     fn pad(&mut self, spaces: usize) {
         self.out.extend(std::iter::repeat_n(' ', spaces));
     }
@@ -71,7 +71,7 @@ impl Block<'_> {
         }
     }
 
-    /// The entries of a map; the first goes on the line that is begun already, if `begun`.
+    /// Writes the entries of a map. With `begun`, the first one continues the current line.
     fn entries(&mut self, entries: &[(&'static str, Item)], column: usize, begun: bool) {
         for (index, (key, value)) in entries.iter().enumerate() {
             if index > 0 || !begun {
@@ -109,27 +109,27 @@ fn scalar(item: &Item) -> String {
         Item::Text(text) if is_plain(text) => text.clone(),
         Item::Text(text) => quoted(text),
         Item::Int(number) => number.to_string(),
-        Item::Bool(truth) => truth.to_string(),
+        Item::Bool(value) => value.to_string(),
         Item::List(_) => "[]".into(),
         Item::Map(_) => "{}".into(),
     }
 }
 
-/// `item` on one line in braces; with `json` every key and string is in quotes.
+/// Formats `item` on one line in flow style; with `json`, all keys and strings are quoted.
 pub(crate) fn flow_item(item: &Item, json: bool) -> String {
     let mut out = String::new();
-    flow(item, json, &mut out);
+    write_flow(item, json, &mut out);
     out
 }
 
-fn flow(item: &Item, json: bool, out: &mut String) {
+fn write_flow(item: &Item, json: bool, out: &mut String) {
     match item {
         Item::Text(text) if json || !is_flow_plain(text) => out.push_str(&quoted(text)),
         Item::List(items) => {
             out.push('[');
             for (index, item) in items.iter().enumerate() {
                 out.push_str(if index > 0 { ", " } else { "" });
-                flow(item, json, out);
+                write_flow(item, json, out);
             }
             out.push(']');
         }
@@ -139,7 +139,7 @@ fn flow(item: &Item, json: bool, out: &mut String) {
                 out.push_str(if index > 0 { ", " } else { "" });
                 out.push_str(&flow_key(key, json));
                 out.push(' ');
-                flow(value, json, out);
+                write_flow(value, json, out);
             }
             out.push('}');
         }
@@ -147,8 +147,8 @@ fn flow(item: &Item, json: bool, out: &mut String) {
     }
 }
 
-/// An annotation with a value in quotes: double quotes for `json`, otherwise single quotes, in which JSON
-/// stays readable. The value is ASCII without control characters.
+/// Formats an annotation with a quoted value: in double quotes for `json`, otherwise in single quotes, in
+/// which JSON is more readable. The value is ASCII without control characters.
 pub(crate) fn annotation(key: &str, value: &str, json: bool) -> String {
     let value = if json {
         quoted(value)
@@ -158,7 +158,7 @@ pub(crate) fn annotation(key: &str, value: &str, json: bool) -> String {
     format!("{} {value}", flow_key(key, json))
 }
 
-/// A key with its colon.
+/// Formats a key with its colon.
 pub(crate) fn flow_key(key: &str, json: bool) -> String {
     if json {
         format!("\"{key}\":")
@@ -167,7 +167,7 @@ pub(crate) fn flow_key(key: &str, json: bool) -> String {
     }
 }
 
-/// Whether every reader of YAML takes `text` for a string without quotes. Says no when in doubt.
+/// Whether every YAML parser reads `text` without quotes as a string. Returns false in case of doubt.
 fn is_plain(text: &str) -> bool {
     let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"._/:@-".contains(&byte);
     let first = text
@@ -186,13 +186,13 @@ fn is_word(text: &str) -> bool {
     words.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// Numbers in any base, dates and times.
+/// Whether `text` may be a number in any base, a date or a time.
 fn may_be_number(text: &str) -> bool {
     let part = |byte: u8| byte.is_ascii_hexdigit() || b"xXoO_.:+-TtZz".contains(&byte);
     text.starts_with(|first: char| first.is_ascii_digit()) && text.bytes().all(part)
 }
 
-/// `text` in double quotes, as both YAML and JSON read it.
+/// Formats `text` in double quotes, valid in YAML and JSON.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -203,9 +203,9 @@ fn quoted(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
-            // Line breaks to one reader and not to the other, or nothing to see at all.
-            '\u{85}' | '\u{a0}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => escape(character, &mut out),
-            control if control.is_control() => escape(control, &mut out),
+            // Line breaks for some parsers only, and invisible characters.
+            '\u{85}' | '\u{a0}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => write_escape(character, &mut out),
+            control if control.is_control() => write_escape(control, &mut out),
             other => out.push(other),
         }
     }
@@ -213,7 +213,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-fn escape(character: char, out: &mut String) {
+fn write_escape(character: char, out: &mut String) {
     let mut units = [0; 2];
     for unit in character.encode_utf16(&mut units) {
         out.extend(["\\u", &format!("{unit:04x}")]);

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 
 use mainstay_inject::{Action, Images, Mode, Options, Profile, run};
 
-/// Prefixes of files in which containers or nulls are replaced, so lines may change.
-const REPLACED: [&str; 3] = ["existing-initializer", "existing-mesh", "hand-init-"];
+/// Parts of the names of files in which containers or nulls are replaced, so that lines may change.
+const REPLACED_NAME_PARTS: [&str; 3] = ["existing-initializer", "existing-mesh", "hand-init-"];
 
 fn corpus() -> Vec<(String, Vec<u8>)> {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
@@ -36,7 +36,7 @@ fn corpus() -> Vec<(String, Vec<u8>)> {
 /// Returns every combination of profile and skip flags.
 fn combinations() -> Vec<Options> {
     let flags = [(false, false), (true, false), (false, true), (true, true)];
-    let of = |profile: &'static Profile| {
+    let combinations_of = |profile: &'static Profile| {
         flags.map(|(skip_initializer, skip_service_mesh)| Options {
             profile,
             images: Images::for_profile(profile),
@@ -45,21 +45,21 @@ fn combinations() -> Vec<Options> {
             ..Options::default()
         })
     };
-    Profile::ALL.into_iter().flat_map(of).collect()
+    Profile::ALL.into_iter().flat_map(combinations_of).collect()
 }
 
 #[track_caller]
-fn same(law: &str, name: &str, given: &[u8], wanted: &[u8]) {
-    let shown = |text| String::from_utf8_lossy(text).into_owned();
+fn check_equal(property: &str, name: &str, given: &[u8], wanted: &[u8]) {
+    let to_text = |text| String::from_utf8_lossy(text).into_owned();
     assert!(
         given == wanted,
-        "{name}: {law}\n--- given\n{}\n--- wanted\n{}",
-        shown(given),
-        shown(wanted)
+        "{name}: {property}\n--- given\n{}\n--- wanted\n{}",
+        to_text(given),
+        to_text(wanted)
     );
 }
 
-/// Whether every line of `old` is in `new`, in the same order.
+/// Whether `new` contains every line of `old` in the same order.
 fn keeps_lines(old: &[u8], new: &[u8]) -> bool {
     let mut rest = new.split(|byte| *byte == b'\n');
     old.split(|byte| *byte == b'\n')
@@ -74,7 +74,7 @@ fn check(name: &str, text: &[u8], options: &Options) -> usize {
         .filter(|report| report.action == Action::Failed)
         .collect();
     assert!(failed.is_empty(), "{name}: {failed:#?}");
-    same(
+    check_equal(
         "injection is idempotent",
         name,
         &run(&outcome.text, options).unwrap().text,
@@ -84,15 +84,16 @@ fn check(name: &str, text: &[u8], options: &Options) -> usize {
         mode: Mode::Uninject,
         ..options.clone()
     };
-    same(
+    check_equal(
         "uninjecting an original changes nothing",
         name,
         &run(text, &uninject).unwrap().text,
         text,
     );
     let back = run(&outcome.text, &uninject).unwrap();
-    let law = format!("{name}: the original is restored");
-    common::check_restored(&law, &outcome.text, &back.text, text).unwrap_or_else(|error| panic!("{error}"));
+    let property = format!("{name}: the original is restored");
+    common::check_restored(&property, &outcome.text, &back.text, text)
+        .unwrap_or_else(|error| panic!("{error}"));
     outcome.reports.len()
 }
 
@@ -113,8 +114,8 @@ fn all_properties_hold_for_every_manifest() {
     assert!(files.len() >= 200, "{}", files.len());
 }
 
-/// Indexes of the options for the second run: all if `LAWS` is set, otherwise a sample.
-fn followers(count: usize) -> Vec<usize> {
+/// Returns the distances to the options of the second run: all if `LAWS` is set, otherwise a sample.
+fn second_run_distances(count: usize) -> Vec<usize> {
     let all = std::env::var_os("LAWS").is_some();
     if all { (0..count).collect() } else { vec![1, 4] }
 }
@@ -129,11 +130,11 @@ fn changed_options_converge() {
             .map(|options| run(text, options).unwrap())
             .collect();
         for (number, earlier) in fresh.iter().enumerate() {
-            for step in followers(fresh.len()) {
+            for step in second_run_distances(fresh.len()) {
                 let next = (number + step) % fresh.len();
                 let changed = run(&earlier.text, &combinations[next]).unwrap();
-                let law = format!("{name}: changed options converge");
-                common::check_converged(&law, &earlier.text, &changed.text, &fresh[next].text)
+                let property = format!("{name}: changed options converge");
+                common::check_converged(&property, &earlier.text, &changed.text, &fresh[next].text)
                     .unwrap_or_else(|error| panic!("{error}"));
                 pairs += 1;
             }
@@ -151,7 +152,7 @@ fn only_lines_are_added() {
             && !name.contains("flow")
             && !text.contains(&b'{')
             && !text.contains(&b'[');
-        if !is_block || REPLACED.iter().any(|it| name.contains(it)) {
+        if !is_block || REPLACED_NAME_PARTS.iter().any(|it| name.contains(it)) {
             continue;
         }
         let outcome = run(&text, &Options::default()).unwrap();

@@ -18,32 +18,33 @@ use mainstay_inject::grammar::{Dialect, Flaw, Ingress, parse_admin, parse_egress
 
 const VECTORS: &str = include_str!("grammar/vectors.txt");
 
-fn read(kind: &str, dialect: Dialect, text: &str) -> String {
+fn parse(kind: &str, dialect: Dialect, text: &str) -> String {
     match kind {
         "ingress" => {
-            let read = parse_ingress(text, dialect);
-            let value = match read.value {
+            let parsed = parse_ingress(text, dialect);
+            let value = match parsed.value {
                 Ingress::Disabled => "disabled".to_owned(),
                 Ingress::Ports(ports) => joined(ports.iter().map(|it| {
                     let how = if it.bypass { "plain" } else { "tls" };
                     format!("{}={} {how}", it.name, it.port)
                 })),
             };
-            shown(value, &read.flaws)
+            format_result(value, &parsed.flaws)
         }
         "egress" => {
-            let read = parse_egress(text, dialect);
-            let ways = read.value.iter();
+            let parsed = parse_egress(text, dialect);
+            let entries = parsed.value.iter();
             let value =
-                joined(ways.map(|it| format!("{}={} -> {} {}", it.name, it.listen, it.host, it.port)));
-            shown(value, &read.flaws)
+                joined(entries.map(|it| format!("{}={} -> {} {}", it.name, it.listen, it.host, it.port)));
+            format_result(value, &parsed.flaws)
         }
         "admin" => {
-            let read = parse_admin(text);
-            shown(
-                read.value
+            let parsed = parse_admin(text);
+            format_result(
+                parsed
+                    .value
                     .map_or_else(|| "none".to_owned(), |port| port.to_string()),
-                &read.flaws,
+                &parsed.flaws,
             )
         }
         other => panic!("no kind {other:?}"),
@@ -59,7 +60,7 @@ fn joined(items: impl Iterator<Item = String>) -> String {
     }
 }
 
-fn shown(mut value: String, flaws: &[Flaw]) -> String {
+fn format_result(mut value: String, flaws: &[Flaw]) -> String {
     for flaw in flaws {
         let weight = if flaw.is_error() { "" } else { " (warning)" };
         write!(
@@ -73,7 +74,7 @@ fn shown(mut value: String, flaws: &[Flaw]) -> String {
 }
 
 /// Splits a line into kind, dialect, text and expected result.
-fn vector(line: &str) -> (&str, Dialect, String, &str) {
+fn parse_vector(line: &str) -> (&str, Dialect, String, &str) {
     let (left, expected) = line
         .split_once(" => ")
         .unwrap_or((line.trim_end_matches(" =>"), ""));
@@ -109,8 +110,8 @@ fn every_vector_parses_as_expected() {
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
     };
     for line in lines() {
-        let (kind, dialect, text, expected) = vector(line);
-        let found = read(kind, dialect, &text).replace('\n', "\\n");
+        let (kind, dialect, text, expected) = parse_vector(line);
+        let found = parse(kind, dialect, &text).replace('\n', "\\n");
         if found != expected {
             writeln!(wrong, "{line}\n  found {found}").unwrap();
         }
@@ -125,7 +126,7 @@ fn error_positions_are_within_the_text() {
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
     {
-        let (_, dialect, text, _) = vector(line);
+        let (_, dialect, text, _) = parse_vector(line);
         let flaws = [
             parse_ingress(&text, dialect).flaws,
             parse_egress(&text, dialect).flaws,

@@ -1,5 +1,5 @@
-//! Hostile input: each text must end in reports, never in a panic, and run time must not be quadratic in the
-//! size of the input, which would take minutes here.
+//! Hostile input: each text must result in reports, never in a panic, and the run time must not be
+//! quadratic in the length of the text; with these lengths that would take minutes.
 
 #![allow(clippy::unwrap_used)] // A test fails by panicking.
 #![allow(clippy::format_collect, clippy::format_push_string)] // Building texts this way is easier to read.
@@ -9,7 +9,7 @@ use mainstay_inject::{Action, Mode, Options, Outcome, run};
 const POD: &str =
     "apiVersion: v1\nkind: Pod\nspec:\n  runtimeClassName: contrast-cc\n  containers:\n  - name: app\n";
 
-/// Injects and uninjects; checks the numbers of injected and failed workloads.
+/// Injects and uninjects `text`; checks the numbers of injected and failed workloads.
 fn check(name: &str, text: &str, injected: usize, failed: usize) {
     let options = Options::default();
     let outcome = run(text.as_bytes(), &options).unwrap();
@@ -86,7 +86,7 @@ fn many_documents_containers_and_annotations() {
     );
     check("items", &list, 1_000, 0);
     let pasted = "  - name: contrast-initializer\n".repeat(5_000);
-    check("names taken", &format!("{POD}  initContainers:\n{pasted}"), 1, 0);
+    check("names in use", &format!("{POD}  initContainers:\n{pasted}"), 1, 0);
     let keys: String = (0..20_000).map(|at| format!("  key-{at}: x\n")).collect();
     check("keys", &format!("{POD}{keys}"), 1, 0);
 }
@@ -110,7 +110,7 @@ fn one_long_line() {
 #[test]
 fn comments_that_look_like_markers() {
     let was = "# mainstay:was - name: x\n".repeat(20_000);
-    check("formers around a pod", &format!("{POD}{was}"), 0, 1);
+    check("replaced lines around a pod", &format!("{POD}{was}"), 0, 1);
     let apart = "# mainstay:was - name: x\n\n".repeat(20_000);
     let marked = "  - name: a  # mainstay:injected\n".repeat(3_000);
     let text = format!("{POD}  initContainers:\n{marked}{apart}  volumes:\n{marked}");

@@ -1,5 +1,5 @@
-//! Init containers in flow lists that have the names of injected ones are replaced, stored in the undo
-//! record, and restored.
+//! Init containers of flow lists with the names of injected ones are replaced, stored in the undo record
+//! and restored.
 
 // Tests may panic.
 #![allow(
@@ -33,32 +33,33 @@ fn inject(text: &str) -> String {
 }
 
 fn uninject(text: &str) -> String {
-    let away = Options {
+    let uninject = Options {
         mode: Mode::Uninject,
         ..Options::default()
     };
-    let outcome = run(text.as_bytes(), &away).unwrap();
+    let outcome = run(text.as_bytes(), &uninject).unwrap();
     assert!(!outcome.failed(), "{:?}", outcome.reports);
     String::from_utf8(outcome.text.into_owned()).unwrap()
 }
 
 #[track_caller]
-fn same(given: &str, wanted: &str, from: &str) {
+fn check_same_objects(given: &str, wanted: &str, from: &str) {
     assert!(
         common::same_objects(given.as_bytes(), wanted.as_bytes()),
         "--- given\n{given}\n--- wanted\n{wanted}\n--- from\n{from}"
     );
 }
 
-/// Checks that uninjecting an injected and then edited text returns the edited original.
+/// Checks that editing an injected text and then uninjecting it has the same result as editing the
+/// original.
 #[track_caller]
 fn check(list: &str, edit: impl Fn(&str) -> String) {
     for original in [pod(list), pod(list).replace('\n', "\r\n")] {
         let injected = inject(&original);
         assert!(!injected.contains("\"old\"}"), "{injected}");
         let edited = edit(&injected);
-        same(&uninject(&edited), &edit(&original), &edited);
-        same(&inject(&edited), &inject(&edit(&original)), &edited);
+        check_same_objects(&uninject(&edited), &edit(&original), &edited);
+        check_same_objects(&inject(&edited), &inject(&edit(&original)), &edited);
     }
 }
 
@@ -103,17 +104,17 @@ fn other_containers_may_change() {
     }
 }
 
-/// Tools such as `jq` and `yq -o yaml` drop comments, so that only the undo record is left.
+/// Tools such as `jq` and `yq -o yaml` drop comments, so that only the undo record remains.
 #[test]
 fn reformatted_text_is_restored() {
     let value = |text: &str| mainstay_yaml::parse(text, &mainstay_yaml::Budget::default()).unwrap();
     for list in lists() {
         check(&list, |text| mainstay_yaml::to_json(&value(text)).unwrap());
         check(&list, |text| mainstay_yaml::to_json_pretty(&value(text)).unwrap());
-        // Block YAML has marker comments instead of an undo record.
+        // Block YAML has marks instead of an undo record.
         let (original, injected) = (pod(&list), inject(&pod(&list)));
         let block = mainstay_yaml::to_yaml_v3(&value(&injected)).unwrap();
-        same(&uninject(&block), &original, &block);
+        check_same_objects(&uninject(&block), &original, &block);
     }
 }
 
@@ -137,7 +138,7 @@ fn containers_added_since_are_kept() {
     let injected = inject(&pod(INIT));
     let at = injected.find("{\"name\": \"contrast-service-mesh\"").unwrap();
     let edited = format!("{}{{\"name\": \"mine\"}}, {}", &injected[..at], &injected[at..]);
-    same(
+    check_same_objects(
         &uninject(&edited),
         &pod(&format!("{INIT}, {{\"name\": \"mine\"}}")),
         &edited,
@@ -153,7 +154,7 @@ fn an_edited_record_is_reported() {
 }
 
 #[track_caller]
-fn rejected(list: &str, rest: &str, expected: &str) {
+fn check_rejected(list: &str, rest: &str, expected: &str) {
     let text = pod(list).replace("\"app\"", rest);
     let outcome = run(text.as_bytes(), &Options::default()).unwrap();
     assert_eq!(outcome.text, text.as_bytes());
@@ -169,12 +170,12 @@ fn rejected(list: &str, rest: &str, expected: &str) {
 #[test]
 fn containers_that_cannot_be_kept_are_not_replaced() {
     let long = INIT.replace("old", &"x".repeat(200_000));
-    rejected(
+    check_rejected(
         &format!("{long}, {{\"name\": \"wait\"}}"),
         "\"app\"",
         "not-restorable: the container that must be replaced is too long to be kept for --uninject",
     );
-    rejected(
+    check_rejected(
         "{name: contrast-initializer, image: &it old}, {name: wait}",
         "app, image: *it",
         "shared-anchor: the container that must be replaced holds an anchor that is used elsewhere",
@@ -182,7 +183,7 @@ fn containers_that_cannot_be_kept_are_not_replaced() {
 }
 
 #[test]
-fn an_explicit_key_behind_a_lone_carriage_return_is_restored() {
+fn an_explicit_key_after_a_lone_carriage_return_is_restored() {
     let text = concat!(
         "{\r\n\"apiVersion\": \"v1\", \"kind\": \"Pod\",\r\n\"metadata\": {\"name\": \"p\"},\r\n",
         "\"spec\": {\r?\n\"runtimeClassName\": \"contrast-cc\",\r\n\"containers\": [{\"name\": \"app\"}]}}\r\n"
@@ -195,7 +196,7 @@ fn an_explicit_key_behind_a_lone_carriage_return_is_restored() {
         "{:?}",
         outcome.reports
     );
-    same(&uninject(&injected), text, &injected);
+    check_same_objects(&uninject(&injected), text, &injected);
     assert_eq!(inject(&injected), injected);
 }
 
@@ -207,11 +208,11 @@ fn a_lone_carriage_return_at_the_end_is_kept() {
         );
         let outcome = run(text.as_bytes(), &Options::default()).unwrap();
         let injected = String::from_utf8(outcome.text.into_owned()).unwrap();
-        let away = Options {
+        let options = Options {
             mode: Mode::Uninject,
             ..Options::default()
         };
-        let back = run(injected.as_bytes(), &away).unwrap();
+        let back = run(injected.as_bytes(), &options).unwrap();
         assert_eq!(String::from_utf8_lossy(&back.text), text, "{end:?}");
     }
 }

@@ -1,6 +1,6 @@
-//! Inputs with their expected output: every `NAME.in.*` under tests/tables, with `NAME.out.*` (absent if the
-//! output equals the input), `NAME.says` (the reports) and an optional `NAME.flags`. `BLESS=1` writes the
-//! expected files.
+//! Inputs with their expected output: every `NAME.in.*` under tests/tables, with `NAME.out.*` (absent if
+//! the output equals the input), `NAME.says` (the reports) and an optional `NAME.flags`. With `BLESS=1` the
+//! expected files are written.
 
 // Tests may panic and read files.
 #![allow(
@@ -79,12 +79,12 @@ fn check(root: &Path, input: &Path) -> Result<(), String> {
         return Err(format!("{name}: unexpected reports\n{text_of_reports}"));
     }
     if options.mode == Mode::Inject {
-        laws(&name, &text, &outcome.text, &options)?;
+        check_properties(&name, &text, &outcome.text, &options)?;
     }
     Ok(())
 }
 
-fn laws(name: &str, before: &[u8], after: &[u8], options: &Options) -> Result<(), String> {
+fn check_properties(name: &str, before: &[u8], after: &[u8], options: &Options) -> Result<(), String> {
     let twice = run(after, options).unwrap();
     if twice.text != after {
         return Err(format!(
@@ -97,7 +97,7 @@ fn laws(name: &str, before: &[u8], after: &[u8], options: &Options) -> Result<()
         ..options.clone()
     };
     let back = run(after, &uninject).unwrap();
-    // An input that is already injected is not restored to itself.
+    // An input that is already injected is not restored.
     if common::has_marks(before) {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Add-ons: the sample manifests of an Istio release, switched by `spec.addonComponents`.
+//! Add-ons: the sample manifests of an Istio release, enabled by `spec.addonComponents`.
 
 use mainstay_yaml::{Map, Value};
 
@@ -9,10 +9,10 @@ use crate::package::{Charts, PackageError};
 use crate::path::Path;
 use crate::render::parse_objects;
 
-/// The namespace that the samples contain.
+/// Namespace of the objects in the samples.
 const SAMPLE_NAMESPACE: &str = "istio-system";
 
-/// Add-ons and their manifests below `samples/addons` of a release.
+/// Add-ons and their manifests, relative to `samples/addons` of a release.
 const ADDONS: &[(&str, &str)] = &[
     ("grafana", "grafana"),
     ("kiali", "kiali"),
@@ -21,24 +21,24 @@ const ADDONS: &[(&str, &str)] = &[
     ("tracing", "jaeger"),
 ];
 
-/// The manifest for tracing with Zipkin.
+/// Manifest for tracing with Zipkin.
 const ZIPKIN: &str = "extras/zipkin";
 
-/// Why an add-on has no objects.
+/// Error of loading the objects of an add-on.
 #[derive(Debug, thiserror::Error)]
 enum AddonError {
-    #[error("{}", chain(.0))]
+    #[error("{}", error_chain(.0))]
     Package(#[from] PackageError),
     #[error("the manifest is not valid YAML: {0}")]
     Yaml(Box<mainstay_yaml::Error>),
 }
 
-fn chain(error: &PackageError) -> String {
+fn error_chain(error: &PackageError) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
-/// Returns the objects of all enabled add-ons.
+/// Returns the objects of all enabled add-ons, and errors of add-ons that cannot be loaded.
 pub(crate) fn addon_objects(operator: &Map, charts: &dyn Charts) -> (Vec<Object>, Diagnostics) {
     let (mut objects, mut found) = (Vec::new(), Diagnostics::default());
     for (name, block) in map_at(operator, &["spec", "addonComponents"]) {
@@ -47,7 +47,7 @@ pub(crate) fn addon_objects(operator: &Map, charts: &dyn Charts) -> (Vec<Object>
             continue;
         }
         let Some((_, manifest)) = ADDONS.iter().find(|(known, _)| *known == name) else {
-            found.push(unknown(&name, path));
+            found.push(unknown_addon(&name, path));
             continue;
         };
         let is_zipkin = block.at(&["spec", "provider"]).and_then(Value::as_str) == Some("zipkin");
@@ -56,8 +56,12 @@ pub(crate) fn addon_objects(operator: &Map, charts: &dyn Charts) -> (Vec<Object>
         } else {
             manifest
         };
-        match read(charts, manifest) {
-            Ok(found) => objects.extend(found.into_iter().map(|object| moved(object, operator, &block))),
+        match read_manifest(charts, manifest) {
+            Ok(found) => objects.extend(
+                found
+                    .into_iter()
+                    .map(|object| move_to_namespace(object, operator, &block)),
+            ),
             Err(error) => found.push(Diagnostic::error(path, error.to_string()).hint(
                 "use --manifests with the directory `manifests` of an Istio release, next to its `samples`",
             )),
@@ -66,20 +70,20 @@ pub(crate) fn addon_objects(operator: &Map, charts: &dyn Charts) -> (Vec<Object>
     (objects, found)
 }
 
-fn unknown(name: &str, path: Path) -> Diagnostic {
+fn unknown_addon(name: &str, path: Path) -> Diagnostic {
     let names = ADDONS.iter().map(|(name, _)| *name);
     let list: Vec<&str> = names.clone().collect();
     let hint = did_you_mean(name, names).unwrap_or_else(|| format!("there are {}", list.join(", ")));
     Diagnostic::error(path, "this add-on does not exist").hint(hint)
 }
 
-fn read(charts: &dyn Charts, manifest: &str) -> Result<Vec<Object>, AddonError> {
+fn read_manifest(charts: &dyn Charts, manifest: &str) -> Result<Vec<Object>, AddonError> {
     let text = charts.addon(manifest)?;
     parse_objects(&text).map_err(AddonError::Yaml)
 }
 
-/// Moves an object from the samples' namespace to the add-on's.
-fn moved(mut object: Object, operator: &Map, block: &Value) -> Object {
+/// Moves an object from the namespace of the samples to that of the add-on.
+fn move_to_namespace(mut object: Object, operator: &Map, block: &Value) -> Object {
     let own = block.get("namespace").and_then(Value::as_str).unwrap_or_default();
     let default = text_at(operator, &["metadata", "namespace"]);
     let namespace = if own.is_empty() { default } else { own.to_owned() };

@@ -1,4 +1,4 @@
-//! The components as data, and which of them a configuration enables.
+//! Table of the components, and which of them a configuration enables.
 
 use mainstay_yaml::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::limits::MAX_GATEWAYS;
 use crate::merge::{text_at, value_at};
 use crate::path::Path;
 
-/// The name of a component.
+/// Name of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ComponentName {
     /// Definitions and cluster-wide configuration.
@@ -27,7 +27,7 @@ pub enum ComponentName {
 }
 
 impl ComponentName {
-    /// All components, each after those it depends on.
+    /// All components; each one follows those that it depends on.
     pub const ALL: [Self; 7] = [
         Self::Base,
         Self::Pilot,
@@ -38,7 +38,7 @@ impl ComponentName {
         Self::Addons,
     ];
 
-    /// Returns the name that the API and labels use.
+    /// Returns the name of the component in the API and in labels.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl ComponentName {
         }
     }
 
-    /// Returns the name shown to users.
+    /// Returns the name of the component in messages for users.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl ComponentName {
         }
     }
 
-    /// Returns the component that must be ready first.
+    /// Returns the component that must be ready before this one.
     #[must_use]
     pub fn depends_on(self) -> Option<Self> {
         match self {
@@ -82,21 +82,21 @@ impl ComponentName {
 #[derive(Debug)]
 pub(crate) struct Component {
     pub(crate) name: ComponentName,
-    /// The key below `spec.components`.
+    /// Key below `spec.components`.
     pub(crate) key: &'static str,
-    /// Whether it is enabled when the configuration does not mention it.
+    /// Whether the component is enabled if the configuration does not contain it.
     pub(crate) is_default: bool,
-    /// Whether the key holds a list of gateways.
+    /// Whether the value of the key is a list of gateways.
     pub(crate) is_gateway: bool,
-    /// The chart's name in the catalog.
+    /// Name of the chart in the catalog.
     pub(crate) chart: &'static str,
-    /// The root of its values.
+    /// Path of the component's own values.
     pub(crate) values_root: &'static [&'static str],
-    /// Whether the chart takes its values at the top level.
+    /// Whether the chart expects these values at the top level.
     pub(crate) flattens_values: bool,
     /// Kind of the workload; empty if there is none.
     pub(crate) workload_kind: &'static str,
-    /// Name of the workload; a gateway's own name replaces it.
+    /// Name of the workload. For a gateway it is replaced by the gateway's name.
     pub(crate) workload: &'static str,
     /// Name of the main container.
     pub(crate) container: &'static str,
@@ -181,18 +181,18 @@ pub(crate) const COMPONENTS: &[Component] = &[
 #[derive(Clone, Debug)]
 pub(crate) struct Instance {
     pub(crate) component: &'static Component,
-    /// Its place in the configuration.
+    /// Path of the component in the configuration.
     pub(crate) path: Path,
-    /// The name of a gateway.
+    /// Name of the gateway; empty for other components.
     pub(crate) gateway: String,
-    /// The namespace of its objects.
+    /// Namespace of the component's objects.
     pub(crate) namespace: String,
-    /// The whole block, or an empty one.
+    /// Settings of the component; empty if the configuration does not contain it.
     pub(crate) block: Map,
 }
 
 impl Instance {
-    /// Returns the K8s settings; `None` if there are none.
+    /// Returns the `k8s` settings, or `None` if there are none.
     pub(crate) fn settings(&self) -> Option<&Map> {
         self.block.get("k8s").and_then(Value::as_map)
     }
@@ -215,7 +215,7 @@ pub(crate) fn instances(
     let path = Path::from_keys(&["spec", "components", component.key]);
     let block = value_at(operator, &["spec", "components", component.key]);
     let namespace = default_namespace(operator);
-    let is_forced = component.is_gateway && values_enable(component, operator);
+    let is_forced = component.is_gateway && is_enabled_in_values(component, operator);
     let Some(block) = block else {
         let wanted = component.is_default || is_forced;
         let instance = Instance::new(component, path, Map::new(), &namespace);
@@ -246,12 +246,12 @@ pub(crate) fn instances(
         .collect())
 }
 
-/// Reports whether a component is enabled.
+/// Whether a component is enabled.
 pub(crate) fn is_enabled(component: &'static Component, operator: &Map) -> bool {
     instances(component, operator).is_ok_and(|found| !found.is_empty())
 }
 
-fn values_enable(component: &Component, operator: &Map) -> bool {
+fn is_enabled_in_values(component: &Component, operator: &Map) -> bool {
     let mut keys = vec!["spec", "values"];
     keys.extend(component.values_root);
     keys.push("enabled");

@@ -1,5 +1,5 @@
-//! Decisions of the in-cluster controller for `IstioOperator`s: what to do with a resource, which of several
-//! resources owns a revision and the shared objects, and the status.
+//! Decisions of the in-cluster controller for `IstioOperator`s: the action for a resource, the owner of a
+//! revision and of the shared objects among several resources, and the status.
 
 mod action;
 mod claim;
@@ -11,4 +11,4 @@ pub use action::{ControllerAction, decide_action};
 pub use claim::{Claim, find_conflict, writes_shared};
 pub use event::{ControllerEvent, transition_events};
 pub use input::{claim_of, describe_errors, plan_operator};
-pub use status::{ComponentState, Observation, READINESS_TIMEOUT, Situation, next_status, roll_up};
+pub use status::{ComponentState, Observation, READINESS_TIMEOUT, Situation, aggregate_state, next_status};

@@ -1,14 +1,14 @@
-//! Errors and warnings with path, value, location and hint, accumulated over all stages.
+//! Errors and warnings with path, value, location and hint. They are collected over all stages.
 
 use std::fmt;
 
 use crate::limits::MAX_DIAGNOSTICS;
 use crate::path::Path;
 
-/// How serious a diagnostic is.
+/// Severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The configuration works, but something is deprecated or has no effect.
+    /// The configuration is accepted, but a part of it is deprecated or has no effect.
     Warning,
     /// The configuration is rejected.
     Error,
@@ -23,40 +23,40 @@ impl fmt::Display for Severity {
     }
 }
 
-/// A position in an input file or in a `--set` argument.
+/// A position in an input file or a `--set` argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// The name of the file, or `--set`.
+    /// Name of the file, or `--set`.
     pub file: String,
-    /// Line, from 1.
+    /// Line, starting at 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// Column in characters, starting at 1.
     pub column: usize,
-    /// The text of the line.
+    /// Text of the line.
     pub source: String,
 }
 
-/// One finding about the configuration.
+/// An error or a warning about the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How serious it is.
+    /// Severity.
     pub severity: Severity,
-    /// Path in the configuration; empty if the finding is about the whole.
+    /// Path in the configuration. Empty if the diagnostic is about the whole configuration.
     pub path: Path,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// The value at the path, if it helps; shortened.
+    /// Value at the path, if it is useful. Shortened to one line.
     pub value: Option<String>,
-    /// Where the value is set, if it comes from the user.
+    /// Location at which the user sets the value; `None` if the user does not set it.
     pub position: Option<Location>,
-    /// How to fix it.
+    /// Suggested fix.
     pub hint: Option<String>,
-    /// Whether `--force` turns this error into a warning.
+    /// Whether `--force` downgrades this error to a warning.
     pub can_force: bool,
 }
 
 impl Diagnostic {
-    /// Creates an error that `--force` can downgrade.
+    /// Creates an error that `--force` can downgrade to a warning.
     #[must_use]
     pub fn error(path: Path, message: impl Into<String>) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Diagnostic {
         }
     }
 
-    /// Creates an error that prevents any output.
+    /// Creates an error that prevents any output and cannot be downgraded.
     #[must_use]
     pub fn fatal(path: Path, message: impl Into<String>) -> Self {
         Self {
@@ -88,14 +88,14 @@ impl Diagnostic {
         }
     }
 
-    /// Adds a hint.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Adds the value, shortened to one line.
+    /// Sets the value. Shortens it to one line.
     #[must_use]
     pub fn value(mut self, value: &str) -> Self {
         const WIDTH: usize = 120;
@@ -108,7 +108,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a location, unless there is one.
+    /// Sets the location, unless it is already set.
     #[must_use]
     pub fn at(mut self, position: Option<Location>) -> Self {
         self.position = self.position.or(position);
@@ -117,7 +117,7 @@ impl Diagnostic {
 }
 
 impl fmt::Display for Diagnostic {
-    /// Writes `file:line:column: severity: path: message (value "…")` and the hint on the next line.
+    /// Formats as `file:line:column: severity: path: message (value "…")`, with the hint on the next line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(at) = &self.position {
             write!(f, "{}:{}:{}: ", at.file, at.line, at.column)?;
@@ -137,7 +137,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Diagnostics in the order in which they were found.
+/// Diagnostics in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
@@ -145,7 +145,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Adds one; an equal one is not repeated, and beyond a limit they are only counted.
+    /// Adds a diagnostic. Ignores it if an equal one exists. Beyond a limit, diagnostics are only counted.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if self.list.contains(&diagnostic) {
             return;
@@ -157,13 +157,13 @@ impl Diagnostics {
         }
     }
 
-    /// Adds all of `other`.
+    /// Adds all diagnostics of `other`.
     pub fn append(&mut self, other: Self) {
         self.dropped += other.dropped;
         other.list.into_iter().for_each(|one| self.push(one));
     }
 
-    /// Returns the result of applying `change` to each.
+    /// Applies `change` to every diagnostic.
     #[must_use]
     pub(crate) fn map(self, change: impl Fn(Diagnostic) -> Diagnostic) -> Self {
         Self {
@@ -172,27 +172,27 @@ impl Diagnostics {
         }
     }
 
-    /// Returns all diagnostics.
+    /// Returns the diagnostics. At most [`MAX_DIAGNOSTICS`](crate::limits::MAX_DIAGNOSTICS) are kept.
     #[must_use]
     pub fn list(&self) -> &[Diagnostic] {
         &self.list
     }
 
-    /// Returns how many were not kept.
+    /// Returns the number of diagnostics beyond the limit, which were not kept.
     #[must_use]
     pub fn dropped(&self) -> usize {
         self.dropped
     }
 
-    /// Reports whether there is an error.
+    /// Whether there is an error.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.list.iter().any(|one| one.severity == Severity::Error)
     }
 
-    /// Turns errors that can be forced into warnings.
+    /// Downgrades the errors that `--force` permits to warnings.
     #[must_use]
-    pub(crate) fn forced(mut self) -> Self {
+    pub(crate) fn downgrade_forced(mut self) -> Self {
         for one in self.list.iter_mut().filter(|one| one.can_force) {
             one.severity = Severity::Warning;
         }
@@ -222,7 +222,8 @@ impl fmt::Display for Diagnostics {
     }
 }
 
-/// Returns the names nearest to `wanted` as a hint: `did you mean "x"?`.
+/// Returns the name that is most similar to `wanted` as a hint: `did you mean "x"?`. Returns `None` if no
+/// name is similar.
 #[must_use]
 pub(crate) fn did_you_mean<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     const LONGEST: usize = 64;

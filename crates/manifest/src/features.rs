@@ -1,5 +1,5 @@
-//! The feature form of the API: feature blocks that group components, with enablement and namespaces on three
-//! levels. Translated to `spec.components` before layers are merged.
+//! The feature form of the API: feature blocks group components and set enablement and namespaces on three
+//! levels. They are translated to `spec.components` before layers are merged.
 
 use mainstay_chart::merge_maps;
 use mainstay_yaml::{Map, Value};
@@ -14,7 +14,7 @@ struct Feature {
     components: &'static [&'static str],
 }
 
-/// All features. `pilot` belongs to several.
+/// All features. The component `pilot` belongs to several features.
 const FEATURES: &[Feature] = &[
     Feature {
         key: "trafficManagement",
@@ -62,7 +62,7 @@ const FEATURES: &[Feature] = &[
     },
 ];
 
-/// Components that Istio removed, and what replaces them.
+/// Components that Istio removed, and their replacements.
 const REMOVED: &[(&str, &str)] = &[
     (
         "policy",
@@ -74,7 +74,7 @@ const REMOVED: &[(&str, &str)] = &[
 /// Components of the telemetry feature that are add-ons.
 pub(crate) const ADDONS: &[&str] = &["prometheus", "prometheusOperator", "grafana", "kiali", "tracing"];
 
-/// Gateways in the feature form: key, list in `spec.components`, default name.
+/// Gateways in the feature form: key of a single gateway, list in `spec.components`, default name.
 const GATEWAYS: &[(&str, &str, &str)] = &[
     ("ingressGateway", "ingressGateways", "istio-ingressgateway"),
     ("egressGateway", "egressGateways", "istio-egressgateway"),
@@ -86,15 +86,16 @@ pub(crate) fn translate_features(operator: &mut Map) -> Diagnostics {
     let Some(spec) = operator.get_mut("spec").and_then(Value::as_map_mut) else {
         return found;
     };
-    global_namespace(spec);
-    removed_components(spec, &mut found);
-    pilot_conflict(spec, &mut found);
+    set_global_namespace(spec);
+    check_removed_components(spec, &mut found);
+    check_pilot_conflict(spec, &mut found);
     for feature in FEATURES {
         let Some(Value::Map(block)) = spec.get(feature.key).cloned() else {
             continue;
         };
         translate_feature(spec, feature, &block, &mut found);
-        // A block with errors stays, so that strict decoding reports it, too.
+        // If there are errors in the block, it is not removed, so that strict decoding reports unknown
+        // fields, too.
         spec.remove(feature.key);
     }
     found
@@ -106,12 +107,12 @@ fn spec_path(keys: &[&str]) -> Path {
     Path::from_keys(&path)
 }
 
-fn flag(map: &Map, keys: &[&str]) -> Option<bool> {
+fn bool_at(map: &Map, keys: &[&str]) -> Option<bool> {
     value_at(map, keys).and_then(Value::as_bool)
 }
 
-/// `defaultNamespace` and `namespace` set the namespace of all components, unless values set it.
-fn global_namespace(spec: &mut Map) {
+/// Sets the namespace of all components to `defaultNamespace` or `namespace`, unless values set it.
+fn set_global_namespace(spec: &mut Map) {
     let own = [
         text_at(spec, &["defaultNamespace"]),
         text_at(spec, &["namespace"]),
@@ -125,12 +126,12 @@ fn global_namespace(spec: &mut Map) {
     }
 }
 
-fn removed_components(spec: &Map, found: &mut Diagnostics) {
+fn check_removed_components(spec: &Map, found: &mut Diagnostics) {
     for (name, replacement) in REMOVED {
         let path = spec_path(&[name]);
-        // The telemetry feature still has add-ons; its component does not exist any more.
-        let component = flag(spec, &[name, "components", name, "enabled"]);
-        let feature = flag(spec, &[name, "enabled"]).filter(|_| *name == "policy");
+        // The telemetry feature still has add-ons, but its component no longer exists.
+        let component = bool_at(spec, &[name, "components", name, "enabled"]);
+        let feature = bool_at(spec, &[name, "enabled"]).filter(|_| *name == "policy");
         if component == Some(true) || feature == Some(true) {
             let message = format!("component {name:?} was removed in Istio 1.8 and cannot be enabled");
             found.push(Diagnostic::error(path, message).hint(format!("use {replacement}")));
@@ -141,14 +142,14 @@ fn removed_components(spec: &Map, found: &mut Diagnostics) {
     }
 }
 
-/// `pilot` cannot belong to an enabled and to a disabled feature.
-fn pilot_conflict(spec: &Map, found: &mut Diagnostics) {
+/// Reports an error if `pilot` belongs to both an enabled and a disabled feature.
+fn check_pilot_conflict(spec: &Map, found: &mut Diagnostics) {
     let with_pilot = || {
         FEATURES
             .iter()
             .filter(|feature| feature.components.contains(&"pilot"))
     };
-    let find = |wanted: bool| with_pilot().find(|one| flag(spec, &[one.key, "enabled"]) == Some(wanted));
+    let find = |wanted: bool| with_pilot().find(|one| bool_at(spec, &[one.key, "enabled"]) == Some(wanted));
     if let (Some(on), Some(off)) = (find(true), find(false)) {
         let message = format!(
             "pilot implements {:?}, which is disabled, and {:?}, which is enabled",
@@ -160,14 +161,14 @@ fn pilot_conflict(spec: &Map, found: &mut Diagnostics) {
 }
 
 fn translate_feature(spec: &mut Map, feature: &Feature, block: &Map, found: &mut Diagnostics) {
-    let enabled = flag(block, &["enabled"]);
+    let enabled = bool_at(block, &["enabled"]);
     let own = text_at(block, &["namespace"]);
     let namespace = if own.is_empty() {
         text_at(block, &["components", "namespace"])
     } else {
         own
     };
-    if let Some(v2) = flag(block, &["v2", "enabled"]) {
+    if let Some(v2) = bool_at(block, &["v2", "enabled"]) {
         put(spec, &["values", "telemetry", "v2", "enabled"], v2.into());
     }
     for name in feature.components {
@@ -180,7 +181,7 @@ fn translate_feature(spec: &mut Map, feature: &Feature, block: &Map, found: &mut
         {
             for (index, item) in items.iter().enumerate() {
                 let path = spec_path(&[feature.key, "components", list]).index(index);
-                let settings = Settings {
+                let settings = FeatureSettings {
                     enabled,
                     namespace: &namespace,
                     path,
@@ -197,25 +198,25 @@ fn translate_feature(spec: &mut Map, feature: &Feature, block: &Map, found: &mut
             continue;
         }
         let path = spec_path(&[feature.key, "components", name]);
-        let settings = Settings {
+        let settings = FeatureSettings {
             enabled,
             namespace: &namespace,
             path,
         };
         let map = component.and_then(Value::as_map).cloned().unwrap_or_default();
         let map = settings.apply(map, feature, found);
-        place(spec, name, map, found);
+        insert_component(spec, name, map, found);
     }
 }
 
-/// What a feature passes on to its components.
-struct Settings<'a> {
+/// Settings of a feature that its components inherit.
+struct FeatureSettings<'a> {
     enabled: Option<bool>,
     namespace: &'a str,
     path: Path,
 }
 
-impl Settings<'_> {
+impl FeatureSettings<'_> {
     fn apply(&self, mut component: Map, feature: &Feature, found: &mut Diagnostics) -> Map {
         let own = component.get("enabled").and_then(Value::as_bool);
         match (self.enabled, own) {
@@ -237,8 +238,8 @@ impl Settings<'_> {
     }
 }
 
-/// Writes a component to its place in `spec`.
-fn place(spec: &mut Map, name: &str, component: Map, found: &mut Diagnostics) {
+/// Inserts a component at its path in `spec`.
+fn insert_component(spec: &mut Map, name: &str, component: Map, found: &mut Diagnostics) {
     if let Some((_, list, default)) = GATEWAYS.iter().find(|(key, ..)| *key == name) {
         let mut component = component;
         component
@@ -246,16 +247,16 @@ fn place(spec: &mut Map, name: &str, component: Map, found: &mut Diagnostics) {
             .or_insert_with(|| (*default).into());
         append_gateway(spec, list, component);
     } else if ADDONS.contains(&name) {
-        merge_at(spec, &["addonComponents", name], component);
+        insert_merged(spec, &["addonComponents", name], component);
     } else {
-        let explicit = flag(spec, &["components", name, "enabled"]);
+        let explicit = bool_at(spec, &["components", name, "enabled"]);
         let feature = component.get("enabled").and_then(Value::as_bool);
         if let (Some(true), Some(false)) = (explicit, feature) {
             let message = "is enabled, but a feature it belongs to is disabled";
             let path = spec_path(&["components", name, "enabled"]);
             found.push(Diagnostic::error(path, message).hint("enable the feature, or remove this"));
         }
-        merge_at(spec, &["components", name], component);
+        insert_merged(spec, &["components", name], component);
     }
 }
 
@@ -268,7 +269,7 @@ fn append_gateway(spec: &mut Map, list: &str, gateway: Map) {
     let name = gateway.get("name").cloned();
     let same = items.iter_mut().find(|item| item.get("name") == name.as_ref());
     match same {
-        // What is set in `spec.components` is more specific than a feature.
+        // Settings in `spec.components` take precedence over those of a feature.
         Some(Value::Map(existing)) => {
             let mut merged = gateway;
             merge_maps(&mut merged, std::mem::take(existing));
@@ -279,8 +280,8 @@ fn append_gateway(spec: &mut Map, list: &str, gateway: Map) {
     put(spec, &keys, Value::List(items));
 }
 
-/// Merges a component below what `spec.components` sets.
-fn merge_at(spec: &mut Map, keys: &[&str], component: Map) {
+/// Inserts a component. Existing settings at the path take precedence.
+fn insert_merged(spec: &mut Map, keys: &[&str], component: Map) {
     let mut merged = component;
     if let Some(existing) = value_at(spec, keys).and_then(Value::as_map) {
         merge_maps(&mut merged, existing.clone());
@@ -294,7 +295,7 @@ mod tests {
 
     use super::*;
 
-    /// Compares the translated spec and the messages.
+    /// Translates `spec` and compares the result and the messages.
     fn check(spec: &str, expected: &str, messages: &[&str]) {
         let spec = parse_map(spec, &Budget::default()).unwrap();
         let mut operator = Map::from([("spec".to_owned(), Value::Map(spec))]);

@@ -1,4 +1,4 @@
-//! The whole pipeline: request to objects.
+//! The complete pipeline, from a request to objects.
 
 use mainstay_chart::merge_maps;
 use mainstay_yaml::{Map, Value};
@@ -17,32 +17,32 @@ use crate::translate::{Translated, Translator, translate};
 use crate::validate::validate;
 use crate::values::chart_input;
 
-/// The generated objects.
+/// Result of a generation.
 #[derive(Clone, Debug)]
 pub struct Rendered {
-    /// The enabled components in dependency order.
+    /// Objects of the enabled components, in dependency order.
     pub components: Vec<ComponentObjects>,
-    /// Warnings, and errors that were forced.
+    /// Warnings, including errors that `--force` downgraded.
     pub warnings: Diagnostics,
-    /// The merged and translated configuration.
+    /// Merged and translated configuration.
     pub configuration: Value,
-    /// The user's files and settings merged, without a profile.
+    /// Merged files and settings of the user, without a profile.
     pub user_configuration: Value,
     /// Number of nodes that settings and overlays visited.
     pub steps: u64,
 }
 
-/// The objects of one component.
+/// Objects of one component.
 #[derive(Clone, Debug)]
 pub struct ComponentObjects {
     /// The component.
     pub component: ComponentName,
-    /// Its objects in the order of the charts.
+    /// Objects in the order of the charts.
     pub objects: Vec<Object>,
 }
 
 impl Rendered {
-    /// Returns all objects in order of installation.
+    /// Returns the objects of all components in order of installation.
     #[must_use]
     pub fn sorted_objects(&self) -> Vec<&Object> {
         let components = self.components.iter();
@@ -52,14 +52,14 @@ impl Rendered {
     }
 }
 
-/// Generates the objects of a configuration. All errors are reported together, with warnings among them.
+/// Generates the objects of a configuration. On failure, returns all errors and warnings.
 pub fn generate(request: &Request<'_>) -> Result<Rendered, Diagnostics> {
     let translator = Translator::for_minor(request.charts.minor());
     let merged = merge_inputs(request)?;
     let mut translated = translate(&merged, translator);
     let mut problems = validate(&merged, &translated);
     if request.force {
-        problems = problems.forced();
+        problems = problems.downgrade_forced();
     }
     if problems.has_errors() {
         return Err(problems);
@@ -72,10 +72,10 @@ pub fn generate(request: &Request<'_>) -> Result<Rendered, Diagnostics> {
         steps: Steps::default(),
         problems: &mut problems,
     };
-    let components = run.components(request)?;
+    let components = run.generate_components(request)?;
     let steps = run.steps.used();
     let problems = if request.force {
-        problems.forced()
+        problems.downgrade_forced()
     } else {
         problems
     };
@@ -101,7 +101,7 @@ fn add_unvalidated(translated: &mut Translated) {
     }
 }
 
-/// Rendering and patching of all components.
+/// State of rendering and patching all components.
 struct Run<'a> {
     translator: &'static Translator,
     origins: &'a Origins,
@@ -111,17 +111,17 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn components(&mut self, request: &Request<'_>) -> Result<Vec<ComponentObjects>, Diagnostics> {
+    fn generate_components(&mut self, request: &Request<'_>) -> Result<Vec<ComponentObjects>, Diagnostics> {
         let oldest = format!("v1.{}.0", self.translator.kube_minor);
         let version = request.kube_version.as_deref().unwrap_or(&oldest);
         let mut renderer = Renderer::new(request.charts, version).map_err(|error| *error)?;
         let mut all = Vec::new();
         for component in COMPONENTS {
             let found = instances(component, &self.translated.operator);
-            let found = found.map_err(|error| self.origins.place(*error))?;
+            let found = found.map_err(|error| self.origins.add_location(*error))?;
             let mut objects = Vec::new();
             for instance in &found {
-                objects.extend(self.instance(instance, &mut renderer));
+                objects.extend(self.generate_instance(instance, &mut renderer));
             }
             if !found.is_empty() {
                 all.push(ComponentObjects {
@@ -131,7 +131,7 @@ impl Run<'_> {
             }
         }
         let (objects, found) = addon_objects(&self.translated.operator, request.charts);
-        self.place_all(found);
+        self.add_located(found);
         if !objects.is_empty() {
             all.push(ComponentObjects {
                 component: ComponentName::Addons,
@@ -141,13 +141,13 @@ impl Run<'_> {
         Ok(all)
     }
 
-    /// Renders and patches one instance; a failure is recorded, so that others are checked, too.
-    fn instance(&mut self, instance: &Instance, renderer: &mut Renderer<'_>) -> Vec<Object> {
+    /// Renders and patches an instance. A failure is recorded and does not prevent checking the others.
+    fn generate_instance(&mut self, instance: &Instance, renderer: &mut Renderer<'_>) -> Vec<Object> {
         let input = chart_input(instance.clone(), self.translated, self.translator);
         let mut objects = match renderer.render(&input, self.problems) {
             Ok(objects) => objects,
             Err(error) => {
-                self.problems.push(self.origins.place(*error));
+                self.problems.push(self.origins.add_location(*error));
                 return Vec::new();
             }
         };
@@ -157,21 +157,22 @@ impl Run<'_> {
             _ => instance.workload().to_owned(),
         };
         let found = apply_settings(instance, &workload, &mut objects, &mut self.steps);
-        self.place_all(found);
+        self.add_located(found);
         let naming = Naming {
             revision: &revision,
             namespace: &instance.namespace,
         };
         let found = apply_overlays(instance, naming, &mut objects, &mut self.steps);
-        self.place_all(found);
+        self.add_located(found);
         objects
     }
 
-    fn place_all(&mut self, found: Diagnostics) {
-        self.problems.append(found.map(|one| self.origins.place(one)));
+    fn add_located(&mut self, found: Diagnostics) {
+        self.problems
+            .append(found.map(|one| self.origins.add_location(one)));
     }
 
-    /// Returns the revision; empty for none.
+    /// Returns the revision; empty for the default revision.
     fn revision(&self) -> String {
         let revision = text_at(&self.translated.operator, &["spec", "values", "revision"]);
         if revision == "default" {
@@ -182,7 +183,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the merged configuration without rendering: what `profile dump` prints.
+/// Returns the merged configuration without rendering. Used by `profile dump`.
 pub fn configuration(request: &Request<'_>) -> Result<Map, Diagnostics> {
     let Merged { operator, .. } = merge_inputs(request)?;
     Ok(operator)

@@ -1,6 +1,6 @@
-//! Decisions about installations that need no cluster: the plan of components, the order in which they start,
-//! the eligibility of an upgrade, overlapping webhooks, network plugins, revision tags and differences
-//! between objects.
+//! Decisions about installations that do not require a cluster: the plan of components, the order in which
+//! they are started, eligibility of upgrades, overlapping webhooks, network plugins, revision tags and
+//! differences between objects.
 
 mod difference;
 mod eligibility;
@@ -13,7 +13,7 @@ mod tag;
 
 pub use difference::{
     ChangedObject, DiffOptions, DiffOptionsError, FieldDifference, ObjectDifference, ObjectSelector,
-    compare_objects_of, compare_values,
+    compare_object_sets, compare_values,
 };
 pub use eligibility::{ControlPlane, EligibilityFinding, UpgradeRequest, check_upgrade, is_end_of_life};
 pub use network::{NetworkSettings, check_network};

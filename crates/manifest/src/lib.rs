@@ -1,5 +1,5 @@
-//! From `IstioOperator` files and profiles to Kubernetes objects. Pure: profiles and charts come from the
-//! caller, and nothing is read or written.
+//! Converts `IstioOperator` files and profiles to Kubernetes objects. Pure: the caller provides profiles
+//! and charts; no files are read or written.
 //!
 //! ```text
 //! files, --set ─┐
@@ -10,7 +10,7 @@
 //!
 //! [`generate`] runs all stages. Problems are collected as [`Diagnostics`] with path, value, location and
 //! hint.
-#![allow(clippy::similar_names, reason = "a patch has a path")]
+#![allow(clippy::similar_names, reason = "patch and path are the established terms")]
 
 mod addons;
 mod component;
@@ -44,7 +44,7 @@ pub use installation::{
     CanonicalWebhook, ChangedObject, ControlPlane, DefaultTag, DiffOptions, DiffOptionsError,
     EligibilityFinding, FieldDifference, InstallationPlan, LiveTag, NetworkSettings, ObjectDifference,
     ObjectSelector, Overlap, Package, PlannedComponent, Schedule, SkippedComponent, TagError, TagRequest,
-    UpgradeRequest, add_default_tag, check_network, check_upgrade, check_webhooks, compare_objects_of,
+    UpgradeRequest, add_default_tag, check_network, check_upgrade, check_webhooks, compare_object_sets,
     compare_values, deactivate, decide_default_tag, find_overlaps, is_end_of_life, platform_file,
     tag_objects,
 };

@@ -1,4 +1,4 @@
-//! Limits of one generation. Input is untrusted: every limit is checked before the work is done.
+//! Limits of a generation. Input is untrusted, so every limit is checked before the work is done.
 
 use mainstay_yaml::Budget;
 
@@ -11,7 +11,7 @@ pub const MAX_SETS: usize = 1000;
 /// Maximum length of one `--set` expression in bytes.
 pub const MAX_SET_BYTES: usize = 64 << 10;
 
-/// Maximum number of gateways of one kind; each renders a chart.
+/// Maximum number of gateways of one kind. Each one renders a chart.
 pub const MAX_GATEWAYS: usize = 200;
 
 /// Maximum number of overlays of one component.
@@ -20,13 +20,13 @@ pub const MAX_OVERLAYS: usize = 1000;
 /// Maximum number of patches of one component.
 pub const MAX_PATCHES: usize = 10_000;
 
-/// Maximum number of diagnostics that are kept; the rest is counted.
+/// Maximum number of diagnostics that are kept. Further ones are only counted.
 pub const MAX_DIAGNOSTICS: usize = 200;
 
 /// Maximum number of nodes that settings and overlays of one generation may visit.
 pub const MAX_STEPS: u64 = 20_000_000;
 
-/// Limits of an `IstioOperator` file or profile.
+/// Returns the limits of parsing an `IstioOperator` file or a profile.
 #[must_use]
 pub fn input_budget() -> Budget {
     Budget {
@@ -39,13 +39,13 @@ pub fn input_budget() -> Budget {
     }
 }
 
-/// Counts visited nodes.
+/// Counter of visited nodes.
 #[derive(Debug)]
 pub(crate) struct Steps {
     left: u64,
 }
 
-/// The step limit is reached.
+/// Error: the number of visited nodes exceeds the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("settings and overlays visit more than {MAX_STEPS} nodes")]
 pub(crate) struct StepLimit;
@@ -57,7 +57,7 @@ impl Default for Steps {
 }
 
 impl Steps {
-    /// Counts `count` nodes.
+    /// Counts `count` nodes. Fails if the limit is exceeded.
     pub(crate) fn take(&mut self, count: usize) -> Result<(), StepLimit> {
         self.left = self.left.checked_sub(count as u64).ok_or(StepLimit)?;
         Ok(())

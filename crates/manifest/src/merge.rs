@@ -1,4 +1,4 @@
-//! Merges layers: profile, files in order, `--set` expressions in order.
+//! Merges layers: the profile, the files in order, the `--set` expressions in order.
 
 use mainstay_chart::merge_maps;
 use mainstay_yaml::{Map, Value};
@@ -13,22 +13,22 @@ use crate::request::{GatewayLists, Request};
 use crate::set::{SetError, SetExpression};
 use crate::source::{InputFile, Layer};
 
-/// The merged configuration and where its values come from.
+/// Merged configuration, and the origins of its values.
 #[derive(Clone, Debug)]
 pub(crate) struct Merged {
-    /// The whole `IstioOperator`.
+    /// The complete `IstioOperator`.
     pub(crate) operator: Map,
-    /// The user's part of `spec.values`, which overrides translated fields.
+    /// The user's `spec.values`, which override translated fields.
     pub(crate) user_values: Map,
-    /// The user's files and expressions merged, as they were written.
+    /// Merged files and expressions of the user, untranslated.
     pub(crate) user_operator: Map,
-    /// Problems of feature blocks.
+    /// Errors and warnings of feature blocks.
     pub(crate) features: Diagnostics,
     /// Locations of the user's values.
     pub(crate) origins: Origins,
 }
 
-/// The layers that the user wrote, to locate values in them.
+/// The user's files and expressions, used to locate values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origins {
     files: Vec<Layer>,
@@ -36,7 +36,8 @@ pub(crate) struct Origins {
 }
 
 impl Origins {
-    /// Returns where the value at `path` is set; the nearest enclosing value if the path itself is not.
+    /// Returns the location at which the value at `path` is set. If the path itself is not set, returns the
+    /// location of the nearest enclosing value.
     pub(crate) fn locate(&self, path: &Path) -> Option<Location> {
         let sets = self.sets.iter().rev();
         let mut sets = sets.filter(|(set, _)| path.0.starts_with(&set.0) || set.0.starts_with(&path.0));
@@ -53,14 +54,14 @@ impl Origins {
         deepest.and_then(|(location, _)| location)
     }
 
-    /// Adds the location of a diagnostic's path.
-    pub(crate) fn place(&self, diagnostic: Diagnostic) -> Diagnostic {
+    /// Adds the location of the diagnostic's path.
+    pub(crate) fn add_location(&self, diagnostic: Diagnostic) -> Diagnostic {
         let location = self.locate(&diagnostic.path);
         diagnostic.at(location)
     }
 }
 
-/// Returns the directory with charts and profiles that the files or expressions name, if any.
+/// Returns the directory with charts and profiles that the files or expressions specify, if any.
 #[must_use]
 pub fn install_package_path(files: &[InputFile], sets: &[String]) -> Option<String> {
     let keys = ["spec", "installPackagePath"];
@@ -73,13 +74,13 @@ pub fn install_package_path(files: &[InputFile], sets: &[String]) -> Option<Stri
     found.next_back()
 }
 
-/// Reads and merges all inputs of a request.
+/// Parses and merges all inputs of a request.
 pub(crate) fn merge_inputs(request: &Request<'_>) -> Result<Merged, Diagnostics> {
     let mut origins = Origins {
         files: parse_files(request)?,
         sets: Vec::new(),
     };
-    let mut user = skeleton();
+    let mut user = empty_operator();
     for layer in &origins.files {
         let mut operator = layer.value.clone();
         if operator.get("spec").is_some_and(Value::is_null) {
@@ -92,7 +93,7 @@ pub(crate) fn merge_inputs(request: &Request<'_>) -> Result<Merged, Diagnostics>
     let features = translate_features(&mut user);
     let profile = text_at(&user, &["spec", "profile"]);
     let mut operator = load_profile(request.profiles, &profile)
-        .map_err(|error| origins.place(*error))?
+        .map_err(|error| origins.add_location(*error))?
         .operator;
     let user_values = map_at(&user, &["spec", "values"]);
     merge_operators(&mut operator, user, request.gateway_lists);
@@ -105,7 +106,7 @@ pub(crate) fn merge_inputs(request: &Request<'_>) -> Result<Merged, Diagnostics>
     })
 }
 
-fn skeleton() -> Map {
+fn empty_operator() -> Map {
     Map::from([
         ("apiVersion".into(), "install.istio.io/v1alpha1".into()),
         ("kind".into(), "IstioOperator".into()),
@@ -145,7 +146,7 @@ fn apply_sets(request: &Request<'_>, user: &mut Map, origins: &mut Origins) -> R
                 path.0.extend(set.path.0);
                 origins.sets.push((path, text));
             }
-            Err(error) => problems.push(set_problem(&text, &error)),
+            Err(error) => problems.push(set_error_diagnostic(&text, &error)),
         }
     }
     if problems.list().is_empty() {
@@ -155,7 +156,7 @@ fn apply_sets(request: &Request<'_>, user: &mut Map, origins: &mut Origins) -> R
     }
 }
 
-fn set_problem(text: &str, error: &SetError) -> Diagnostic {
+fn set_error_diagnostic(text: &str, error: &SetError) -> Diagnostic {
     const WIDTH: usize = 400;
     let before = text.get(..error.offset()).unwrap_or_default();
     let location = Location {
@@ -171,8 +172,8 @@ fn set_problem(text: &str, error: &SetError) -> Diagnostic {
     }
 }
 
-/// Merges `over` into `base`: maps are merged, everything else is replaced, and gateways are combined as
-/// `lists` says.
+/// Merges `over` into `base`. Maps are merged, all other values are replaced. Lists of gateways are
+/// combined as specified by `lists`.
 pub(crate) fn merge_operators(base: &mut Map, mut over: Map, lists: GatewayLists) {
     let gateways = match lists {
         GatewayLists::MergeByName => take_gateways(&mut over),
@@ -192,12 +193,12 @@ pub(crate) fn merge_operators(base: &mut Map, mut over: Map, lists: GatewayLists
         if let Value::List(existing) = list {
             merge_named(existing, items, default_name);
         } else {
-            *list = Value::List(with_names(items, default_name));
+            *list = Value::List(with_default_names(items, default_name));
         }
     }
 }
 
-/// Removes the lists of gateways from a layer: key, default name and items of each.
+/// Removes the lists of gateways from a layer. Returns key, default name and items of each list.
 fn take_gateways(over: &mut Map) -> Vec<(&'static str, &'static str, Vec<Value>)> {
     let components = over.get_mut("spec").and_then(Value::as_map_mut);
     let components = components.and_then(|spec| spec.get_mut("components")?.as_map_mut());
@@ -217,7 +218,7 @@ fn take_gateways(over: &mut Map) -> Vec<(&'static str, &'static str, Vec<Value>)
 }
 
 fn merge_named(existing: &mut Vec<Value>, items: Vec<Value>, default_name: &str) {
-    for item in with_names(items, default_name) {
+    for item in with_default_names(items, default_name) {
         let name = item.get("name").cloned();
         let same = existing.iter_mut().find(|one| one.get("name") == name.as_ref());
         match (same, item) {
@@ -227,8 +228,8 @@ fn merge_named(existing: &mut Vec<Value>, items: Vec<Value>, default_name: &str)
     }
 }
 
-/// A gateway without a name has the default name of its kind.
-fn with_names(mut items: Vec<Value>, default_name: &str) -> Vec<Value> {
+/// Sets the names of gateways without a name to the default name of their kind.
+fn with_default_names(mut items: Vec<Value>, default_name: &str) -> Vec<Value> {
     for item in items.iter_mut().filter_map(Value::as_map_mut) {
         let name = item.entry("name".into()).or_default();
         if name.is_null() || name.as_str() == Some("") {
@@ -238,13 +239,13 @@ fn with_names(mut items: Vec<Value>, default_name: &str) -> Vec<Value> {
     items
 }
 
-/// Returns the string at a path of keys, or an empty one.
+/// Returns the string at a path of keys, or an empty string if there is none.
 pub(crate) fn text_at(map: &Map, keys: &[&str]) -> String {
     let value = value_at(map, keys).and_then(Value::as_str);
     value.unwrap_or_default().to_owned()
 }
 
-/// Returns the map at a path of keys, or an empty one.
+/// Returns the map at a path of keys, or an empty map if there is none.
 pub(crate) fn map_at(map: &Map, keys: &[&str]) -> Map {
     let value = value_at(map, keys).and_then(Value::as_map);
     value.cloned().unwrap_or_default()
@@ -256,7 +257,7 @@ pub(crate) fn value_at<'a>(map: &'a Map, keys: &[&str]) -> Option<&'a Value> {
     map.get(*first)?.at(rest)
 }
 
-/// Sets the value at a path of keys; what is not a map on the way is replaced by one.
+/// Sets the value at a path of keys. Values on the path that are not maps are replaced by maps.
 pub(crate) fn put(map: &mut Map, keys: &[&str], value: Value) {
     let Some((first, rest)) = keys.split_first() else {
         return;
@@ -274,7 +275,7 @@ pub(crate) fn put(map: &mut Map, keys: &[&str], value: Value) {
     }
 }
 
-/// Returns the value at a path with selectors.
+/// Returns the value at a path that may contain selectors.
 #[must_use]
 pub fn select<'a>(root: &'a Value, path: &Path) -> Option<&'a Value> {
     path.0.iter().try_fold(root, |node, segment| match segment {

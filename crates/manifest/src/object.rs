@@ -61,7 +61,7 @@ impl Object {
 
 const DEFAULT_RANK: i32 = 1000;
 
-/// Group, kind and rank; lower ranks are installed first.
+/// Group, kind and rank. Objects with lower ranks are installed first.
 const RANKS: &[(&str, &str, i32)] = &[
     ("apiextensions.k8s.io", "CustomResourceDefinition", -1000),
     ("", "ServiceAccount", 1),

@@ -1,4 +1,4 @@
-//! Applies the overlays of a component: edits of rendered objects at a path.
+//! Applies the overlays of a component: edits of rendered objects at paths.
 
 use mainstay_yaml::{Map, Numbers, Options, Value, parse_json_map, parse_with};
 use regex::RegexBuilder;
@@ -12,13 +12,13 @@ use crate::path::{Path, PathError, Segment, Selector, scalar_text};
 use crate::set::has_pair;
 use crate::source::whole_numbers;
 
-/// Maximum number of names that a message lists.
-const SHOWN: usize = 10;
+/// Maximum number of names in a message.
+const MAX_LISTED: usize = 10;
 
-/// Maximum size of a compiled pattern in bytes.
-const PATTERN_SIZE: usize = 64 << 10;
+/// Maximum size of a compiled regular expression in bytes.
+const MAX_PATTERN_SIZE: usize = 64 << 10;
 
-/// Why a patch cannot be applied.
+/// Error of applying a patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OverlayError {
     #[error("{0}")]
@@ -52,30 +52,30 @@ impl OverlayError {
         match self {
             Self::NoKey { key, candidates, .. } => {
                 let near = did_you_mean(key, candidates.iter().map(String::as_str));
-                near.or_else(|| list(candidates, std::borrow::ToOwned::to_owned))
+                near.or_else(|| list_candidates(candidates, std::borrow::ToOwned::to_owned))
             }
-            Self::NoItem { candidates, .. } => list(candidates, |one| format!("[{one}]")),
+            Self::NoItem { candidates, .. } => list_candidates(candidates, |one| format!("[{one}]")),
             _ => None,
         }
     }
 }
 
-fn list(names: &[String], show: impl Fn(&str) -> String) -> Option<String> {
-    let shown: Vec<String> = names.iter().take(SHOWN).map(|one| show(one)).collect();
+fn list_candidates(names: &[String], show: impl Fn(&str) -> String) -> Option<String> {
+    let shown: Vec<String> = names.iter().take(MAX_LISTED).map(|one| show(one)).collect();
     (!shown.is_empty()).then(|| format!("there are {}", shown.join(", ")))
 }
 
-/// The names by which overlays find objects of a revision.
+/// Revision and namespace that determine the names of objects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Naming<'a> {
-    /// The revision; empty for none.
+    /// Revision; empty for the default revision.
     pub(crate) revision: &'a str,
-    /// The namespace of the component.
+    /// Namespace of the component.
     pub(crate) namespace: &'a str,
 }
 
 impl Naming<'_> {
-    /// Returns the names to try for an overlay, in order.
+    /// Returns the object names to try for the name in an overlay, in order.
     fn candidates(&self, name: &str) -> Vec<String> {
         let mut names = vec![name.to_owned()];
         if !self.revision.is_empty() {
@@ -133,7 +133,7 @@ fn text<'a>(overlay: &'a Value, key: &str) -> &'a str {
     overlay.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the positions of the objects that an overlay selects by kind and name.
+/// Returns the indexes of the objects that an overlay selects by kind and name.
 fn find_targets(overlay: &Value, naming: Naming<'_>, objects: &[Object]) -> Vec<usize> {
     let (kind, name) = (text(overlay, "kind"), text(overlay, "name"));
     let all = |name: &String| {
@@ -165,7 +165,7 @@ fn no_target(overlay: &Value, path: Path, objects: &[Object]) -> Diagnostic {
         did_you_mean(kind, kinds.iter().map(String::as_str))
             .unwrap_or_else(|| format!("rendered kinds: {}", kinds.join(", ")))
     } else {
-        let shown: Vec<&str> = of_kind.iter().take(SHOWN).map(String::as_str).collect();
+        let shown: Vec<&str> = of_kind.iter().take(MAX_LISTED).map(String::as_str).collect();
         format!("rendered objects of kind {kind}: {}", shown.join(", "))
     };
     Diagnostic::error(path, message).hint(hint)
@@ -200,16 +200,16 @@ fn apply_edit(object: &mut Object, patch: &Value, steps: &mut Steps) -> Result<(
     let value = patch.get("value").filter(|value| !value.is_null());
     let value = value.map(|value| {
         let value = whole_numbers(value.clone());
-        if holds_text(object, &path) {
+        if is_text_field(object, &path) {
             value
         } else {
-            structured(value)
+            parse_map_text(value)
         }
     });
     Editor { steps }.edit(&mut object.0, &path, value)
 }
 
-/// Maps of strings: kind (empty for any) and path.
+/// Maps of which all values are strings: kind (empty for any kind) and path.
 const TEXT_MAPS: &[(&str, &[&str])] = &[
     ("", &["metadata", "annotations"]),
     ("", &["metadata", "labels"]),
@@ -218,8 +218,8 @@ const TEXT_MAPS: &[(&str, &[&str])] = &[
     ("Secret", &["stringData"]),
 ];
 
-/// Reports whether the field at a path is a string, so that a text never stands for a map.
-fn holds_text(object: &Object, path: &Path) -> bool {
+/// Whether the field at a path is a string, so that text must not be parsed as a map.
+fn is_text_field(object: &Object, path: &Path) -> bool {
     let parent = path.0.split_last().map(|(_, parent)| parent.to_vec());
     let is_text_map = |(kind, keys): &(&str, &[&str])| {
         (kind.is_empty() || *kind == object.kind()) && parent == Some(Path::from_keys(keys).0)
@@ -227,8 +227,8 @@ fn holds_text(object: &Object, path: &Path) -> bool {
     TEXT_MAPS.iter().any(is_text_map) || matches!(select(&object.0, path), Some(Value::String(_)))
 }
 
-/// A text that is a YAML map, and not JSON, stands for the map.
-fn structured(value: Value) -> Value {
+/// Parses text that contains a YAML map. Returns other values, including JSON text, unchanged.
+fn parse_map_text(value: Value) -> Value {
     let Value::String(text) = &value else {
         return value;
     };
@@ -251,13 +251,13 @@ fn structured(value: Value) -> Value {
     }
 }
 
-/// Edits one object.
+/// Editor of an object.
 struct Editor<'a> {
     steps: &'a mut Steps,
 }
 
 impl Editor<'_> {
-    /// Sets the node at `path`, or removes it if there is no value.
+    /// Sets the node at `path` to `value`, or removes it if `value` is `None`.
     fn edit(&mut self, root: &mut Value, path: &Path, value: Option<Value>) -> Result<(), OverlayError> {
         let Some((last, parents)) = path.0.split_last() else {
             return Err(PathError::Empty.into());
@@ -361,7 +361,7 @@ impl Editor<'_> {
             return Ok(None);
         }
         let pattern = selector.pattern();
-        let regex = RegexBuilder::new(pattern).size_limit(PATTERN_SIZE).build();
+        let regex = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_SIZE).build();
         let regex = regex.map_err(|_| OverlayError::Pattern {
             pattern: pattern.to_owned(),
         })?;
@@ -400,7 +400,7 @@ fn no_item(node: &Value, selector: &Selector, at: &Path) -> OverlayError {
     OverlayError::NoItem {
         at,
         selector: selector.text.clone(),
-        candidates: items.iter().filter_map(describe).take(SHOWN).collect(),
+        candidates: items.iter().filter_map(describe).take(MAX_LISTED).collect(),
     }
 }
 

@@ -1,36 +1,36 @@
-//! Where profiles and charts come from: traits that the caller fills, and the catalog as both.
+//! Sources of profiles and charts: traits that callers implement, and an implementation for the catalog.
 
 use mainstay_catalog::derive::Files;
 use mainstay_catalog::{Catalog, CatalogError, Flavour, Version};
 
-/// An Istio minor version, which selects the translation table.
+/// An Istio minor version. It selects the translation rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Minor {
-    /// The major number.
+    /// Major number.
     pub major: u64,
-    /// The minor number.
+    /// Minor number.
     pub minor: u64,
 }
 
-/// Why a profile or chart is not available.
+/// Error of loading a profile or chart.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
-    /// There is no such profile, chart or add-on.
+    /// The profile, chart or add-on does not exist.
     #[error("{kind} {name:?} not found")]
     NotFound {
-        /// What was looked for.
+        /// What was requested: a profile, a chart or an add-on.
         kind: &'static str,
-        /// Its name.
+        /// Requested name.
         name: String,
     },
     /// The source cannot be read.
     #[error("{kind} {name:?} cannot be read")]
     Read {
-        /// What was looked for.
+        /// What was requested: a profile, a chart or an add-on.
         kind: &'static str,
-        /// Its name.
+        /// Requested name.
         name: String,
-        /// The cause.
+        /// Cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
@@ -45,10 +45,10 @@ pub trait Profiles {
 
 /// A source of charts.
 pub trait Charts {
-    /// Returns the Istio version of the charts.
+    /// Returns the Istio minor version of the charts.
     fn minor(&self) -> Minor;
-    /// Returns the files of a chart by path: `base`, `istiod`, `istio-ingress`, `istio-egress`, `cni` or
-    /// `ztunnel`.
+    /// Returns the files of a chart by path. `name` is `base`, `istiod`, `istio-ingress`, `istio-egress`,
+    /// `cni` or `ztunnel`.
     fn chart(&self, name: &str) -> Result<Files, PackageError>;
     /// Returns the manifest of an add-on, such as `prometheus`.
     fn addon(&self, name: &str) -> Result<Vec<u8>, PackageError> {
@@ -59,7 +59,7 @@ pub trait Charts {
     }
 }
 
-/// The profiles and release charts of one version in a catalog.
+/// Profiles and release charts of one version in a catalog.
 #[derive(Debug)]
 pub struct CatalogPackage<'a> {
     catalog: &'a Catalog,
@@ -67,7 +67,7 @@ pub struct CatalogPackage<'a> {
 }
 
 impl<'a> CatalogPackage<'a> {
-    /// Selects a version.
+    /// Creates the package of a version.
     #[must_use]
     pub fn new(catalog: &'a Catalog, version: Version) -> Self {
         Self { catalog, version }

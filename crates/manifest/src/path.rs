@@ -1,4 +1,4 @@
-//! The path language of `--set` and of overlays: one grammar, one implementation.
+//! Paths of `--set` and of overlays, which have the same grammar.
 //!
 //! ```text
 //! path     = segment { "." segment }
@@ -6,14 +6,14 @@
 //! selector = "[" index "]" | "[" key ":" value "]" | "[" [ ":" ] pattern "]"
 //! ```
 //!
-//! `\.` is a dot in a key, `\:` a colon and `\[`, `\]` brackets in a selector. Dots inside brackets do not
-//! separate.
+//! `\.` is a dot in a key, `\:` a colon in a selector, and `\[`, `\]` are brackets in a selector. Dots
+//! inside brackets do not separate segments.
 
 use std::fmt;
 
 use mainstay_yaml::{Value, float_to_json};
 
-/// Maximum number of segments. Kubernetes objects are far less deep.
+/// Maximum number of segments. Kubernetes objects are much less deep.
 pub(crate) const MAX_SEGMENTS: usize = 64;
 
 /// Maximum length of a path in bytes.
@@ -23,42 +23,42 @@ pub(crate) const MAX_PATH_BYTES: usize = 4096;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path(pub Vec<Segment>);
 
-/// One step from a node to a child.
+/// A step from a node to a child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Segment {
-    /// The entry of a map.
+    /// An entry of a map.
     Key(String),
-    /// The item of a list.
+    /// An item of a list.
     Item(Selector),
 }
 
-/// The text in brackets: an index, a pair, or a pattern, depending on the list it is applied to.
+/// The text in brackets. Whether it is used as an index, a pair or a pattern depends on the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector {
-    /// The text without brackets and escapes.
+    /// Text without brackets and escapes.
     pub text: String,
-    /// The index; `-1` appends.
+    /// Index; `-1` appends an item.
     pub index: Option<i64>,
-    /// `key:value`.
+    /// Parsed `key:value`.
     pub pair: Option<Pair>,
 }
 
-/// A selector of the first map whose entry has a value.
+/// Selector of the first map in which `key` has the value `value`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// The key.
+    /// Key in the map.
     pub key: String,
-    /// The text of the value.
+    /// Text of the value.
     pub value: String,
 }
 
-/// Why a path cannot be parsed.
+/// Error of parsing a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// The path has no segments.
     #[error("the path is empty")]
     Empty,
-    /// A key between two dots is missing.
+    /// There is no key between two dots.
     #[error("two dots without a key between them")]
     EmptyKey {
         /// Byte offset.
@@ -70,7 +70,7 @@ pub enum PathError {
         /// Byte offset.
         offset: usize,
     },
-    /// Text follows a bracket.
+    /// A bracket is followed by text.
     #[error("expected '.' or '[' after ']'")]
     AfterBracket {
         /// Byte offset.
@@ -87,13 +87,13 @@ pub enum PathError {
     TooLong {
         /// The limit.
         limit: usize,
-        /// What is counted.
+        /// Unit of the limit.
         unit: &'static str,
     },
 }
 
 impl PathError {
-    /// Returns the byte offset of the problem in the path.
+    /// Returns the byte offset of the error in the path.
     #[must_use]
     pub fn offset(&self) -> usize {
         match self {
@@ -116,7 +116,7 @@ impl Path {
         let mut segments = Vec::new();
         parser.eat('.');
         while parser.at < text.len() {
-            parser.segment(&mut segments)?;
+            parser.parse_segment(&mut segments)?;
             if segments.len() > MAX_SEGMENTS {
                 return Err(too_long(MAX_SEGMENTS, "segments"));
             }
@@ -133,19 +133,19 @@ impl Path {
         Self(keys.iter().map(|key| Segment::Key((*key).to_owned())).collect())
     }
 
-    /// Returns this path with one more key.
+    /// Returns this path with a key appended.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
         self.with(Segment::Key(key.to_owned()))
     }
 
-    /// Returns this path with an index.
+    /// Returns this path with an index appended.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         self.with(Segment::Item(Selector::from_index(index)))
     }
 
-    /// Returns this path with a selector of `key: value`.
+    /// Returns this path with the selector `key:value` appended.
     #[must_use]
     pub fn named(&self, key: &str, value: &str) -> Self {
         self.with(Segment::Item(Selector {
@@ -177,7 +177,7 @@ impl Selector {
     fn parse(raw: &str) -> Self {
         let text = unescape(raw, &['.', ':', '[', ']']);
         let index = raw.parse::<i64>().ok().filter(|index| *index >= -1);
-        let pair = colon(raw).and_then(|at| {
+        let pair = find_colon(raw).and_then(|at| {
             let (key, value) = (raw.get(..at)?, raw.get(at + 1..)?);
             let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
             let is_pair = !key.is_empty() && !value.is_empty() && key.chars().all(is_name);
@@ -214,7 +214,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// Returns the text of a scalar as selectors compare it; `None` for lists and maps.
+/// Returns the text of a scalar that selectors compare. Returns `None` for lists and maps.
 #[must_use]
 pub(crate) fn scalar_text(value: &Value) -> Option<String> {
     match value {
@@ -232,8 +232,8 @@ fn too_long(limit: usize, unit: &'static str) -> PathError {
     PathError::TooLong { limit, unit }
 }
 
-/// Returns the offset of the first colon without a backslash before it.
-fn colon(text: &str) -> Option<usize> {
+/// Returns the offset of the first unescaped colon.
+fn find_colon(text: &str) -> Option<usize> {
     let mut escaped = false;
     text.char_indices().find_map(|(at, c)| {
         let found = c == ':' && !escaped;
@@ -242,7 +242,7 @@ fn colon(text: &str) -> Option<usize> {
     })
 }
 
-/// Removes backslashes before `special` characters.
+/// Removes backslashes in front of `special` characters.
 fn unescape(text: &str, special: &[char]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -269,10 +269,10 @@ impl Parser<'_> {
         found
     }
 
-    /// Parses a key or a selector and the dot after it.
-    fn segment(&mut self, segments: &mut Vec<Segment>) -> Result<(), PathError> {
+    /// Parses a key or a selector, and the dot after it.
+    fn parse_segment(&mut self, segments: &mut Vec<Segment>) -> Result<(), PathError> {
         if self.rest().starts_with('[') {
-            segments.push(Segment::Item(self.selector()?));
+            segments.push(Segment::Item(self.parse_selector()?));
             let offset = self.at;
             let follows = self.eat('.') || self.rest().is_empty() || self.rest().starts_with('[');
             return if follows {
@@ -292,7 +292,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn selector(&mut self) -> Result<Selector, PathError> {
+    fn parse_selector(&mut self) -> Result<Selector, PathError> {
         let offset = self.at;
         let length = bracket_length(self.rest()).ok_or(PathError::Unclosed { offset })?;
         let inner = self.rest().get(1..length - 1).unwrap_or_default();
@@ -305,7 +305,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns the length of the key at the start of `text`.
+/// Returns the length of the key at the start of `text` in bytes.
 fn key_length(text: &str) -> usize {
     let mut escaped = false;
     let end = text.char_indices().find(|(_, c)| {
@@ -316,7 +316,7 @@ fn key_length(text: &str) -> usize {
     end.map_or(text.len(), |(at, _)| at)
 }
 
-/// Returns the length of the bracket at the start of `text`, with nested brackets.
+/// Returns the length of the brackets at the start of `text` in bytes, including nested brackets.
 fn bracket_length(text: &str) -> Option<usize> {
     let (mut depth, mut escaped) = (0_usize, false);
     for (at, c) in text.char_indices() {

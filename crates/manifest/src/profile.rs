@@ -1,4 +1,4 @@
-//! Loads a profile: the default profile with the chosen one on top.
+//! Loads a profile: the default profile merged with the selected one.
 
 use mainstay_yaml::Map;
 
@@ -9,37 +9,41 @@ use crate::path::Path;
 use crate::request::GatewayLists;
 use crate::source::{InputFile, Layer};
 
-/// The profile that all others extend.
+/// Profile that all others extend.
 pub(crate) const DEFAULT_PROFILE: &str = "default";
 
-/// Former names of profiles.
+/// Former and current names of renamed profiles.
 const RENAMED: &[(&str, &str)] = &[("external", "remote")];
 
 /// A merged profile.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
-    /// The whole `IstioOperator`.
+    /// The complete `IstioOperator`.
     pub(crate) operator: Map,
 }
 
-/// Loads the profile `name`; an empty name is the default profile.
+/// Loads the profile `name`. An empty name selects the default profile.
 pub(crate) fn load_profile(profiles: &dyn Profiles, name: &str) -> Result<Profile, Box<Diagnostic>> {
     let name = if name.is_empty() { DEFAULT_PROFILE } else { name };
-    let mut operator = read(profiles, DEFAULT_PROFILE)?;
+    let mut operator = read_profile(profiles, DEFAULT_PROFILE)?;
     if name != DEFAULT_PROFILE {
-        merge_operators(&mut operator, read(profiles, name)?, GatewayLists::MergeByName);
+        merge_operators(
+            &mut operator,
+            read_profile(profiles, name)?,
+            GatewayLists::MergeByName,
+        );
     }
     Ok(Profile { operator })
 }
 
-fn read(profiles: &dyn Profiles, name: &str) -> Result<Map, Box<Diagnostic>> {
+fn read_profile(profiles: &dyn Profiles, name: &str) -> Result<Map, Box<Diagnostic>> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if !name.chars().all(is_name) || name.starts_with('.') {
-        return Err(Box::new(bad_name(name)));
+        return Err(Box::new(invalid_name(name)));
     }
     let text = profiles
         .profile(name)
-        .map_err(|error| Box::new(unknown(profiles, name, &error)))?;
+        .map_err(|error| Box::new(unknown_profile(profiles, name, &error)))?;
     let file = InputFile {
         name: format!("profile {name}"),
         text,
@@ -47,17 +51,17 @@ fn read(profiles: &dyn Profiles, name: &str) -> Result<Map, Box<Diagnostic>> {
     Ok(Layer::parse(&file)?.value)
 }
 
-fn bad_name(name: &str) -> Diagnostic {
-    Diagnostic::fatal(path(), "a profile is a name, not a path")
+fn invalid_name(name: &str) -> Diagnostic {
+    Diagnostic::fatal(profile_path(), "a profile is a name, not a path")
         .value(name)
         .hint("put the profile's file first: -f PROFILE.yaml -f FILE")
 }
 
-fn path() -> Path {
+fn profile_path() -> Path {
     Path::from_keys(&["spec", "profile"])
 }
 
-fn unknown(profiles: &dyn Profiles, name: &str, error: &PackageError) -> Diagnostic {
+fn unknown_profile(profiles: &dyn Profiles, name: &str, error: &PackageError) -> Diagnostic {
     let names = profiles.profile_names().unwrap_or_default();
     let renamed = RENAMED.iter().find(|(former, _)| *former == name);
     let hint = renamed
@@ -68,7 +72,7 @@ fn unknown(profiles: &dyn Profiles, name: &str, error: &PackageError) -> Diagnos
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     };
-    let result = Diagnostic::fatal(path(), message);
+    let result = Diagnostic::fatal(profile_path(), message);
     match hint {
         Some(hint) => result.hint(hint),
         None => result,

@@ -1,4 +1,4 @@
-//! Renders a component's chart and splits the output into objects.
+//! Renders the chart of a component and parses the output into objects.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,13 @@ use crate::values::ChartInput;
 /// istioctl renders with the libraries of Helm 3.
 const DIALECT: Dialect = Dialect::Helm3;
 
-/// The release name that all charts see.
+/// Release name in all charts.
 const RELEASE: &str = "istio";
 
-/// Prefix of lines in a chart's notes that are warnings.
+/// Prefix of warnings in the notes of a chart.
 const NOTE_WARNING: &str = "WARNING: ";
 
-/// Renders charts for one generation and keeps loaded charts.
+/// Renders charts for one generation. Loaded charts are cached.
 pub(crate) struct Renderer<'a> {
     charts: &'a dyn Charts,
     kube_version: KubeVersion,
@@ -33,7 +33,7 @@ pub(crate) struct Renderer<'a> {
 }
 
 impl<'a> Renderer<'a> {
-    /// Creates a renderer for a cluster of this version.
+    /// Creates a renderer for a cluster with this Kubernetes version.
     pub(crate) fn new(charts: &'a dyn Charts, kube_version: &str) -> Result<Self, Box<Diagnostic>> {
         let kube_version = KubeVersion::parse(kube_version, DIALECT).map_err(|error| {
             let message = format!("invalid Kubernetes version {kube_version:?}: {error}");
@@ -46,7 +46,7 @@ impl<'a> Renderer<'a> {
         })
     }
 
-    /// Returns the objects of a chart in the order of its files; adds its warnings to `diagnostics`.
+    /// Returns the objects of a chart in the order of its files. Adds its warnings to `diagnostics`.
     pub(crate) fn render(
         &mut self,
         input: &ChartInput,
@@ -54,7 +54,8 @@ impl<'a> Renderer<'a> {
     ) -> Result<Vec<Object>, Box<Diagnostic>> {
         let component = input.instance.component;
         let path = &input.instance.path;
-        self.load(component.chart).map_err(|error| error.at(path))?;
+        self.load(component.chart)
+            .map_err(|error| error.into_diagnostic(path))?;
         let Some(loaded) = self.loaded.get(component.chart) else {
             return Ok(Vec::new());
         };
@@ -70,7 +71,7 @@ impl<'a> Renderer<'a> {
             kube_version: self.kube_version.clone(),
             skip_schema: false,
         };
-        let failed = |error: ChartError| RenderFailure::Chart(component.chart, error).at(path);
+        let failed = |error: ChartError| RenderFailure::Chart(component.chart, error).into_diagnostic(path);
         let prepared = prepare(loaded, &input.values, &preparation, &mut Vec::new()).map_err(failed)?;
         let rendered = render(&prepared, &options, &mut NoHost).map_err(failed)?;
         let notes = warnings(&rendered.notes).into_iter();
@@ -88,7 +89,7 @@ impl<'a> Renderer<'a> {
         let crds = crds.iter().map(|crd| (crd.filename.as_str(), &*crd.file.data));
         let mut objects = Vec::new();
         for (name, text) in texts.chain(crds) {
-            split_objects(name, text, &mut objects).map_err(|error| error.at(path))?;
+            split_objects(name, text, &mut objects).map_err(|error| error.into_diagnostic(path))?;
         }
         Ok(objects)
     }
@@ -105,7 +106,7 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// Why a chart could not be rendered.
+/// Error of rendering a chart.
 enum RenderFailure {
     Package(PackageError),
     Chart(&'static str, ChartError),
@@ -113,18 +114,18 @@ enum RenderFailure {
 }
 
 impl RenderFailure {
-    fn at(self, path: &Path) -> Box<Diagnostic> {
+    fn into_diagnostic(self, path: &Path) -> Box<Diagnostic> {
         let message = match &self {
-            Self::Package(error) => chain(error),
-            Self::Chart(chart, error) => format!("chart {chart:?}: {}", chain(error)),
+            Self::Package(error) => error_chain(error),
+            Self::Chart(chart, error) => format!("chart {chart:?}: {}", error_chain(error)),
             Self::Yaml(file, error) => format!("{file} renders to invalid YAML: {error}"),
         };
         Box::new(Diagnostic::fatal(path.clone(), message))
     }
 }
 
-/// Returns the text of an error and its sources.
-fn chain(error: &dyn std::error::Error) -> String {
+/// Formats an error and its sources.
+fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -134,7 +135,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// CRDs of the base chart can be switched off.
+/// Whether the CRDs of a chart are included. Those of the base chart can be disabled.
 fn keeps_crds(input: &ChartInput) -> bool {
     let base = input.values.get("base");
     let switch = base.and_then(|base| base.get("enableIstioConfigCRDs"));
@@ -147,7 +148,7 @@ fn warnings(notes: &[u8]) -> Vec<String> {
     lines.map(ToOwned::to_owned).collect()
 }
 
-/// Splits at lines that start with `---`; empty documents are dropped.
+/// Splits text at lines that start with `---`. Drops empty documents.
 fn split_documents(text: &[u8]) -> Vec<Vec<u8>> {
     let mut parts = vec![Vec::new()];
     for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -157,7 +158,7 @@ fn split_documents(text: &[u8]) -> Vec<Vec<u8>> {
             part.extend_from_slice(line);
         }
     }
-    // A block scalar at the end of a document loses its newline, as in istioctl.
+    // Trimming removes the newline of a block scalar at the end of a document, as in istioctl.
     let parts = parts.iter().map(|part| part.trim_ascii().to_vec());
     parts.filter(|part| !part.is_empty()).collect()
 }
@@ -168,7 +169,7 @@ fn split_objects(name: &str, text: &[u8], objects: &mut Vec<Object>) -> Result<(
     Ok(())
 }
 
-/// Parses the objects of a stream; documents without a kind are dropped.
+/// Parses all objects of a YAML stream. Documents without a kind are dropped.
 pub fn parse_objects(text: &[u8]) -> Result<Vec<Object>, Box<mainstay_yaml::Error>> {
     let options = Options {
         numbers: Numbers::Exact,

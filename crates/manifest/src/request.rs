@@ -1,4 +1,4 @@
-//! The input of a generation.
+//! Input of a generation.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use crate::source::InputFile;
 /// How lists of gateways in two layers are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GatewayLists {
-    /// Gateways of the same name are merged, others are added.
+    /// Gateways with the same name are merged; others are added.
     #[default]
     MergeByName,
     /// The later list replaces the earlier one, as in istioctl 1.24 and later.
     Replace,
 }
 
-/// Everything that determines the generated objects.
+/// All inputs that determine the generated objects.
 #[derive(Clone)]
 pub struct Request<'a> {
     /// `-f` files, in order.
@@ -28,7 +28,7 @@ pub struct Request<'a> {
     pub force: bool,
     /// How lists of gateways are combined.
     pub gateway_lists: GatewayLists,
-    /// Version of the cluster, such as `v1.32.1`; the oldest supported one if `None`.
+    /// Kubernetes version of the cluster, such as `v1.32.1`. If `None`, the oldest supported version.
     pub kube_version: Option<String>,
     /// Source of profiles.
     pub profiles: &'a dyn Profiles,

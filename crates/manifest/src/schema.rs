@@ -1,4 +1,4 @@
-//! Strict decoding: compares a tree with types that are data.
+//! Strict decoding: checks a tree against types, which are defined as data.
 //!
 //! ```text
 //! Name                  a type
@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A TYPE is `string`, `bool`, `int32`, `int64`, `number`, `quantity`, `int-or-string`, `date-time`,
-//! `object`, `any`, the name of another type, `A|B` (an enumeration), `[TYPE]` (a list) or `{TYPE}` (a map).
+//! `object`, `any`, the name of another type, `A|B` (an enumeration), `[TYPE]` (a list) or `{TYPE}` (a
+//! map).
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -22,7 +23,7 @@ const TEXTS: [&str; 2] = [
     include_str!("schema/upstream.txt"),
 ];
 
-/// Prefixes of types whose fields may also be written in snake case, as protobuf allows.
+/// Prefixes of types that accept field names in snake case, as protobuf does.
 const PROTOBUF: [&str; 2] = ["mesh.", "net."];
 
 /// A type.
@@ -59,15 +60,15 @@ fn types() -> &'static BTreeMap<&'static str, Type> {
     })
 }
 
-/// Reports every unknown field and every value of a wrong kind below `value`.
+/// Reports every unknown field and every value of a wrong type in `value`.
 pub(crate) fn check_type(value: &Value, expression: &str, path: &Path, diagnostics: &mut Diagnostics) {
     if value.is_null() {
         return;
     }
-    if let Some(inner) = enclosed(expression, '[', ']') {
+    if let Some(inner) = strip_brackets(expression, '[', ']') {
         return check_list(value, inner, path, diagnostics);
     }
-    if let Some(inner) = enclosed(expression, '{', '}') {
+    if let Some(inner) = strip_brackets(expression, '{', '}') {
         return check_map(value, inner, path, diagnostics);
     }
     match types().get(expression) {
@@ -78,13 +79,13 @@ pub(crate) fn check_type(value: &Value, expression: &str, path: &Path, diagnosti
             check_enumeration(value, &names, path, diagnostics);
         }
         None if !is_scalar_of(value, expression) => {
-            diagnostics.push(wrong_kind(value, article(expression), path));
+            diagnostics.push(wrong_kind(value, describe_type(expression), path));
         }
         None => {}
     }
 }
 
-fn enclosed(text: &str, open: char, close: char) -> Option<&str> {
+fn strip_brackets(text: &str, open: char, close: char) -> Option<&str> {
     text.strip_prefix(open)?.strip_suffix(close)
 }
 
@@ -94,7 +95,7 @@ fn check_list(value: &Value, inner: &str, path: &Path, diagnostics: &mut Diagnos
         return;
     };
     for (index, item) in items.iter().enumerate() {
-        // Gateways are merged by name, so their index in a file may differ.
+        // Gateways are merged by name, so that an item may have another index in a file.
         let below = match item.get("name").and_then(Value::as_str) {
             Some(name) if inner == "GatewayComponent" => path.named("name", name),
             _ => path.index(index),
@@ -152,10 +153,10 @@ fn unknown_field(key: &str, fields: &[(&'static str, &'static str)], path: &Path
 
 fn check_enumeration(value: &Value, names: &[&str], path: &Path, diagnostics: &mut Diagnostics) {
     let is_known = match value {
-        // The empty string is unset.
+        // An empty string counts as unset.
         Value::String(text) => text.is_empty() || names.contains(&text.as_str()),
         Value::Bool(_) | Value::List(_) | Value::Map(_) => false,
-        // Protobuf also accepts the number of a name.
+        // Protobuf also accepts the number of an enumeration value.
         _ => true,
     };
     if !is_known {
@@ -184,7 +185,7 @@ fn is_scalar_of(value: &Value, kind: &str) -> bool {
     }
 }
 
-fn article(kind: &str) -> &'static str {
+fn describe_type(kind: &str) -> &'static str {
     match kind {
         "string" | "date-time" => "a string",
         "bool" => "true or false",

@@ -1,8 +1,9 @@
 //! `--set PATH=VALUE`: parses an expression and writes it into a tree.
 //!
-//! The path is everything before the first `=` outside brackets. The value is an integer, a number, a boolean
-//! (`true`, `t`, `1` is an integer), a list (`{a,b}`), JSON (`["a"]`, `{"a": 1}`), or else a string in which
-//! `\,` is a comma. Some paths always take strings, so that the tag `1.20` does not become a number.
+//! The path is the text before the first `=` outside brackets. The value is an integer (including `1`), a
+//! number, a boolean (`true`, `t`), a list (`{a,b}`), JSON (`["a"]`, `{"a": 1}`), or otherwise a string in
+//! which `\,` is a comma. The values of some paths are always strings, so that the tag `1.20` does not
+//! become a number.
 
 use mainstay_gostd::number::{parse_float, parse_int};
 use mainstay_yaml::{Map, Numbers, Value, parse_json_list, parse_json_map};
@@ -10,7 +11,7 @@ use mainstay_yaml::{Map, Numbers, Value, parse_json_list, parse_json_map};
 use crate::limits::{MAX_SET_BYTES, input_budget};
 use crate::path::{Pair, Path, PathError, Segment, scalar_text};
 
-/// Paths whose values are strings, whatever they look like.
+/// Paths of which the value is always a string.
 const ALWAYS_STRING: &[&str] = &[
     "compatibilityVersion",
     "hub",
@@ -21,28 +22,28 @@ const ALWAYS_STRING: &[&str] = &[
     "values.revision",
 ];
 
-/// Paths below which all values are strings.
+/// Prefixes of paths of which the value is always a string.
 const STRING_MAPS: &[&str] = &[
     "meshConfig.defaultConfig.proxyMetadata.",
     "values.meshConfig.defaultConfig.proxyMetadata.",
 ];
 
-/// Lists whose items a selector may create, because they are merged with the profile by name.
+/// Lists to which a selector may add items, because they are merged with the profile by name.
 const NAMED_LISTS: &[&str] = &["components.ingressGateways", "components.egressGateways"];
 
 /// A parsed expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetExpression {
-    /// The path below `spec`.
+    /// Path below `spec`.
     pub path: Path,
     /// The value.
     pub value: Value,
 }
 
-/// Why an expression cannot be parsed or applied.
+/// Error of parsing or applying an expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetError {
-    /// There is no `=`.
+    /// The expression contains no `=`.
     #[error("expected PATH=VALUE")]
     NoValue,
     /// The expression is too long.
@@ -51,36 +52,36 @@ pub enum SetError {
     /// The path is malformed.
     #[error("{0}")]
     Path(#[from] PathError),
-    /// A step of the path needs a map.
+    /// A segment of the path requires a map.
     #[error("{path} is a {found}, not a map")]
     NotAMap {
-        /// Where.
+        /// Path of the node.
         path: Path,
-        /// What is there.
+        /// Kind of the node.
         found: &'static str,
     },
-    /// A step of the path needs a list.
+    /// A segment of the path requires a list.
     #[error("{path} is a {found}, not a list")]
     NotAList {
-        /// Where.
+        /// Path of the node.
         path: Path,
-        /// What is there.
+        /// Kind of the node.
         found: &'static str,
     },
-    /// No item of the list matches.
+    /// No item of the list matches the selector.
     #[error("no item of {path} matches [{selector}]")]
     NoItem {
-        /// The list.
+        /// Path of the list.
         path: Path,
         /// The selector.
         selector: String,
-        /// The selectors that match.
+        /// Selectors of the existing items.
         candidates: Vec<String>,
     },
 }
 
 impl SetError {
-    /// Returns the byte offset in the expression.
+    /// Returns the byte offset of the error in the expression.
     #[must_use]
     pub fn offset(&self) -> usize {
         match self {
@@ -89,7 +90,7 @@ impl SetError {
         }
     }
 
-    /// Returns how to fix the expression.
+    /// Returns a suggested fix.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -109,7 +110,7 @@ impl SetExpression {
         if text.len() > MAX_SET_BYTES {
             return Err(SetError::TooLong);
         }
-        let at = equals_sign(text).ok_or(SetError::NoValue)?;
+        let at = find_equals_sign(text).ok_or(SetError::NoValue)?;
         let (path, value) = (text.get(..at), text.get(at + 1..));
         let (path, value) = (path.unwrap_or_default().trim(), value.unwrap_or_default().trim());
         let path = Path::parse(path)?;
@@ -121,7 +122,7 @@ impl SetExpression {
         Ok(Self { path, value })
     }
 
-    /// Writes the value below `spec`; maps and lists that are missing are created.
+    /// Writes the value below `spec`. Missing maps and lists are created.
     pub fn apply(&self, spec: &mut Value) -> Result<(), SetError> {
         let mut node = spec;
         let mut walked = Path::default();
@@ -134,8 +135,8 @@ impl SetExpression {
     }
 }
 
-/// Returns the offset of the first `=` outside brackets, or else of the first `=`.
-fn equals_sign(text: &str) -> Option<usize> {
+/// Returns the offset of the first `=` outside brackets, or otherwise of the first `=`.
+fn find_equals_sign(text: &str) -> Option<usize> {
     let mut depth = 0_i32;
     let outside = text.char_indices().find(|(_, c)| {
         match c {
@@ -152,15 +153,15 @@ fn is_always_string(path: &str) -> bool {
     ALWAYS_STRING.contains(&path) || STRING_MAPS.iter().any(|prefix| path.starts_with(prefix))
 }
 
-/// Returns the value of a text; types are tried in the order of istioctl.
+/// Returns the typed value of a text. Types are tried in the order of istioctl.
 fn typed_value(text: &str) -> Value {
-    if let Some(value) = structure(text) {
+    if let Some(value) = parse_structure(text) {
         return value;
     }
     if let Ok(number) = parse_int(text.as_bytes(), 10) {
         return Value::Int(number);
     }
-    // NaN and infinities have no JSON form and stay strings.
+    // NaN and infinities have no JSON representation, so they are strings.
     if let Some(number) = parse_float(text.as_bytes()).ok().filter(|it| it.is_finite()) {
         return Value::Float(number);
     }
@@ -171,8 +172,8 @@ fn typed_value(text: &str) -> Value {
     }
 }
 
-/// Returns a list or a map, if the text is one.
-fn structure(text: &str) -> Option<Value> {
+/// Parses a list or a map. Returns `None` if the text is neither.
+fn parse_structure(text: &str) -> Option<Value> {
     if text.starts_with('[') {
         let items = parse_json_list(text, Numbers::Float, &input_budget());
         return items.ok().map(Value::List);
@@ -193,7 +194,7 @@ fn structure(text: &str) -> Option<Value> {
     Some(Value::List(items.collect()))
 }
 
-/// Splits at commas without a backslash before them.
+/// Splits text at unescaped commas.
 fn split_commas(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut escaped) = (Vec::new(), 0, false);
     for (at, c) in text.char_indices() {
@@ -245,7 +246,8 @@ fn child<'a>(node: &'a mut Value, segment: &Segment, at: &Path) -> Result<&'a mu
     }
 }
 
-/// Returns the position of the item that a pair selects; in a list that is merged by name it is added.
+/// Returns the position of the item that a pair selects. In a list that is merged by name, a missing item
+/// is added.
 fn named_item(items: &mut Vec<Value>, pair: &Pair, at: &Path) -> Result<usize, SetError> {
     if let Some(found) = items.iter().position(|item| has_pair(item, pair)) {
         return Ok(found);
@@ -264,7 +266,7 @@ pub(crate) fn has_pair(item: &Value, pair: &Pair) -> bool {
 }
 
 fn no_item(items: &[Value], selector: &str, key: Option<&str>, at: &Path) -> SetError {
-    const SHOWN: usize = 10;
+    const MAX_LISTED: usize = 10;
     let named = items.iter().filter_map(|item| {
         let key = key?;
         Some(format!("{key}:{}", item.get(key).and_then(scalar_text)?))
@@ -272,7 +274,7 @@ fn no_item(items: &[Value], selector: &str, key: Option<&str>, at: &Path) -> Set
     SetError::NoItem {
         path: at.clone(),
         selector: selector.to_owned(),
-        candidates: named.take(SHOWN).collect(),
+        candidates: named.take(MAX_LISTED).collect(),
     }
 }
 
@@ -355,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_say_what_is_there() {
+    fn errors_name_the_path_and_the_candidates() {
         check(
             "{}",
             "a",

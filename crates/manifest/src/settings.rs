@@ -10,7 +10,7 @@ use crate::object::Object;
 use crate::source::whole_numbers;
 use crate::strategic::apply_patch;
 
-/// The object that a setting changes.
+/// Kind of object that a setting changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Workload,
@@ -19,12 +19,12 @@ enum Target {
     DisruptionBudget,
 }
 
-/// A row of the table of settings.
+/// A row in the table of settings.
 #[derive(Debug)]
 struct Setting {
     field: &'static str,
     target: Target,
-    /// Path of the field in the object, or in the main container.
+    /// Path of the field in the object, or in the main container if `in_container`.
     path: &'static [&'static str],
     in_container: bool,
 }
@@ -51,7 +51,7 @@ const fn in_pod(field: &'static str, path: &'static [&'static str]) -> Setting {
     in_object(field, Target::Workload, path)
 }
 
-/// Every field of a `k8s` block except `overlays`.
+/// All fields of a `k8s` block except `overlays`.
 const SETTINGS: &[Setting] = &[
     in_pod("affinity", &["spec", "template", "spec", "affinity"]),
     in_container("env", &["env"]),
@@ -94,7 +94,7 @@ impl Target {
     }
 }
 
-/// Applies all settings of an instance. A setting without an object to change is a warning.
+/// Applies all settings of an instance. If there is no object to change, a warning is added.
 pub(crate) fn apply_settings(
     instance: &Instance,
     workload: &str,
@@ -109,7 +109,7 @@ pub(crate) fn apply_settings(
         let Some(value) = settings.get(setting.field) else {
             continue;
         };
-        let Some(value) = usable(setting, instance, value) else {
+        let Some(value) = value_to_apply(setting, instance, value) else {
             continue;
         };
         let path = instance.path.key("k8s").key(setting.field);
@@ -119,7 +119,7 @@ pub(crate) fn apply_settings(
             diagnostics.push(Diagnostic::warning(path, message));
             continue;
         }
-        let patch = patch(setting, instance, kind, value);
+        let patch = build_patch(setting, instance, kind, value);
         let mut is_found = false;
         for object in objects.iter_mut() {
             if object.kind() != kind || object.name() != workload {
@@ -150,8 +150,9 @@ fn no_effect(path: crate::path::Path, kind: &str, name: &str) -> Diagnostic {
     Diagnostic::warning(path, message)
 }
 
-/// Returns the value to apply. Ports of a gateway's Service are values of its chart already.
-fn usable(setting: &Setting, instance: &Instance, value: &Value) -> Option<Value> {
+/// Returns the value to apply, or `None` if there is nothing to apply. The ports of a gateway's Service are
+/// not applied, because they are values of its chart.
+fn value_to_apply(setting: &Setting, instance: &Instance, value: &Value) -> Option<Value> {
     let mut value = whole_numbers(value.clone());
     if value.is_null() {
         return None;
@@ -166,7 +167,7 @@ fn usable(setting: &Setting, instance: &Instance, value: &Value) -> Option<Value
     Some(value)
 }
 
-fn patch(setting: &Setting, instance: &Instance, kind: &str, value: Value) -> Map {
+fn build_patch(setting: &Setting, instance: &Instance, kind: &str, value: Value) -> Map {
     let mut patch = Map::new();
     if setting.in_container {
         let mut container = Map::from([("name".to_owned(), instance.component.container.into())]);
@@ -185,7 +186,8 @@ fn patch(setting: &Setting, instance: &Instance, kind: &str, value: Value) -> Ma
     patch
 }
 
-/// A budget has either a minimum or a maximum; charts set a minimum.
+/// Removes the minimum, which charts set, if the user has set a maximum: a budget may have only one of
+/// them.
 fn keep_one_limit(budget: &mut Map) {
     if value_at(budget, &["spec", "maxUnavailable"]).is_none() {
         return;

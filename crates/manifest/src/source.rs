@@ -1,4 +1,4 @@
-//! Parses `-f` files and profiles into layers that keep the position of every node.
+//! Parses `-f` files and profiles into layers that record the position of every node.
 
 use mainstay_yaml::{
     Document, Error, Map, NodeId, NodeKind, Operation, Position, SpannedValue, Value, parse_spanned_values,
@@ -8,12 +8,12 @@ use crate::diagnostic::{Diagnostic, Location};
 use crate::limits::input_budget;
 use crate::path::{Path, Segment, Selector, scalar_text};
 
-/// A file that holds an `IstioOperator`.
+/// A file with an `IstioOperator`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputFile {
-    /// The name shown in messages.
+    /// Name in messages.
     pub name: String,
-    /// The content.
+    /// Content.
     pub text: Vec<u8>,
 }
 
@@ -23,19 +23,19 @@ pub(crate) struct Layer {
     name: String,
     lines: Vec<String>,
     document: Document<'static>,
-    /// The tree; numbers are floats, as in istioctl.
+    /// Parsed content. All numbers are floats, as in istioctl.
     pub(crate) value: Map,
 }
 
 impl Layer {
-    /// Parses a file with one `IstioOperator`; an empty file is an empty layer.
+    /// Parses a file that contains at most one `IstioOperator`. An empty file is an empty layer.
     pub(crate) fn parse(file: &InputFile) -> Result<Self, Box<Diagnostic>> {
         let failed = |error: &Error| Box::new(syntax_error(file, error));
         let documents = parse_spanned_values(&file.text, &input_budget()).map_err(|error| failed(&error))?;
         let mut objects = documents.into_iter().filter(|one| is_object(&one.document));
         let first = objects.next();
         if let Some(second) = objects.next() {
-            return Err(Box::new(several(file, second.document.span.start)));
+            return Err(Box::new(several_objects(file, second.document.span.start)));
         }
         let Some(SpannedValue { document, value }) = first else {
             return Ok(Self::empty(file));
@@ -64,14 +64,14 @@ impl Layer {
         }
     }
 
-    /// Returns the location of a path and the number of segments that the file contains.
+    /// Returns the location of a path and the number of its segments that the file contains.
     pub(crate) fn locate(&self, path: &Path) -> (Option<Location>, usize) {
         let Some(mut id) = self.document.root() else {
             return (None, 0);
         };
         let mut key = None;
         for (depth, segment) in path.0.iter().enumerate() {
-            match self.step(id, segment) {
+            match self.find_child(id, segment) {
                 Some((at, value)) => (key, id) = (Some(at), value),
                 None => return (self.location(key), depth),
             }
@@ -84,9 +84,9 @@ impl Layer {
         Some(location(&self.name, &self.lines, start))
     }
 
-    /// Returns the node to point at and the child that a segment leads to.
-    fn step(&self, id: NodeId, segment: &Segment) -> Option<(NodeId, NodeId)> {
-        let node = self.document.node(self.resolved(id)?)?;
+    /// Returns the node that represents the location of a child, and the child.
+    fn find_child(&self, id: NodeId, segment: &Segment) -> Option<(NodeId, NodeId)> {
+        let node = self.document.node(self.resolve_alias(id)?)?;
         match (&node.kind, segment) {
             (NodeKind::Map { entries, .. }, Segment::Key(key)) => {
                 let named = |id: &NodeId| self.text(*id) == Some(key);
@@ -94,14 +94,14 @@ impl Layer {
                 entry.map(|(key, value)| (*key, *value))
             }
             (NodeKind::List { items, .. }, Segment::Item(selector)) => {
-                let item = self.item(items, selector)?;
+                let item = self.find_item(items, selector)?;
                 Some((item, item))
             }
             _ => None,
         }
     }
 
-    fn item(&self, items: &[NodeId], selector: &Selector) -> Option<NodeId> {
+    fn find_item(&self, items: &[NodeId], selector: &Selector) -> Option<NodeId> {
         if let Some(pair) = &selector.pair {
             let has = |id: &&NodeId| {
                 let value = self.document.get(**id, &pair.key);
@@ -113,7 +113,7 @@ impl Layer {
         items.get(index).copied()
     }
 
-    fn resolved(&self, id: NodeId) -> Option<NodeId> {
+    fn resolve_alias(&self, id: NodeId) -> Option<NodeId> {
         match &self.document.node(id)?.kind {
             NodeKind::Alias { target, .. } => Some(*target),
             _ => Some(id),
@@ -121,7 +121,7 @@ impl Layer {
     }
 
     fn text(&self, id: NodeId) -> Option<&str> {
-        match &self.document.node(self.resolved(id)?)?.kind {
+        match &self.document.node(self.resolve_alias(id)?)?.kind {
             NodeKind::Scalar { text, .. } => Some(text),
             _ => None,
         }
@@ -139,7 +139,7 @@ fn location(file: &str, lines: &[String], at: Position) -> Location {
     }
 }
 
-/// Reports whether a document has content.
+/// Whether a document is not empty.
 fn is_object(document: &Document<'_>) -> bool {
     let root = document.root().and_then(|root| document.node(root));
     root.is_some_and(|root| match &root.kind {
@@ -148,7 +148,7 @@ fn is_object(document: &Document<'_>) -> bool {
     })
 }
 
-fn in_file(file: &InputFile, diagnostic: Diagnostic, at: Position) -> Diagnostic {
+fn with_location(file: &InputFile, diagnostic: Diagnostic, at: Position) -> Diagnostic {
     let text = String::from_utf8_lossy(&file.text);
     let lines: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
     diagnostic.at((at.line > 0).then(|| location(&file.name, &lines, at)))
@@ -158,7 +158,7 @@ fn syntax_error(file: &InputFile, error: &Error) -> Diagnostic {
     let mut error = error.clone();
     error.operation = Operation::Plain;
     let at = error.at;
-    in_file(
+    with_location(
         file,
         Diagnostic::fatal(
             Path::default(),
@@ -168,29 +168,29 @@ fn syntax_error(file: &InputFile, error: &Error) -> Diagnostic {
     )
 }
 
-fn several(file: &InputFile, at: Position) -> Diagnostic {
+fn several_objects(file: &InputFile, at: Position) -> Diagnostic {
     let message = format!("{} contains more than one object", file.name);
     let hint = "write each IstioOperator into a separate file and repeat -f";
-    in_file(file, Diagnostic::fatal(Path::default(), message).hint(hint), at)
+    with_location(file, Diagnostic::fatal(Path::default(), message).hint(hint), at)
 }
 
 fn not_a_map(file: &InputFile, found: &Value) -> Diagnostic {
     let message = format!("{} is a {}, not an IstioOperator", file.name, found.json_kind());
-    in_file(
+    with_location(
         file,
         Diagnostic::fatal(Path::default(), message).value(&scalar_text(found).unwrap_or_default()),
         Position::start(),
     )
 }
 
-/// Returns the map with all numbers as floats, as Go's JSON decoder returns them.
+/// Converts all numbers in a map to floats, like Go's JSON decoder.
 pub(crate) fn with_floats(map: Map) -> Map {
     map.into_iter()
         .map(|(key, value)| (key, float_numbers(value)))
         .collect()
 }
 
-/// Returns the tree with all numbers as floats.
+/// Converts all numbers in a tree to floats.
 pub(crate) fn float_numbers(value: Value) -> Value {
     match value {
         Value::Int(number) => Value::Float(number as f64),
@@ -201,7 +201,7 @@ pub(crate) fn float_numbers(value: Value) -> Value {
     }
 }
 
-/// Returns the tree with whole floats as integers, as Kubernetes' JSON decoder returns them.
+/// Converts whole floats to integers, like Kubernetes' JSON decoder.
 pub(crate) fn whole_numbers(value: Value) -> Value {
     match value {
         Value::Float(number) => match Value::Float(number).as_i64() {

@@ -1,11 +1,11 @@
-//! Strategic merge patches: maps are merged, lists with a merge key are merged item by item, other lists are
-//! replaced, and null removes a field.
+//! Strategic merge patches: maps are merged, lists with a merge key are merged item by item, other lists
+//! are replaced, and null removes a field.
 
 use mainstay_yaml::{Map, Value};
 
 use crate::limits::{StepLimit, Steps};
 
-/// Lists that are merged, by the path of their field, and the key that identifies their items.
+/// Paths of lists that are merged, and the keys that identify their items.
 const MERGE_KEYS: &[(&str, &str)] = &[
     ("spec.ports", "port"),
     ("spec.template.spec.containers", "name"),
@@ -23,7 +23,7 @@ const MERGE_KEYS: &[(&str, &str)] = &[
 /// Key of a directive.
 const DIRECTIVE: &str = "$patch";
 
-/// Why a patch cannot be applied.
+/// Error of applying a patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PatchError {
     /// An item of a merged list has no merge key.
@@ -111,7 +111,7 @@ fn merge_list(
             patched.push(id);
         }
     }
-    *base = ordered(std::mem::take(base), &order, &patched, key);
+    *base = sort_items(std::mem::take(base), &order, &patched, key);
     Ok(())
 }
 
@@ -119,9 +119,9 @@ fn key_of(item: &Value, key: &str) -> Value {
     item.get(key).cloned().unwrap_or_default()
 }
 
-/// Returns the items in Kubernetes' order: patched ones in the order of the patch, others in their own, and
-/// an unpatched item comes first only if it stood before the next patched one.
-fn ordered(items: Vec<Value>, order: &[Value], patched: &[Value], key: &str) -> Vec<Value> {
+/// Returns the items in Kubernetes' order. Patched items have the order of the patch, other items their
+/// original order. An unpatched item precedes a patched one only if it did so originally.
+fn sort_items(items: Vec<Value>, order: &[Value], patched: &[Value], key: &str) -> Vec<Value> {
     let position = |list: &[Value], item: &Value| {
         let id = key_of(item, key);
         list.iter().position(|one| *one == id)

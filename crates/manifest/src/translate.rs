@@ -1,4 +1,4 @@
-//! Translates API fields to chart values. The tables are data, indexed by minor version.
+//! Translates API fields to chart values. The rules are tables per minor version.
 
 use mainstay_chart::merge_maps;
 use mainstay_yaml::{Map, Value, float_to_json};
@@ -7,24 +7,21 @@ use crate::component::{COMPONENTS, ComponentName, is_enabled};
 use crate::merge::{Merged, map_at, put, text_at, value_at};
 use crate::package::Minor;
 
-/// The rules of one or several minor versions.
+/// Rules for one or several minor versions.
 #[derive(Debug)]
 pub(crate) struct Translator {
-    /// The first minor version of Istio 1 with these rules.
+    /// First minor version of Istio 1 with these rules.
     since: u64,
-    /// Fields of `spec` and the values they set.
+    /// Fields of `spec`, and the values that they set.
     pub(crate) fields: &'static [Field],
-    /// Oldest supported Kubernetes minor version, which templates see without a cluster.
+    /// Oldest supported Kubernetes minor version. Templates use it if there is no cluster.
     pub(crate) kube_minor: u64,
-    /// K8s settings of a component that are also values of its chart.
+    /// `k8s` settings of components that are also values of their charts.
     pub(crate) settings: &'static [SettingValue],
 }
 
-/// A field of `spec` and its value.
-#[allow(
-    clippy::struct_field_names,
-    reason = "the name of a field is its `field` in the table"
-)]
+/// A field of `spec` and the value that it sets.
+#[allow(clippy::struct_field_names, reason = "field names match the table")]
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) field: &'static str,
@@ -32,19 +29,19 @@ pub(crate) struct Field {
     pub(crate) form: Form,
 }
 
-/// A K8s setting that the chart also reads as a value.
+/// A `k8s` setting that the chart also reads as a value.
 #[derive(Debug)]
 pub(crate) struct SettingValue {
     pub(crate) setting: &'static [&'static str],
     pub(crate) value: &'static [&'static str],
 }
 
-/// How a field is written into the values.
+/// How a field is written to the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As a string.
+    /// Converted to a string.
     Text,
-    /// Merged into the map.
+    /// Merged into an existing map.
     Merged,
 }
 
@@ -72,7 +69,7 @@ const fn setting(setting: &'static [&'static str], value: &'static [&'static str
     SettingValue { setting, value }
 }
 
-/// Since 1.31 templates see these settings, because other objects depend on them.
+/// Since 1.31, templates use these settings, because other objects depend on them.
 const SETTINGS_1_31: &[SettingValue] = &[
     setting(&["hpaSpec", "minReplicas"], &["autoscaleMin"]),
     setting(&["hpaSpec", "maxReplicas"], &["autoscaleMax"]),
@@ -84,7 +81,7 @@ const SETTINGS_1_31: &[SettingValue] = &[
     ),
 ];
 
-/// All rules, newest first.
+/// Rules by version, newest first.
 const TRANSLATORS: &[Translator] = &[
     Translator {
         since: 31,
@@ -112,7 +109,7 @@ const TRANSLATORS: &[Translator] = &[
     },
 ];
 
-/// The rules of all older versions.
+/// Rules for all older versions.
 const OLDEST: &Translator = &Translator {
     since: 0,
     fields: FIELDS,
@@ -121,7 +118,7 @@ const OLDEST: &Translator = &Translator {
 };
 
 impl Translator {
-    /// Returns the rules of a minor version.
+    /// Returns the rules for a minor version.
     pub(crate) fn for_minor(minor: Minor) -> &'static Self {
         let mut rows = TRANSLATORS.iter();
         let found = rows.find(|row| minor.major > 1 || row.since <= minor.minor);
@@ -129,14 +126,15 @@ impl Translator {
     }
 }
 
-/// The configuration after translation: `spec.values` holds everything that charts read.
+/// Configuration after translation. `spec.values` contains all values that charts read.
 #[derive(Clone, Debug)]
 pub(crate) struct Translated {
-    /// The whole `IstioOperator`.
+    /// The complete `IstioOperator`.
     pub(crate) operator: Map,
 }
 
-/// Translates the fields of `spec` to values. Values of the user take precedence, except over merged fields.
+/// Translates the fields of `spec` to values. The user's values take precedence over translated fields,
+/// except merged ones.
 pub(crate) fn translate(merged: &Merged, translator: &Translator) -> Translated {
     let mut operator = merged.operator.clone();
     translate_fields(&mut operator, translator, Form::Text);
@@ -188,7 +186,7 @@ fn translate_field(operator: &mut Map, field: &Field, value: Value) {
     }
 }
 
-/// Returns a scalar as a string, as in Go's `%v`.
+/// Converts a scalar to a string, like Go's `%v`.
 pub(crate) fn text_value(value: Value) -> Value {
     match value {
         Value::Float(number) => Value::String(float_to_json(number)),

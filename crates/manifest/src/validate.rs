@@ -1,4 +1,5 @@
-//! Validates a configuration: strict decoding, then a table of rules. All problems are collected.
+//! Validates a configuration by strict decoding and a table of rules. All errors and warnings are
+//! collected.
 
 mod rules;
 mod scalars;
@@ -14,7 +15,7 @@ use rules::RULES;
 
 pub(crate) use rules::is_reported_deprecation;
 
-/// What rules look at.
+/// Input of the rules.
 pub(crate) struct Subject<'a> {
     /// The merged `IstioOperator`, before translation.
     operator: &'a Map,
@@ -37,7 +38,7 @@ impl Subject<'_> {
 /// Returns all errors and warnings of a configuration, with their locations.
 pub(crate) fn validate(merged: &Merged, translated: &Translated) -> Diagnostics {
     let mut found = Diagnostics::default();
-    // Feature blocks are only in the user's layers; profiles are only in the merged configuration.
+    // Feature blocks exist only in the user's layers, profiles only in the merged configuration.
     for operator in [&merged.user_operator, &merged.operator] {
         if !found.has_errors() {
             let operator = Value::Map(operator.clone());
@@ -55,7 +56,7 @@ pub(crate) fn validate(merged: &Merged, translated: &Translated) -> Diagnostics 
     for rule in RULES {
         (rule.check)(&subject, &mut found);
     }
-    found.map(|one| merged.origins.place(rules::with_replacement(one)))
+    found.map(|one| merged.origins.add_location(rules::with_replacement(one)))
 }
 
 fn check_kind(operator: &Map, found: &mut Diagnostics) {

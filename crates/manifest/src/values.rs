@@ -1,4 +1,4 @@
-//! Derives the values of each component's chart from the values that all components share.
+//! Derives the values of each component's chart from the values shared by all components.
 
 use mainstay_yaml::{Map, Value};
 
@@ -7,14 +7,14 @@ use crate::merge::{map_at, put, value_at};
 use crate::source::with_floats;
 use crate::translate::{Translated, Translator, text_value};
 
-/// What a component's chart is rendered with.
+/// Input of rendering a component's chart.
 #[derive(Clone, Debug)]
 pub(crate) struct ChartInput {
     pub(crate) instance: Instance,
     pub(crate) values: Map,
 }
 
-/// Returns the values of one instance.
+/// Returns the chart input of an instance.
 pub(crate) fn chart_input(
     instance: Instance,
     translated: &Translated,
@@ -23,52 +23,57 @@ pub(crate) fn chart_input(
     let mut values = with_floats(map_at(&translated.operator, &["spec", "values"]));
     let root = instance.component.values_root;
     if instance.component.is_gateway {
-        gateway_values(&instance, &mut values);
+        set_gateway_values(&instance, &mut values);
     }
     for key in ["hub", "tag"] {
         match instance.block.get(key) {
             Some(value) if !value.is_null() && value.as_str() != Some("") => {
-                put(&mut values, &below(root, key), text_value(value.clone()));
+                put(&mut values, &child_keys(root, key), text_value(value.clone()));
             }
             _ => {}
         }
     }
     for row in translator.settings {
-        setting_value(&instance, row.setting, row.value, &mut values);
+        copy_setting(&instance, row.setting, row.value, &mut values);
     }
     if instance.component.flattens_values {
-        values = flattened(values, root);
+        values = flatten_values(values, root);
     }
     ChartInput { instance, values }
 }
 
-fn below<'a>(root: &[&'a str], key: &'a str) -> Vec<&'a str> {
+fn child_keys<'a>(root: &[&'a str], key: &'a str) -> Vec<&'a str> {
     let mut keys = root.to_vec();
     keys.push(key);
     keys
 }
 
-fn gateway_values(instance: &Instance, values: &mut Map) {
+fn set_gateway_values(instance: &Instance, values: &mut Map) {
     let root = instance.component.values_root;
     let label = map_at(&instance.block, &["label"]);
-    put(values, &below(root, "name"), instance.gateway.as_str().into());
-    put(values, &below(root, "labels"), Value::Map(label));
+    put(
+        values,
+        &child_keys(root, "name"),
+        instance.gateway.as_str().into(),
+    );
+    put(values, &child_keys(root, "labels"), Value::Map(label));
     let ports = value_at(&instance.block, &["k8s", "service", "ports"]).and_then(Value::as_list);
     if let Some(ports) = ports.filter(|ports| !ports.is_empty()) {
-        let ports = ports.iter().cloned().map(service_port).collect();
-        put(values, &below(root, "ports"), Value::List(ports));
+        let ports = ports.iter().cloned().map(with_target_port).collect();
+        put(values, &child_keys(root, "ports"), Value::List(ports));
     }
 }
 
-/// Templates expect a target port; Kubernetes reads 0 as unset.
-fn service_port(mut port: Value) -> Value {
+/// Adds the target port 0 if a port has none: templates require a target port, and Kubernetes treats 0 as
+/// unset.
+fn with_target_port(mut port: Value) -> Value {
     if let Some(port) = port.as_map_mut() {
         port.entry("targetPort".into()).or_insert(Value::Float(0.0));
     }
     port
 }
 
-fn setting_value(instance: &Instance, setting: &[&str], value: &[&str], values: &mut Map) {
+fn copy_setting(instance: &Instance, setting: &[&str], value: &[&str], values: &mut Map) {
     let mut keys = vec!["k8s"];
     keys.extend(setting);
     let Some(found) = value_at(&instance.block, &keys).filter(|found| !found.is_null()) else {
@@ -79,8 +84,9 @@ fn setting_value(instance: &Instance, setting: &[&str], value: &[&str], values: 
     put(values, &target, found.clone());
 }
 
-/// Lifts the subtree at `root` to the top: `global`, every value that is not a map, then the subtree.
-fn flattened(values: Map, root: &[&str]) -> Map {
+/// Moves the subtree at `root` to the top level. The result contains `global`, all values that are not
+/// maps, and the subtree.
+fn flatten_values(values: Map, root: &[&str]) -> Map {
     let Some(own) = value_at(&values, root).and_then(Value::as_map).cloned() else {
         return values;
     };

@@ -1,16 +1,16 @@
-//! Add-ons from the samples of the pinned release: each one alone, by the telemetry feature, and in other
+//! Tests add-ons of the pinned release: each add-on alone, enabled by the telemetry feature, and in other
 //! namespaces.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a panic is how a test fails"
+    reason = "tests fail by panicking"
 )]
 
 use mainstay_catalog::{Catalog, Version};
 use mainstay_manifest::{CatalogPackage, ComponentName, Object, Request, generate};
 
-/// Generates add-ons only and returns `Kind namespace/name` of their objects.
+/// Generates only add-ons and returns `Kind namespace/name` of their objects.
 fn objects(sets: &[&str]) -> Vec<String> {
     let names = addons(sets).into_iter();
     let mut names: Vec<String> = names

@@ -1,9 +1,9 @@
-//! Every profile with each configuration in `tests/golden`. The changes relative to the profile alone are
-//! stored; `MAINSTAY_BLESS=1` writes them.
+//! Golden test of every profile with each configuration in `tests/golden`. The stored files contain the
+//! changes relative to the profile alone; `MAINSTAY_BLESS=1` writes them.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a panic is how a test fails; stored files are read and written"
+    reason = "tests fail by panicking, and read and write stored files"
 )]
 
 #[path = "support/mod.rs"]
@@ -14,10 +14,10 @@ use std::fs;
 use mainstay_manifest::Profiles;
 use support::{Case, Objects, differences, identified, with_package};
 
-/// Excludes CRDs, which do not depend on the configuration and take most of the time.
+/// Expression that excludes CRDs. They do not depend on the configuration and would take most of the time.
 const WITHOUT_CRDS: &str = "values.base.enableIstioConfigCRDs=false";
 
-/// Generates a profile with an optional configuration; returns the objects and the printed diagnostics.
+/// Generates a profile with an optional configuration. Returns the objects and the printed diagnostics.
 fn generate(profile: &str, case: Option<&Case>) -> (Objects, String) {
     with_package(|package| {
         let mut request = match case {
@@ -38,7 +38,7 @@ fn generate(profile: &str, case: Option<&Case>) -> (Objects, String) {
     })
 }
 
-/// Returns the changes of one configuration in one profile, one per line.
+/// Returns the changes of a configuration in a profile, one per line.
 fn changes(profile: &str, base: &Objects, case: &Case) -> String {
     let (objects, printed) = generate(profile, Some(case));
     let mut text = format!("== {profile}\n");

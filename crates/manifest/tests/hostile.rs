@@ -1,11 +1,11 @@
-//! Hostile input ends in an error or in a bounded result. The bounds are those of `limits`: they are asserted
-//! by counters and messages, not by time.
+//! Tests hostile input: it results in an error or in bounded output. The bounds are those of `limits`. They
+//! are verified by counters and messages, not by time.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::format_push_string,
     clippy::format_collect,
-    reason = "a panic is how a test fails"
+    reason = "tests fail by panicking"
 )]
 
 #[path = "support/mod.rs"]
@@ -17,7 +17,8 @@ use support::with_package;
 
 const HEAD: &str = "apiVersion: install.istio.io/v1alpha1\nkind: IstioOperator\nspec:\n  profile: empty\n";
 
-/// A case: a file, `--set` expressions, and a part of the message, or `None` if it succeeds.
+/// A case: a file, `--set` expressions, and a part of the expected error message, or `None` if the case
+/// succeeds.
 struct Hostile {
     name: &'static str,
     text: Vec<u8>,
@@ -49,7 +50,7 @@ fn set(name: &'static str, text: &str, message: Option<&'static str>) -> Hostile
     sets(name, vec![text.to_owned()], message)
 }
 
-/// Overlays of ztunnel, whose chart is small.
+/// Returns a case with overlays of ztunnel, because its chart is small.
 fn overlay(name: &'static str, patches: &str, message: Option<&'static str>) -> Hostile {
     let text = format!(
         "  components:\n    ztunnel:\n      enabled: true\n      k8s:\n        overlays:\n        - kind: DaemonSet\n          name: ztunnel\n          patches: {patches}\n"
@@ -315,7 +316,7 @@ fn run(case: &Hostile) -> Result<Rendered, Diagnostics> {
     })
 }
 
-/// Returns the problem with the outcome of a case, if any.
+/// Returns a description of the problem if the outcome of a case is not as expected.
 fn problem(case: &Hostile) -> Option<String> {
     match (run(case), case.message) {
         (Ok(rendered), None) => (rendered.steps > MAX_STEPS).then(|| format!("{} steps", rendered.steps)),

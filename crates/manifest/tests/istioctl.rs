@@ -1,12 +1,13 @@
 //! Compares generated objects with those of the real `istioctl manifest generate`, for the same charts.
 //!
-//! `tests/inputs` must be equal object for object. `tests/deviations` differ on purpose: their headers
-//! (`# differs: …`) list every difference, and COMPATIBILITY.md states the reasons.
+//! The results for `tests/inputs` must be equal object for object. Those for `tests/deviations` differ on
+//! purpose: the headers of these files (`# differs: …`) list every difference, and COMPATIBILITY.md states
+//! the reasons.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::indexing_slicing,
-    reason = "a panic is how a test fails"
+    reason = "tests fail by panicking"
 )]
 
 #[path = "support/mod.rs"]
@@ -90,7 +91,7 @@ impl Istioctl {
     }
 }
 
-/// Returns the differences of a case; an error of either side counts as one.
+/// Returns the differences of a case. An error of either program counts as a difference.
 fn compare(istioctl: &Istioctl, case: &Case) -> Vec<String> {
     let ours = case.generate();
     match (ours, istioctl.generate(case)) {

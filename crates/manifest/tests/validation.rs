@@ -1,10 +1,10 @@
-//! Every rule has a passing and a failing fixture in `tests/validation`. The printed text of a failing one is
-//! stored next to it; `MAINSTAY_BLESS=1` writes it.
+//! Tests every rule with a passing and a failing fixture in `tests/validation`. The expected output of a
+//! failing fixture is stored next to it; `MAINSTAY_BLESS=1` writes it.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::case_sensitive_file_extension_comparisons,
-    reason = "a panic is how a test fails"
+    reason = "tests fail by panicking"
 )]
 
 #[path = "support/mod.rs"]

@@ -38,7 +38,7 @@ fn main() {
     );
     for subject in world.snapshot.subjects() {
         let (median, rare) =
-            time(|| assert!(world.plan(&subject).is_empty(), "{subject} has something to do"));
+            measure(|| assert!(world.plan(&subject).is_empty(), "{subject} has something to do"));
         println!(
             "no-op plan of {:<40} {:>8.1} µs median {:>8.1} µs at the 99th percentile",
             subject.to_string(),
@@ -46,7 +46,7 @@ fn main() {
             micros(rare)
         );
     }
-    events(&mut world);
+    measure_events(&mut world);
 }
 
 /// Returns a cluster with three revisions and five tags, which inject every namespace and every pod.
@@ -55,7 +55,7 @@ fn cluster() -> World {
     let tags = ["default", "prod", "canary", "blue", "green"];
     for version in ["v1.27.9", "v1.28.2", "v1.29.1"] {
         let strategy = json!({"type": "RevisionBased", "revisionTags": tags});
-        world.istio("default", json!({"version": version, "namespace": "istio-system", "updateStrategy": strategy, "values": values()}));
+        world.istio("default", json!({"version": version, "namespace": "istio-system", "updateStrategy": strategy, "values": typical_values()}));
         let name = format!("default-{}", version.replace('.', "-"));
         world.namespace(&format!("keeps-{name}"), &format!("istio.io/rev={name}"));
         world.settle();
@@ -83,7 +83,7 @@ fn cluster() -> World {
 }
 
 /// Returns values of a typical size.
-fn values() -> serde_json::Value {
+fn typical_values() -> serde_json::Value {
     let env: serde_json::Map<_, _> = (0..40)
         .map(|i| (format!("VARIABLE_{i}"), format!("value-{i}").into()))
         .collect();
@@ -93,8 +93,8 @@ fn values() -> serde_json::Value {
     json!({"pilot": {"env": env}, "meshConfig": {"extensionProviders": providers, "accessLogFile": "/dev/stdout"}})
 }
 
-/// Measures a thousand label changes on injected pods, none of which changes what is in use.
-fn events(world: &mut World) {
+/// Measures a thousand label changes on injected pods. None of them changes the use of a name.
+fn measure_events(world: &mut World) {
     let annotations = pairs("istio.io/rev=default-v1-29-1");
     let mut affected = 0;
     let start = Instant::now();
@@ -110,7 +110,7 @@ fn events(world: &mut World) {
                 labels: &labels,
                 annotations: &annotations,
                 finished: false,
-                leaving: false,
+                terminating: false,
                 workload: None,
             })
             .len();
@@ -135,8 +135,9 @@ fn events(world: &mut World) {
     );
 }
 
-/// Returns the median and the 99th percentile, which are less sensitive to other load than the mean.
-fn time(mut run: impl FnMut()) -> (Duration, Duration) {
+/// Returns the median and the 99th percentile of the time of `run`. They are less sensitive to other load
+/// than the mean.
+fn measure(mut run: impl FnMut()) -> (Duration, Duration) {
     let mut took: Vec<Duration> = (0..ROUNDS)
         .map(|_| {
             let start = Instant::now();

@@ -1,27 +1,27 @@
-//! Errors of reconciliation and validation, with upstream's messages and the requeue that follows each.
+//! Errors of reconciliation and validation, with upstream's messages and the resulting requeue.
 
 use mainstay_api::{ObjectKind, Reason};
 use mainstay_catalog::Version;
 
 use crate::plan::Requeue;
 
-/// Class of an error, which decides when the subject is requeued.
+/// Class of an error. Determines when the subject is requeued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
     /// The API server does not serve all kinds yet.
     WarmingUp,
     /// Another client changed the object first.
     Conflict,
-    /// An object does not exist (yet).
+    /// An object does not exist, or does not exist yet.
     NotFound,
-    /// Expected to pass by itself.
+    /// A temporary error that is expected to resolve without a change of the object.
     Transient,
-    /// Fixed only by a change of the object, which is an event.
+    /// The object is invalid. Only a change of the object resolves the error, and the change is an event.
     Validation,
-    /// The name is taken by another object.
+    /// Another object already has the name.
     NameAlreadyExists,
-    /// No decision was made: the API server is overloaded, failing or unreachable.
-    Unanswered,
+    /// The API server did not process the request: it is overloaded, failing or unreachable.
+    Unavailable,
     /// Any other error.
     Other,
 }
@@ -34,7 +34,7 @@ impl ErrorClass {
             403 if message.contains("RESTMapping") => Self::WarmingUp,
             404 => Self::NotFound,
             409 => Self::Conflict,
-            429 | 500..=599 => Self::Unanswered,
+            429 | 500..=599 => Self::Unavailable,
             _ => Self::Other,
         }
     }
@@ -45,7 +45,7 @@ impl ErrorClass {
         match self {
             Self::WarmingUp | Self::Conflict | Self::NotFound | Self::Transient => Requeue::Immediately,
             Self::Validation => Requeue::OnEvent,
-            Self::NameAlreadyExists | Self::Unanswered | Self::Other => Requeue::Backoff,
+            Self::NameAlreadyExists | Self::Unavailable | Self::Other => Requeue::Backoff,
         }
     }
 }
@@ -94,7 +94,7 @@ pub enum ValuesError {
     /// A profile cannot be loaded.
     #[error(
         "failed to apply profile: failed to get values from profile [{}]: {problem}",
-        quoted(profiles)
+        quote_names(profiles)
     )]
     Profile {
         /// The requested profiles.
@@ -126,23 +126,23 @@ pub enum ValuesError {
     },
 }
 
-/// Why a profile cannot be loaded.
+/// Errors while loading a profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileProblem {
-    /// Its name is invalid.
+    /// The name of the profile is invalid.
     #[error("validation error: {0}")]
     Name(Invalid),
-    /// It does not exist.
+    /// The profile does not exist.
     #[error("failed to read profile file {0}: open {0}: file does not exist")]
     Missing(String),
 }
 
-fn quoted(names: &[String]) -> String {
+fn quote_names(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
     quoted.join(" ")
 }
 
-/// Why an object cannot be reconciled.
+/// Errors that prevent an object from being reconciled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReconcileError {
     /// The object is invalid.
@@ -166,7 +166,7 @@ pub enum ReconcileError {
     /// The version is unknown.
     #[error("failed to resolve {what}: version {version:?} not found")]
     UnknownVersion {
-        /// What the version belongs to.
+        /// Description of the version and its object, in upstream's words.
         what: String,
         /// The requested version.
         version: String,
@@ -176,7 +176,7 @@ pub enum ReconcileError {
         "the charts of Istio {0} are not available; run `mainstay charts pull {0}` and add the version with the printed digest \
          to `charts.pull` of the operator's Helm chart"
     )]
-    NotHere(Version),
+    ChartsUnavailable(Version),
     /// The charts of a revision's version are not available.
     #[error("failed to install/update Helm chart {chart:?}: the charts of Istio {version} are not available")]
     NoCharts {
@@ -239,7 +239,7 @@ impl ReconcileError {
             Self::NoActiveRevision | Self::ForeignRevision { .. } => ErrorClass::Transient,
             Self::Failed { class, .. } => *class,
             Self::UnknownVersion { .. }
-            | Self::NotHere(_)
+            | Self::ChartsUnavailable(_)
             | Self::NoCharts { .. }
             | Self::Values(_)
             | Self::OtherNamespace { .. }
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_read_as_upstream_writes_them() {
+    fn error_messages_equal_those_of_upstream() {
         let check = |error: ReconcileError, text: &str, requeue: Requeue| {
             assert_eq!(error.to_string(), text);
             assert_eq!(error.class().requeue(), requeue, "{text}");

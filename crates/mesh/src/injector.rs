@@ -1,4 +1,4 @@
-//! Whether a webhook configuration injects namespaces that are labelled `istio-injection: enabled`.
+//! Detects webhook configurations that inject namespaces with the label `istio-injection: enabled`.
 
 use mainstay_api::names;
 use serde_json::Value;
@@ -10,12 +10,13 @@ pub fn injects_enabled_namespaces(configuration: &Value) -> bool {
     let webhooks = configuration.get("webhooks").and_then(Value::as_array);
     let enabled = [(names::INJECTION_LABEL, names::INJECTION_ENABLED)];
     webhooks.into_iter().flatten().any(|webhook| {
-        matches(webhook.get("namespaceSelector"), &enabled) && matches(webhook.get("objectSelector"), &[])
+        matches_selector(webhook.get("namespaceSelector"), &enabled)
+            && matches_selector(webhook.get("objectSelector"), &[])
     })
 }
 
 /// Whether a label selector matches labels. A missing or empty selector matches everything.
-fn matches(selector: Option<&Value>, labels: &[(&str, &str)]) -> bool {
+fn matches_selector(selector: Option<&Value>, labels: &[(&str, &str)]) -> bool {
     let get = |key: &str| {
         labels
             .iter()
@@ -32,10 +33,10 @@ fn matches(selector: Option<&Value>, labels: &[(&str, &str)]) -> bool {
         && expressions
             .into_iter()
             .flatten()
-            .all(|expression| holds(expression, get))
+            .all(|expression| matches_expression(expression, get))
 }
 
-fn holds<'a>(expression: &Value, get: impl Fn(&str) -> Option<&'a str>) -> bool {
+fn matches_expression<'a>(expression: &Value, get: impl Fn(&str) -> Option<&'a str>) -> bool {
     let text = |name: &str| expression.get(name).and_then(Value::as_str).unwrap_or_default();
     let values = expression.get("values").and_then(Value::as_array);
     let found = get(text("key"));

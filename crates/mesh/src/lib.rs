@@ -28,8 +28,8 @@
 //! ```
 //!
 //! *Invariants:* a plan is a function of the snapshot; if nothing differs, the plan is empty; nothing in use
-//! is deleted; a plan is about one subject, and its cost does not depend on the size of the cluster. Out of
-//! scope: rendering, retrying and waiting, which are the executor's.
+//! is deleted; a plan concerns one subject, and its cost does not depend on the size of the cluster. Out of
+//! scope: rendering, retries and waiting, which are tasks of the executor.
 
 mod error;
 mod injector;

@@ -6,13 +6,13 @@ use mainstay_api::Values;
 use mainstay_catalog::{Catalog, CatalogError, Flavour, Version};
 use mainstay_yaml::{Numbers, Options};
 
-/// What a version name resolves to.
+/// Result of resolving a version name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolution {
     /// A version whose charts are available.
     Installable(Version),
     /// A version whose charts are not available.
-    NotHere(Version),
+    ChartsUnavailable(Version),
     /// A version at end of life.
     EndOfLife,
 }
@@ -49,28 +49,28 @@ impl Library {
     pub fn from_catalog(catalog: &Catalog) -> (Self, Vec<LibraryError>) {
         let (mut library, mut problems) = (Self::default(), Vec::new());
         for name in catalog.names() {
-            library.add_name(&name.name, catalog.resolve(&name.name));
+            library.load_name(&name.name, catalog.resolve(&name.name));
         }
         for installable in catalog.installable() {
             for alias in &installable.aliases {
-                library.add_name(alias, catalog.resolve(alias));
+                library.load_name(alias, catalog.resolve(alias));
             }
-            problems.extend(library.add_version(catalog, installable.version).err());
+            problems.extend(library.load_version(catalog, installable.version).err());
         }
         (library, problems)
     }
 
-    fn add_name(&mut self, name: &str, resolved: Result<Version, CatalogError>) {
+    fn load_name(&mut self, name: &str, resolved: Result<Version, CatalogError>) {
         let resolution = match resolved {
             Ok(version) => Resolution::Installable(version),
-            Err(CatalogError::NotAvailable(version)) => Resolution::NotHere(version),
+            Err(CatalogError::NotAvailable(version)) => Resolution::ChartsUnavailable(version),
             Err(CatalogError::EndOfLife { .. }) => Resolution::EndOfLife,
             Err(_) => return,
         };
         self.names.insert(name.to_owned(), resolution);
     }
 
-    fn add_version(&mut self, catalog: &Catalog, version: Version) -> Result<(), LibraryError> {
+    fn load_version(&mut self, catalog: &Catalog, version: Version) -> Result<(), LibraryError> {
         let mut profiles = BTreeMap::new();
         for profile in catalog.profiles(&version, Flavour::Operator)? {
             let text = catalog.profile(&version, Flavour::Operator, &profile)?;
@@ -81,23 +81,23 @@ impl Library {
             })?;
             profiles.insert(profile, values);
         }
-        self.put(version, profiles);
+        self.add_version(version, profiles);
         Ok(())
     }
 
-    /// Adds a version with its profiles.
-    pub fn put(&mut self, version: Version, profiles: BTreeMap<String, Values>) {
+    /// Adds a version with its profiles. Its name resolves to it.
+    pub fn add_version(&mut self, version: Version, profiles: BTreeMap<String, Values>) {
         self.profiles.insert(version.name(), profiles);
         self.names
             .insert(version.name(), Resolution::Installable(version));
     }
 
-    /// Adds a name.
-    pub fn name(&mut self, name: &str, resolution: Resolution) {
+    /// Adds a version name or an alias.
+    pub fn add_name(&mut self, name: &str, resolution: Resolution) {
         self.names.insert(name.to_owned(), resolution);
     }
 
-    /// Returns what `name` resolves to, or `None` if it is unknown.
+    /// Returns the resolution of `name`, or `None` if the name is unknown.
     #[must_use]
     pub fn resolve(&self, name: &str) -> Option<&Resolution> {
         self.names.get(name)

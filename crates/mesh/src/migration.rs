@@ -5,15 +5,15 @@
 //! labels, pods, annotations ──state──▶ WorkloadState ──▶ MigrationIndex ─┴─▶ moves, progress, preview
 //! ```
 //!
-//! Each decision has one home: [`MigrationSettings`] parses the settings, `workload_state` decides in which
-//! [`WorkloadState`] a workload is, and `batch_capacity` decides whether a batch has capacity. The planner,
-//! the status, the preview, the CLI and the rehearsal all use these. `mainstay-check` reads the same
-//! settings, but derives the state of a workload by itself.
+//! Each decision is made in one place: [`MigrationSettings`] parses the settings, `workload_state` determines
+//! the [`WorkloadState`] of a workload, and `batch_capacity` determines whether a batch has capacity. The
+//! planner, the status, the preview, the CLI and the rehearsal all use these. `mainstay-check` reads the same
+//! settings, but derives the state of a workload independently.
 //!
 //! A batch is announced in the status before any of its workloads is restarted, and workloads are restarted
-//! only in an announced batch. The status and the [`MigrationRecord`](crate::workload::MigrationRecord) on
-//! each workload are the only progress that is stored, so an operator that has just started continues where
-//! the last one stopped.
+//! only in an announced batch. Progress is stored only in the status and in the
+//! [`MigrationRecord`](crate::workload::MigrationRecord) on each workload, so a restarted operator continues
+//! where the previous one stopped.
 
 mod batch;
 mod hold;

@@ -31,7 +31,7 @@ impl<K: Ord, V: Ord> Multimap<K, V> {
         }
     }
 
-    pub(crate) fn of<Q>(&self, key: &Q) -> impl Iterator<Item = &V>
+    pub(crate) fn get<Q>(&self, key: &Q) -> impl Iterator<Item = &V>
     where
         K: Borrow<Q>,
         Q: Ord + ?Sized,

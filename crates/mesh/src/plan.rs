@@ -1,5 +1,5 @@
-//! Plans: ordered actions with their reasons, and when the subject is requeued. A plan leaves no decision to
-//! the executor.
+//! Plans: ordered actions with their reasons, and the time of the next requeue. The executor makes no
+//! decisions.
 //!
 //! The executor runs the steps in order and stops at the first failure, which becomes part of the next
 //! snapshot. After a change it plans again, until the plan is empty.
@@ -25,7 +25,7 @@ pub struct Plan {
     pub subject: Subject,
     /// The steps, in order.
     pub steps: Vec<Step>,
-    /// When the subject is requeued, besides events.
+    /// Requeue in addition to events.
     pub requeue: Requeue,
 }
 
@@ -70,10 +70,10 @@ pub struct Step {
     pub reason: Reason,
 }
 
-/// When a subject is planned again without an event.
+/// Time at which a subject is planned again without an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requeue {
-    /// Only on an event.
+    /// Never: the subject is planned again only on an event.
     OnEvent,
     /// At this time.
     At(Timestamp),
@@ -83,7 +83,7 @@ pub enum Requeue {
     Backoff,
 }
 
-/// One write. A change or deletion names the observed version of its object.
+/// One write. A change or deletion contains the observed version of its object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Create a revision.
@@ -112,7 +112,8 @@ pub enum Action {
         /// The remaining finalizers.
         finalizers: Vec<String>,
     },
-    /// Render, compare with live objects, apply differences, delete leftovers.
+    /// Render a release, compare it with live objects, apply differences, and delete objects that it no
+    /// longer contains.
     Install(Arc<Release>),
     /// Delete the remaining objects of a release.
     Uninstall(ReleaseKey),
@@ -133,7 +134,7 @@ pub enum Action {
         object: Precondition,
         /// Whether the remote control plane is ready.
         ready: bool,
-        /// Why the probe failed; empty if there was a response.
+        /// Cause of the failure; empty if there was a response.
         reason: String,
     },
     /// Change the revision label of a namespace.
@@ -162,14 +163,14 @@ impl Action {
         }
     }
 
-    /// Whether the steps after this one are executed even if it fails: one failing tag does not affect the
-    /// others.
+    /// Whether the remaining steps are executed even if this action fails. Holds for tags: a failing tag
+    /// does not affect the others.
     #[must_use]
     pub fn is_independent(&self) -> bool {
         matches!(self, Self::CreateTag(_) | Self::UpdateTag(_) | Self::DeleteTag(_))
     }
 
-    /// Whether data is lost when this runs on the wrong object.
+    /// Whether data is lost if the action is executed on the wrong object.
     #[must_use]
     pub fn is_destructive(&self) -> bool {
         matches!(
@@ -178,7 +179,8 @@ impl Action {
         )
     }
 
-    /// Returns the observed version of the object that this changes, if it exists.
+    /// Returns the observed version of the object that the action changes, or `None` if it does not change
+    /// an existing object.
     #[must_use]
     pub fn precondition(&self) -> Option<&Precondition> {
         match self {
@@ -198,7 +200,7 @@ impl Action {
 }
 
 impl fmt::Display for Action {
-    /// Never shows values: they may contain secrets.
+    /// Formats the action without values, which may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CreateRevision(new) => write!(f, "create revision {} {}", new.name, new.spec.version),
@@ -208,10 +210,10 @@ impl fmt::Display for Action {
                 change.object.name(),
                 change.spec.version
             ),
-            Self::DeleteRevision(seen) => write!(f, "delete revision {}", seen.name()),
+            Self::DeleteRevision(object) => write!(f, "delete revision {}", object.name()),
             Self::CreateTag(new) => write!(f, "create tag {}", new.name),
             Self::UpdateTag(change) => write!(f, "update tag {}", change.object.name()),
-            Self::DeleteTag(seen) => write!(f, "delete tag {}", seen.name()),
+            Self::DeleteTag(object) => write!(f, "delete tag {}", object.name()),
             Self::AddFinalizer { .. } => f.write_str("add finalizer"),
             Self::RemoveFinalizer { .. } => f.write_str("remove finalizer"),
             Self::Install(release) => write!(
@@ -237,8 +239,12 @@ impl fmt::Display for Action {
             }
             Self::MoveWorkload(step) => {
                 let how = if step.relabel { "relabel" } else { "restart" };
-                let (workload, mark) = (&step.object.subject, &step.record);
-                write!(f, "{how} {workload} on {} in batch {}", mark.revision, mark.batch)
+                let (workload, record) = (&step.object.subject, &step.record);
+                write!(
+                    f,
+                    "{how} {workload} on {} in batch {}",
+                    record.revision, record.batch
+                )
             }
         }
     }
@@ -280,7 +286,7 @@ pub struct NewObject<S> {
     pub name: String,
     /// The controlling owner.
     pub owner: OwnerReference,
-    /// Finalizers, including ours, which saves a write.
+    /// Finalizers, including ours, so that no second write is needed to add it.
     pub finalizers: Vec<String>,
     /// Annotations.
     pub annotations: BTreeMap<String, String>,
@@ -379,12 +385,12 @@ pub struct Relabel {
     pub object: Precondition,
     /// The new revision.
     pub revision: String,
-    /// Whether `istio-injection` is removed: it would take precedence over the revision.
+    /// Whether `istio-injection` is removed, which would take precedence over the revision.
     pub drop_injection: bool,
 }
 
 impl Relabel {
-    /// Returns a merge patch that fails on any other version.
+    /// Returns a merge patch that fails on any other version of the object.
     #[must_use]
     pub fn patch(&self) -> Value {
         let mut labels = Map::from_iter([(names::REVISION_LABEL.to_owned(), json!(self.revision))]);
@@ -403,14 +409,14 @@ impl Relabel {
 pub struct Move {
     /// The observed version of the workload.
     pub object: Precondition,
-    /// Whether its template names an old revision and must name the new one; otherwise it is only restarted.
+    /// Whether the revision label of its template is changed. Otherwise the workload is only restarted.
     pub relabel: bool,
     /// The migration record that is stored on the workload.
     pub record: MigrationRecord,
 }
 
 impl Move {
-    /// Returns a merge patch that fails on any other version.
+    /// Returns a merge patch that fails on any other version of the object.
     #[must_use]
     pub fn patch(&self) -> Value {
         let template = if self.relabel {
@@ -433,9 +439,9 @@ impl Move {
 pub struct ProbeRequest {
     /// The webhook configuration of the control plane.
     pub webhook: String,
-    /// URL of the probe: always `https`, always a Service of this cluster.
+    /// URL of the probe. Always `https` and a Service of this cluster.
     pub url: String,
-    /// The only authority to trust, PEM as in `caBundle`.
+    /// The only trusted certificate authorities, PEM as in `caBundle`.
     pub ca_bundle: Arc<[u8]>,
     /// Timeout of the probe, in seconds.
     pub timeout_seconds: u32,

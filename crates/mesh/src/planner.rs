@@ -32,19 +32,19 @@ pub(crate) use target::resolve_version;
 pub use istio::{active_revision_name, grace_period};
 pub use prune::{PruneDecision, prune_decisions};
 
-/// Returns the plan of `subject`. Empty until every source was listed: an incomplete snapshot must not delete
-/// anything.
+/// Returns the plan of `subject`. The plan is empty until every source was listed, because objects must not
+/// be deleted on the basis of an incomplete snapshot.
 #[must_use]
 pub fn plan(snapshot: &Snapshot, subject: &Subject) -> Plan {
     let planned = if snapshot.is_complete() {
-        planned(snapshot, subject)
+        plan_subject(snapshot, subject)
     } else {
         None
     };
     planned.unwrap_or_else(|| Plan::empty(subject.clone()))
 }
 
-fn planned(snapshot: &Snapshot, subject: &Subject) -> Option<Plan> {
+fn plan_subject(snapshot: &Snapshot, subject: &Subject) -> Option<Plan> {
     Some(match subject {
         Subject::Object(ObjectKind::Istio, name) => istio::plan(snapshot, snapshot.istios().get(name)?),
         Subject::Object(ObjectKind::IstioRevision, name) => {

@@ -1,9 +1,10 @@
-//! Index of references: which namespaces, pods and tags refer to which revision or tag. Each event returns
-//! the names whose use changed.
+//! Index of the references from namespaces, pods and tags to revisions and tags. Each update returns the
+//! names whose use changed.
 //!
-//! Revisions and tags share one set of names, so names are indexed, not objects. The last observed reference
-//! of an object is stored, so that a removed label updates the name it referred to. The cost of an event does
-//! not depend on the number of pods; only objects that refer to something are stored.
+//! Revisions and tags share one set of names, so the index contains names, not objects. It stores the last
+//! observed reference of an object, so that the removal of a label updates the name it referred to. The
+//! cost of an update does not depend on the number of pods, and only objects that refer to something are
+//! stored.
 //!
 //! *Invariant:* the index after any sequence of events equals the index built from the final objects.
 
@@ -40,10 +41,11 @@ pub enum Referrer<'a> {
         labels: &'a Labels,
         /// Its annotations.
         annotations: &'a Labels,
-        /// Whether it succeeded or failed: it keeps nothing in use.
+        /// Whether it succeeded or failed. A finished pod keeps nothing in use.
         finished: bool,
-        /// Whether it is being deleted: its proxy still runs, but it no longer counts for its workload.
-        leaving: bool,
+        /// Whether it is being deleted. Its proxy still runs, but the pod no longer counts for its
+        /// workload.
+        terminating: bool,
         /// The workload it belongs to.
         workload: Option<&'a WorkloadKey>,
     },
@@ -51,13 +53,13 @@ pub enum Referrer<'a> {
     Tag {
         /// Its name.
         name: &'a str,
-        /// The revision it refers to; empty for none.
+        /// The revision it refers to; empty if there is none.
         revision: &'a str,
     },
 }
 
 impl<'a> Referrer<'a> {
-    /// Returns the referrer with its workload replaced, if it is a pod.
+    /// Replaces the workload of a pod. Does not change other referrers.
     pub(crate) fn with_workload(mut self, key: Option<&'a WorkloadKey>) -> Self {
         if let Self::Pod { workload, .. } = &mut self {
             *workload = key;
@@ -77,16 +79,16 @@ pub enum ReferrerKey {
     Pod(String, String),
 }
 
-/// Why an object counts as a referrer.
+/// Reason why an object counts as a referrer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReferenceCause {
     /// The tag refers to the revision.
     TagTarget,
     /// The labels of the namespace select it.
     NamespaceLabel,
-    /// The labels of the pod select it, and those of the namespace select nothing.
+    /// The labels of the pod select it, and those of the namespace select no revision.
     PodLabel,
-    /// The pod runs a proxy of this revision, whatever its labels are now.
+    /// The pod runs a proxy of this revision, regardless of its current labels.
     RunningProxy,
 }
 
@@ -118,7 +120,7 @@ pub struct Counts {
     pub tags: usize,
     /// Namespaces whose labels select it.
     pub namespaces: usize,
-    /// Pods whose labels select it, in namespaces whose labels select nothing.
+    /// Pods whose labels select it, in namespaces whose labels select no revision.
     pub labelled_pods: usize,
     /// Pods that run its proxy.
     pub running_pods: usize,
@@ -133,10 +135,10 @@ pub struct References {
     pods_by_revision: BTreeMap<WorkloadKey, PodsByRevision>,
 }
 
-/// Pods of one workload by the revision whose proxy they run.
+/// Number of pods of one workload, by the revision of their proxy.
 pub type PodsByRevision = BTreeMap<Name, usize>;
 
-/// References of a namespace and its pods. Removed once there are none.
+/// References of a namespace and its pods. The entry is removed when there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct NamespaceReferences {
     selects: Option<Name>,
@@ -149,8 +151,8 @@ struct NamespaceReferences {
 struct Pod {
     runs: Option<Name>,
     requests: Option<Name>,
-    /// Its workload, if it runs a proxy.
-    of: Option<WorkloadKey>,
+    /// Its workload, if the pod runs a proxy and is not being deleted.
+    workload: Option<WorkloadKey>,
     /// Whether it runs a proxy and belongs to no workload.
     standalone: bool,
 }
@@ -160,7 +162,7 @@ struct Pod {
 struct Target {
     tags: BTreeSet<Name>,
     namespaces: BTreeSet<Name>,
-    /// Namespaces that select nothing, with pods that request it.
+    /// Namespaces without a selection of their own, with pods that request it.
     requested_in: BTreeSet<Name>,
     running: usize,
     /// Pods that run its proxy and belong to no workload.
@@ -172,7 +174,7 @@ struct Target {
 struct PodReferences<'a> {
     runs: Option<&'a str>,
     requests: Option<&'a str>,
-    of: Option<&'a WorkloadKey>,
+    workload: Option<&'a WorkloadKey>,
     standalone: bool,
 }
 
@@ -181,14 +183,14 @@ impl Target {
         self.tags.is_empty() && self.running == 0 && !self.is_requested()
     }
 
-    /// Whether labels refer to it: the only way to use a tag.
+    /// Whether labels refer to it. A tag is used only by labels.
     fn is_requested(&self) -> bool {
         !self.namespaces.is_empty() || !self.requested_in.is_empty()
     }
 }
 
 impl References {
-    /// Records a referrer. Returns the names whose use changed, as a revision or as a tag.
+    /// Records a referrer. Returns the names whose use as a revision or as a tag changed.
     pub fn upsert(&mut self, referrer: Referrer<'_>) -> Vec<String> {
         match referrer {
             Referrer::Namespace { name, labels } => self.set_namespace(name, namespace_reference(labels)),
@@ -198,19 +200,19 @@ impl References {
                 labels,
                 annotations,
                 finished,
-                leaving,
+                terminating,
                 workload,
             } => {
                 let runs = injected_revision(annotations).filter(|_| !finished);
                 let requests = pod_reference(labels).filter(|_| !finished);
-                let of = workload.filter(|_| runs.is_some() && !leaving);
-                let selects = PodReferences {
+                let has_proxy = runs.is_some() && !terminating;
+                let references = PodReferences {
                     runs,
                     requests,
-                    of,
-                    standalone: runs.is_some() && !leaving && workload.is_none(),
+                    workload: workload.filter(|_| has_proxy),
+                    standalone: has_proxy && workload.is_none(),
                 };
-                self.set_pod(namespace, name, selects)
+                self.set_pod(namespace, name, references)
             }
             Referrer::Tag { name, revision } => {
                 self.set_tag(name, Some(revision).filter(|text| !text.is_empty()))
@@ -233,7 +235,8 @@ impl References {
         self.targets.get(name).is_some_and(|target| !target.is_unused())
     }
 
-    /// Whether anything refers to a tag of this name. Only labels do: a running proxy never names a tag.
+    /// Whether anything refers to a tag of this name. Only labels count, because a running proxy never
+    /// names a tag.
     #[must_use]
     pub fn uses_tag(&self, name: &str) -> bool {
         self.targets.get(name).is_some_and(Target::is_requested)
@@ -245,9 +248,9 @@ impl References {
         let Some(target) = self.targets.get(name) else {
             return Counts::default();
         };
-        let asking = |namespace_entry: &Name| {
+        let labelled_pods = |namespace_name: &Name| {
             self.namespaces_by_name
-                .get(namespace_entry)?
+                .get(namespace_name)?
                 .labelled
                 .get(name)
                 .copied()
@@ -255,39 +258,45 @@ impl References {
         Counts {
             tags: target.tags.len(),
             namespaces: target.namespaces.len(),
-            labelled_pods: target.requested_in.iter().filter_map(asking).sum(),
+            labelled_pods: target.requested_in.iter().filter_map(labelled_pods).sum(),
             running_pods: target.running,
         }
     }
 
-    /// Returns what the labels of a namespace select.
+    /// Returns the revision or tag that the labels of a namespace select.
     #[must_use]
     pub fn selected_by_namespace(&self, namespace: &str) -> Option<&str> {
         self.namespaces_by_name.get(namespace)?.selects.as_deref()
     }
 
-    /// Returns the workload of a pod, if it runs a proxy.
+    /// Returns the workload of a pod, if the pod runs a proxy and is not being deleted.
     #[must_use]
     pub fn workload_of(&self, namespace: &str, pod: &str) -> Option<&WorkloadKey> {
-        self.namespaces_by_name.get(namespace)?.pods.get(pod)?.of.as_ref()
+        self.namespaces_by_name
+            .get(namespace)?
+            .pods
+            .get(pod)?
+            .workload
+            .as_ref()
     }
 
-    /// Returns the pods of a workload by the revision whose proxy they run.
+    /// Returns the number of pods of a workload by the revision of their proxy.
     #[must_use]
     pub fn pods_by_revision(&self, workload: &WorkloadKey) -> Option<&PodsByRevision> {
         self.pods_by_revision.get(workload)
     }
 
-    /// Returns the pods that run the proxy of a revision and belong to no workload, which cannot be migrated.
+    /// Returns the pods that run the proxy of a revision and belong to no workload. They cannot be
+    /// migrated.
     pub fn standalone_pods(&self, revision: &str) -> impl Iterator<Item = (&str, &str)> {
         let standalone = self.targets.get(revision).map(|target| &target.standalone);
         standalone
             .into_iter()
             .flatten()
-            .map(|(namespace_entry, pod)| (&**namespace_entry, &**pod))
+            .map(|(namespace_name, pod)| (&**namespace_name, &**pod))
     }
 
-    /// Returns the names that namespaces select, each with one of these namespaces per entry.
+    /// Returns all pairs of a selected name and a namespace that selects it.
     pub fn selected_names(&self) -> impl Iterator<Item = (&str, &str)> {
         let targets = self.targets.iter();
         targets.flat_map(|(name, target)| target.namespaces.iter().map(move |space| (&**name, &**space)))
@@ -301,13 +310,13 @@ impl References {
 
     /// Returns all pods that refer to anything, by namespace and name.
     pub fn pods(&self) -> impl Iterator<Item = (&str, &str)> {
-        let namespaces_by_name = self.namespaces_by_name.iter();
-        namespaces_by_name
+        self.namespaces_by_name
+            .iter()
             .flat_map(|(name, namespace_entry)| namespace_entry.pods.keys().map(move |pod| (&**name, &**pod)))
     }
 
     /// Returns all referrers of a name with the cause, in a stable order. Linear in the number of referring
-    /// pods: for reports, not for plans.
+    /// pods, so it is used for reports and not for plans.
     #[must_use]
     pub fn referrers(&self, name: &str) -> Vec<(ReferrerKey, ReferenceCause)> {
         let Some(target) = self.targets.get(name) else {
@@ -317,14 +326,13 @@ impl References {
             .tags
             .iter()
             .map(|tag| (ReferrerKey::Tag(tag.to_string()), ReferenceCause::TagTarget));
-        let namespaces_by_name = target.namespaces.iter();
-        let namespaces_by_name = namespaces_by_name.map(|namespace_entry| {
+        let namespaces = target.namespaces.iter().map(|namespace_name| {
             (
-                ReferrerKey::Namespace(namespace_entry.to_string()),
+                ReferrerKey::Namespace(namespace_name.to_string()),
                 ReferenceCause::NamespaceLabel,
             )
         });
-        let mut found: Vec<_> = tags.chain(namespaces_by_name).collect();
+        let mut found: Vec<_> = tags.chain(namespaces).collect();
         for (namespace_name, namespace_entry) in &self.namespaces_by_name {
             for (pod_name, pod) in &namespace_entry.pods {
                 let key = || ReferrerKey::Pod(namespace_name.to_string(), pod_name.to_string());
@@ -344,7 +352,7 @@ impl References {
         if old.as_deref() == revision {
             return Vec::new();
         }
-        let new = revision.map(|name| self.shared(name));
+        let new = revision.map(|name| self.shared_name(name));
         let touched = old.iter().chain(&new).cloned().collect();
         self.track_changes(&touched, |index| {
             let tag: Name = tag.into();
@@ -376,15 +384,15 @@ impl References {
         if old.as_deref() == selects {
             return Vec::new();
         }
-        let new = selects.map(|name| self.shared(name));
-        let asked = self
+        let new = selects.map(|name| self.shared_name(name));
+        let requested = self
             .namespaces_by_name
             .get(namespace)
             .map(|namespace_entry| namespace_entry.labelled.keys().cloned());
-        let asked: Vec<Name> = asked.into_iter().flatten().collect();
-        let touched = old.iter().chain(&new).chain(&asked).cloned().collect();
+        let requested: Vec<Name> = requested.into_iter().flatten().collect();
+        let touched = old.iter().chain(&new).chain(&requested).cloned().collect();
         self.track_changes(&touched, |index| {
-            let namespace_name = index.namespace_entry(namespace);
+            let namespace_name = index.shared_namespace_name(namespace);
             if let Some(target) = old.and_then(|old| index.targets.get_mut(&old)) {
                 target.namespaces.remove(&namespace_name);
             }
@@ -397,7 +405,7 @@ impl References {
                     .insert(namespace_name.clone());
             }
             // A namespace that selects a revision overrides the labels of its pods.
-            for name in asked {
+            for name in requested {
                 let target = index.targets.entry(name).or_default();
                 match new {
                     Some(_) => target.requested_in.remove(&namespace_name),
@@ -409,33 +417,33 @@ impl References {
                 .entry(namespace_name.clone())
                 .or_default()
                 .selects = new;
-            index.tidy(&namespace_name);
+            index.remove_empty_namespace(&namespace_name);
         })
     }
 
-    fn set_pod(&mut self, namespace: &str, pod: &str, selects: PodReferences<'_>) -> Vec<String> {
+    fn set_pod(&mut self, namespace: &str, pod: &str, references: PodReferences<'_>) -> Vec<String> {
         let known = self
             .namespaces_by_name
             .get(namespace)
             .and_then(|namespace_entry| namespace_entry.pods.get(pod));
         let old = known.cloned().unwrap_or_default();
-        let same = old.runs.as_deref() == selects.runs && old.requests.as_deref() == selects.requests;
-        if same && old.of.as_ref() == selects.of && old.standalone == selects.standalone {
+        let same = old.runs.as_deref() == references.runs && old.requests.as_deref() == references.requests;
+        if same && old.workload.as_ref() == references.workload && old.standalone == references.standalone {
             return Vec::new();
         }
         let new = Pod {
-            runs: selects.runs.map(|name| self.shared(name)),
-            requests: selects.requests.map(|name| self.shared(name)),
-            of: selects.of.map(|workload| self.shared_key(workload)),
-            standalone: selects.standalone,
+            runs: references.runs.map(|name| self.shared_name(name)),
+            requests: references.requests.map(|name| self.shared_name(name)),
+            workload: references.workload.map(|workload| self.shared_key(workload)),
+            standalone: references.standalone,
         };
         let touched = [&old.runs, &old.requests, &new.runs, &new.requests];
         let touched = touched.into_iter().flatten().cloned().collect();
         self.track_changes(&touched, |index| {
-            let namespace_entry = index.namespace_entry(namespace);
-            index.remove_pod(&namespace_entry, pod, &old);
-            index.add_pod(&namespace_entry, pod, new);
-            index.tidy(&namespace_entry);
+            let namespace_name = index.shared_namespace_name(namespace);
+            index.remove_pod(&namespace_name, pod, &old);
+            index.add_pod(&namespace_name, pod, new);
+            index.remove_empty_namespace(&namespace_name);
         })
     }
 
@@ -444,8 +452,8 @@ impl References {
             target.running = target.running.saturating_sub(1);
             target.standalone.remove(&(namespace_name.clone(), pod.into()));
         }
-        if let (Some(of), Some(runs)) = (&old.of, &old.runs) {
-            self.remove_workload_pod(of, runs);
+        if let (Some(workload), Some(runs)) = (&old.workload, &old.runs) {
+            self.remove_workload_pod(workload, runs);
         }
         let Some(namespace_entry) = self.namespaces_by_name.get_mut(namespace_name) else {
             return;
@@ -476,8 +484,8 @@ impl References {
             if new.standalone {
                 target.standalone.insert((namespace_name.clone(), pod.into()));
             }
-            if let Some(of) = &new.of {
-                let pods = self.pods_by_revision.entry(of.clone()).or_default();
+            if let Some(workload) = &new.workload {
+                let pods = self.pods_by_revision.entry(workload.clone()).or_default();
                 *pods.entry(runs.clone()).or_default() += 1;
             }
         }
@@ -505,7 +513,8 @@ impl References {
         }
     }
 
-    /// Runs an edit and returns the touched names whose use changed. Names without referrers are removed.
+    /// Runs `edit` and returns those of the touched names whose use changed. Removes names without
+    /// referrers.
     fn track_changes(&mut self, touched: &BTreeSet<Name>, edit: impl FnOnce(&mut Self)) -> Vec<String> {
         let uses = |index: &Self, name: &Name| (index.uses_revision(name), index.uses_tag(name));
         let before: Vec<_> = touched.iter().map(|name| uses(self, name)).collect();
@@ -523,30 +532,30 @@ impl References {
         changed
     }
 
-    /// Returns the stored copy of a name, so that all pods of a revision share one string.
-    fn shared(&self, name: &str) -> Name {
+    /// Returns the stored copy of a name, so that all its referrers share one string.
+    fn shared_name(&self, name: &str) -> Name {
         self.targets
             .get_key_value(name)
             .map_or_else(|| name.into(), |(known, _)| known.clone())
     }
 
-    /// Returns the stored copy of a workload key, so that all pods of a workload share it.
+    /// Returns the stored copy of a workload key, so that all pods of a workload share one key.
     pub(crate) fn shared_key(&self, key: &WorkloadKey) -> WorkloadKey {
         let known = self.pods_by_revision.get_key_value(key);
         known.map_or(key, |(known, _)| known).clone()
     }
 
-    fn namespace_entry(&self, name: &str) -> Name {
+    fn shared_namespace_name(&self, name: &str) -> Name {
         self.namespaces_by_name
             .get_key_value(name)
             .map_or_else(|| name.into(), |(known, _)| known.clone())
     }
 
-    fn tidy(&mut self, namespace_name: &Name) {
-        let silent = |namespace_entry: &NamespaceReferences| {
+    fn remove_empty_namespace(&mut self, namespace_name: &Name) {
+        let is_empty = |namespace_entry: &NamespaceReferences| {
             namespace_entry.selects.is_none() && namespace_entry.pods.is_empty()
         };
-        if self.namespaces_by_name.get(namespace_name).is_some_and(silent) {
+        if self.namespaces_by_name.get(namespace_name).is_some_and(is_empty) {
             self.namespaces_by_name.remove(namespace_name);
         }
     }

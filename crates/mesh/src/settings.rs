@@ -15,7 +15,7 @@ pub struct Settings {
     pub fips: bool,
     /// TLS profile of the cluster, if there is one and it is enabled.
     pub tls: Option<TlsProfile>,
-    /// Vendor defaults: version, then `istio` or `istiocni`.
+    /// Vendor defaults by version, then by `istio` or `istiocni`.
     pub vendor_defaults: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
 }
 
@@ -30,7 +30,7 @@ pub enum Platform {
 }
 
 impl Platform {
-    /// Returns the value of `global.platform`, `None` on plain Kubernetes.
+    /// Returns the value of `global.platform`, or `None` on plain Kubernetes.
     #[must_use]
     pub fn value(self) -> Option<&'static str> {
         match self {
@@ -89,7 +89,7 @@ impl TlsVersion {
         }
     }
 
-    /// Returns the name in istiod's flag.
+    /// Returns the name in istiod's flag `--tls-min-version`.
     #[must_use]
     pub fn number(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! The observed state of the cluster, indexed for planning.
 //!
-//! *Invariant:* a snapshot holds no decisions and no progress: a snapshot rebuilt from the cluster
-//! leads to the same plans, except that releases are compared again.
+//! *Invariant:* a snapshot contains no decisions and no progress. A snapshot rebuilt from the cluster leads
+//! to the same plans, except that releases are compared again.
 
 mod affected;
 mod facts;
@@ -54,11 +54,11 @@ pub struct Snapshot {
     foreign_injectors: BTreeSet<String>,
     probes: BTreeMap<String, ProbeResult>,
     releases: BTreeMap<ReleaseKey, ReleaseFact>,
-    /// Failures of the last attempt.
+    /// Failures of the last attempt on each subject.
     failures: BTreeMap<Subject, Vec<Failure>>,
     sources: BTreeMap<Source, SourceState>,
     /// Istios that request a tag, by tag name.
-    claims: Multimap<String, String>,
+    istios_by_tag: Multimap<String, String>,
     /// Objects that refer to a target, by kind and name of the target.
     targeted_by: Multimap<(String, String), Subject>,
     /// Objects that install into a namespace.
@@ -70,7 +70,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Creates an empty snapshot, in which no source was listed yet.
+    /// Creates an empty snapshot without any listed source.
     #[must_use]
     pub fn new(now: Timestamp, settings: Arc<Settings>, library: Arc<Library>) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Snapshot {
             releases: BTreeMap::new(),
             failures: BTreeMap::new(),
             sources: BTreeMap::new(),
-            claims: Multimap::default(),
+            istios_by_tag: Multimap::default(),
             targeted_by: Multimap::default(),
             installers: Multimap::default(),
             workloads: BTreeMap::new(),
@@ -101,61 +101,61 @@ impl Snapshot {
         }
     }
 
-    /// All Istios.
+    /// Returns all Istios.
     #[must_use]
     pub fn istios(&self) -> &Objects<IstioSpec> {
         &self.istios
     }
 
-    /// All revisions.
+    /// Returns all revisions.
     #[must_use]
     pub fn revisions(&self) -> &Objects<RevisionSpec> {
         &self.revisions
     }
 
-    /// All tags.
+    /// Returns all tags.
     #[must_use]
     pub fn tags(&self) -> &Objects<TagSpec> {
         &self.tags
     }
 
-    /// All `IstioCNI`s.
+    /// Returns all `IstioCNI`s.
     #[must_use]
     pub fn cnis(&self) -> &Objects<CniSpec> {
         &self.cnis
     }
 
-    /// All `ZTunnel`s.
+    /// Returns all `ZTunnel`s.
     #[must_use]
     pub fn ztunnels(&self) -> &Objects<ZTunnelSpec> {
         &self.ztunnels
     }
 
-    /// Index of references.
+    /// Returns the index of references.
     #[must_use]
     pub fn references(&self) -> &References {
         &self.references
     }
 
-    /// A namespace.
+    /// Returns a namespace.
     #[must_use]
     pub fn namespace(&self, name: &str) -> Option<&Namespace> {
         self.namespaces.get(name)
     }
 
-    /// An istiod Deployment.
+    /// Returns an istiod Deployment.
     #[must_use]
     pub fn deployment(&self, namespace: &str, name: &str) -> Option<&Deployment> {
         self.deployments.get(&(namespace.to_owned(), name.to_owned()))
     }
 
-    /// The `DaemonSet` of `IstioCNI` or `ZTunnel`.
+    /// Returns the `DaemonSet` of `IstioCNI` or `ZTunnel`.
     #[must_use]
     pub fn daemonset(&self, namespace: &str, name: &str) -> Option<&DaemonSet> {
         self.daemonsets.get(&(namespace.to_owned(), name.to_owned()))
     }
 
-    /// A webhook configuration.
+    /// Returns a webhook configuration.
     #[must_use]
     pub fn webhook(&self, name: &str) -> Option<&Webhook> {
         self.webhooks.get(name)
@@ -167,13 +167,13 @@ impl Snapshot {
         self.probes.get(webhook)
     }
 
-    /// Returns what is known about a release.
+    /// Returns the observed state of a release, or `None` if it was never compared.
     #[must_use]
     pub fn release(&self, key: &ReleaseKey) -> Option<&ReleaseFact> {
         self.releases.get(key)
     }
 
-    /// Returns what is known about the releases of an owner.
+    /// Returns the releases of an owner with their observed state.
     pub fn releases_of<'a>(&'a self, owner: &str) -> impl Iterator<Item = (&'a ReleaseKey, &'a ReleaseFact)> {
         let first = ReleaseKey {
             owner: owner.to_owned(),
@@ -186,7 +186,7 @@ impl Snapshot {
             .take_while(move |(key, _)| key.owner == owner)
     }
 
-    /// Returns the failure that holds back `action`, if the same action failed and may not be retried yet.
+    /// Returns the failure of `action`, if the same action has failed and must not be retried yet.
     #[must_use]
     pub fn failure(&self, subject: &Subject, action: &Action) -> Option<&Failure> {
         let mut failures = self.failures.get(subject)?.iter();
@@ -200,13 +200,16 @@ impl Snapshot {
     }
 
     /// Returns the Istios that request a tag.
-    pub fn claimants<'a>(&'a self, tag: &str) -> impl Iterator<Item = &'a Istio> {
-        let possible = self.claims.of(tag).filter_map(|name| self.istios.get(name));
-        possible.filter(|istio| listed_tags(istio).is_some() || self.has_implicit_tag(istio))
+    pub fn istios_requesting<'a>(&'a self, tag: &str) -> impl Iterator<Item = &'a Istio> {
+        let istios = self
+            .istios_by_tag
+            .get(tag)
+            .filter_map(|name| self.istios.get(name));
+        istios.filter(|istio| listed_tags(istio).is_some() || self.has_implicit_tag(istio))
     }
 
-    /// Returns the tags an Istio requests, without duplicates: those it lists, or its implicit tag under
-    /// `RevisionBased`. None while it is being deleted.
+    /// Returns the tags an Istio requests, without duplicates: those it lists, or its implicit tag with the
+    /// strategy `RevisionBased`. Empty while the Istio is being deleted.
     #[must_use]
     pub fn requested_tags(&self, istio: &Istio) -> Vec<String> {
         let mut tags = possible_tags(istio);
@@ -216,8 +219,8 @@ impl Snapshot {
         tags
     }
 
-    /// Whether an Istio that lists no tags has the tag `default`: it owns that tag, the operator created its
-    /// first revision, or it never had a revision.
+    /// Whether an Istio that lists no tags has the implicit tag `default`: it owns that tag, the operator
+    /// created its first revision, or it never had a revision.
     pub(crate) fn has_implicit_tag(&self, istio: &Istio) -> bool {
         let uid = &istio.metadata.uid;
         let tag = self.tags.get(names::DEFAULT_REVISION);
@@ -232,7 +235,8 @@ impl Snapshot {
         owned.any(|revision| revision.metadata.annotations.contains_key(names::IMPLICIT_TAG))
     }
 
-    /// Returns the webhook configurations of others that inject namespaces with `istio-injection: enabled`.
+    /// Returns the webhook configurations of other installations that inject namespaces with
+    /// `istio-injection: enabled`.
     pub fn foreign_injectors(&self) -> impl Iterator<Item = &str> {
         self.foreign_injectors.iter().map(String::as_str)
     }
@@ -251,7 +255,7 @@ impl Snapshot {
         self.sources.get(&source).unwrap_or(&SourceState::Pending)
     }
 
-    /// Checks that a source can be read, or returns why not.
+    /// Checks that a source can be read, and otherwise returns the error message.
     pub fn readable(&self, source: Source) -> Result<(), &str> {
         match self.source(source) {
             SourceState::Ready => Ok(()),
@@ -269,25 +273,25 @@ impl Snapshot {
                 .map(|object| Subject::Object(S::KIND, object.name().to_owned()))
         }
         let webhooks = self.webhooks.keys().cloned().map(Subject::Webhook);
-        let moved = self.migration_indexes.values().flat_map(MigrationIndex::subjects);
+        let migrated = self.migration_indexes.values().flat_map(MigrationIndex::subjects);
         all(&self.istios)
             .chain(all(&self.revisions))
             .chain(all(&self.tags))
             .chain(all(&self.cnis))
             .chain(all(&self.ztunnels))
             .chain(webhooks)
-            .chain(moved)
+            .chain(migrated)
             .collect()
     }
 }
 
-/// Returns the tags an Istio may request, without duplicates: those it lists, or `default` under
-/// `RevisionBased`. None while it is being deleted.
+/// Returns the tags an Istio may request, without duplicates: those it lists, or `default` with the
+/// strategy `RevisionBased`. Empty while the Istio is being deleted.
 pub(crate) fn possible_tags(istio: &Istio) -> Vec<String> {
     if istio.metadata.is_deleting() {
         return Vec::new();
     }
-    let mut wanted = listed_tags(istio).map_or_else(
+    let mut tags = listed_tags(istio).map_or_else(
         || match istio.spec.strategy() {
             UpdateStrategyType::RevisionBased => vec![names::DEFAULT_REVISION.to_owned()],
             UpdateStrategyType::InPlace => Vec::new(),
@@ -295,8 +299,8 @@ pub(crate) fn possible_tags(istio: &Istio) -> Vec<String> {
         <[String]>::to_vec,
     );
     let mut seen = BTreeSet::new();
-    wanted.retain(|name| !name.is_empty() && seen.insert(name.clone()));
-    wanted
+    tags.retain(|name| !name.is_empty() && seen.insert(name.clone()));
+    tags
 }
 
 /// Returns `updateStrategy.revisionTags`, if it is set.

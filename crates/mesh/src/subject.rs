@@ -1,5 +1,5 @@
-//! Subjects of plans: our objects, webhook configurations of remote control planes, and what a migration
-//! changes.
+//! Subjects of plans: our objects, webhook configurations of remote control planes, and the namespaces and
+//! workloads that a migration changes.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use mainstay_api::ObjectKind;
 
 use crate::workload::WorkloadKey;
 
-/// The object a plan is about.
+/// Object that a plan is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// One of our objects. All five kinds are cluster-scoped.
@@ -21,32 +21,32 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// An Istio.
+    /// Returns the subject for an Istio.
     pub fn istio(name: impl Into<String>) -> Self {
         Self::Object(ObjectKind::Istio, name.into())
     }
 
-    /// A revision.
+    /// Returns the subject for a revision.
     pub fn revision(name: impl Into<String>) -> Self {
         Self::Object(ObjectKind::IstioRevision, name.into())
     }
 
-    /// A tag.
+    /// Returns the subject for a tag.
     pub fn tag(name: impl Into<String>) -> Self {
         Self::Object(ObjectKind::IstioRevisionTag, name.into())
     }
 
-    /// An `IstioCNI`.
+    /// Returns the subject for an `IstioCNI`.
     pub fn cni(name: impl Into<String>) -> Self {
         Self::Object(ObjectKind::IstioCni, name.into())
     }
 
-    /// A `ZTunnel`.
+    /// Returns the subject for a `ZTunnel`.
     pub fn ztunnel(name: impl Into<String>) -> Self {
         Self::Object(ObjectKind::ZTunnel, name.into())
     }
 
-    /// Returns the name.
+    /// Returns the name of the object.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

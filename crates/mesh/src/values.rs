@@ -1,17 +1,18 @@
 //! Computes chart values from the user's values in a sequence of steps, one per module.
 //!
-//! First, empty values are removed and quantities written in canonical form. Control plane: digests, vendor
-//! defaults, profiles and platform, known keys, TLS, FIPS, overrides. `IstioCNI`: digests, vendor defaults,
-//! profiles and platform. `ZTunnel`: digests, FIPS, profiles and platform, its own values again at the top.
+//! First, empty values are removed and quantities are written in canonical form. The next steps for a
+//! control plane are digests, vendor defaults, profiles and platform, known keys, TLS, FIPS and overrides;
+//! for `IstioCNI` digests, vendor defaults, profiles and platform; for `ZTunnel` digests, FIPS, profiles
+//! and platform, and a copy of the values below `ztunnel` to the top level.
 
 mod digests;
+mod empty;
 mod fips;
 mod known;
 mod merge;
 mod overrides;
 mod profiles;
 mod quantities;
-mod silent;
 mod tls;
 mod vendor;
 
@@ -26,7 +27,7 @@ use merge::merge;
 pub struct Pipeline<'a> {
     /// Settings of the cluster.
     pub settings: &'a Settings,
-    /// Profiles.
+    /// Versions and profiles.
     pub library: &'a Library,
     /// TLS profile to apply.
     pub tls: Option<&'a TlsProfile>,
@@ -35,9 +36,9 @@ pub struct Pipeline<'a> {
 /// A control plane.
 #[derive(Clone, Copy, Debug)]
 pub struct ControlPlane<'a> {
-    /// Its name.
+    /// Name of the revision.
     pub revision: &'a str,
-    /// Its namespace.
+    /// Namespace of the revision.
     pub namespace: &'a str,
     /// The user's profile; empty if unset.
     pub profile: &'a str,
@@ -72,8 +73,8 @@ impl<'a> Pipeline<'a> {
         digests::apply_istio(&mut user, self.settings.images.get(&name));
         let user = vendor::apply(self.settings, &name, ObjectKind::Istio, user)?;
         let mut values = self.with_profiles(&name, plane.profile, &user)?;
-        known::keep(&mut values);
-        silent::remove_empty(&mut values);
+        known::remove_unknown(&mut values);
+        empty::remove_empty(&mut values);
         tls::apply(self.tls, version, &mut values);
         fips::apply_istio(self.settings.fips, &mut values);
         overrides::apply(plane.revision, plane.namespace, &mut values);
@@ -94,8 +95,8 @@ impl<'a> Pipeline<'a> {
         self.with_profiles(&name, profile, &user)
     }
 
-    /// Returns the values of `ZTunnel`. Those of its control plane, if it has one, are the defaults of the
-    /// user's.
+    /// Returns the values of `ZTunnel`. The user's values override those of its control plane, if it has
+    /// one.
     pub fn ztunnel_values(
         &self,
         user: Option<&Values>,
@@ -108,11 +109,12 @@ impl<'a> Pipeline<'a> {
         fips::apply_ztunnel(self.settings.fips, version, &mut user);
         let base = plane
             .and_then(|plane| plane.values.as_ref())
-            .map(inherited)
+            .map(inherited_values)
             .unwrap_or_default();
         let mut values = self.with_profiles(&name, ZTUNNEL_PROFILE, &base)?;
         merge(&mut values, &user);
-        // The chart reads its settings at the top level; the chart of `IstioCNI` moves them there itself.
+        // The chart reads its settings at the top level. The chart of `IstioCNI` copies them to the top
+        // level itself.
         if let Some(own) = user.get("ztunnel").and_then(|own| own.as_object()) {
             merge(&mut values, own);
         }
@@ -127,13 +129,13 @@ impl<'a> Pipeline<'a> {
 /// Returns the user's values without empty ones.
 fn user_values(values: Option<&Values>) -> Values {
     let mut user_values = values.cloned().unwrap_or_default();
-    silent::remove_empty(&mut user_values);
+    empty::remove_empty(&mut user_values);
     quantities::canonicalize(&mut user_values);
     user_values
 }
 
 /// Returns the values that `ZTunnel` inherits from its control plane.
-fn inherited(values: &Values) -> Values {
+fn inherited_values(values: &Values) -> Values {
     let kept = ["meshConfig", "revision", "global"].into_iter();
     let kept = kept.filter_map(|key| {
         Some((

@@ -1,5 +1,5 @@
-//! Parses Deployments, `StatefulSets` and `DaemonSets` into what a migration needs: references, migration
-//! record and rollout.
+//! Parses the fields of Deployments, `StatefulSets` and `DaemonSets` that a migration needs: references,
+//! migration record and rollout.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl WorkloadKind {
     /// All kinds.
     pub const ALL: [Self; 3] = [Self::Deployment, Self::StatefulSet, Self::DaemonSet];
 
-    /// Returns the kind as in `kind`.
+    /// Returns the value of the field `kind`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -89,8 +89,8 @@ impl WorkloadKey {
         &self.0.name
     }
 
-    /// Returns the workload a pod belongs to, or `None` if its controller is not a workload. A pod of a
-    /// replica set belongs to the Deployment whose name remains when the pod's template hash is removed.
+    /// Returns the workload a pod belongs to, or `None` if its controller is not a workload. For a pod of a
+    /// `ReplicaSet`, the name of the Deployment is that of the `ReplicaSet` without the template hash.
     #[must_use]
     pub fn for_pod(namespace: &str, controller: PodController<'_>, labels: &Labels) -> Option<Self> {
         let PodController { kind, name } = controller;
@@ -129,7 +129,7 @@ impl fmt::Display for WorkloadKey {
 pub struct MigrationRecord {
     /// The target revision.
     pub revision: String,
-    /// The batch.
+    /// Number of the batch.
     pub batch: i32,
     /// Time of the restart.
     pub started: Time,
@@ -142,7 +142,7 @@ impl MigrationRecord {
         json!({"revision": self.revision, "batch": self.batch, "startedAt": self.started}).to_string()
     }
 
-    /// Parses the value of the annotation. Returns `None` for a value that was not written by us.
+    /// Parses the value of the annotation. Returns `None` if the operator did not write the value.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         #[derive(Deserialize)]
@@ -161,7 +161,7 @@ impl MigrationRecord {
     }
 }
 
-/// The facts about a workload that a migration needs.
+/// State of a workload, reduced to what a migration needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Workload {
@@ -177,9 +177,9 @@ pub struct Workload {
     pub invalid_annotation: bool,
     /// Whether a retry of its migration is requested.
     pub retry: bool,
-    /// Its own readiness timeout, if set.
+    /// Readiness timeout of this workload, if set.
     pub timeout: Option<SignedDuration>,
-    /// Lower numbers are migrated first.
+    /// Position in the order of the migration: lower numbers are migrated first.
     pub priority: i32,
     /// Record of its last restart by a migration.
     pub record: Option<MigrationRecord>,
@@ -193,7 +193,8 @@ pub struct Workload {
     pub paused: bool,
     /// Whether its update strategy is `OnDelete`.
     pub on_delete: bool,
-    /// Whether its rolling update has a partition: only pods from that ordinal on are updated.
+    /// Whether its rolling update has a partition. Only pods with that ordinal or a higher one are updated
+    /// then.
     pub partitioned: bool,
     /// Progress of its rollout.
     pub rollout: Rollout,
@@ -210,16 +211,16 @@ pub struct Rollout {
     pub old: i32,
     /// Number of ready pods.
     pub ready: i32,
-    /// Number of pods that are ready for long enough.
+    /// Number of pods that have been ready for the minimum time.
     pub available: i32,
     /// Whether the controller has observed the last change, all pods are of the current template, ready and
     /// available, and no other pods are left.
     pub complete: bool,
-    /// Whether the rollout of the current template was complete at any time.
+    /// Whether the rollout of the current template has been complete at any time.
     pub was_complete: bool,
 }
 
-/// The fields of a workload that are read.
+/// Fields of a workload that are read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct RawWorkload {
@@ -338,7 +339,7 @@ impl RawWorkload {
         WorkloadKey::new(meta.namespace.as_str(), kind, meta.name.as_str())
     }
 
-    /// Returns the facts that a migration needs.
+    /// Returns the state that a migration needs.
     #[must_use]
     pub fn to_workload(&self, kind: WorkloadKind) -> Workload {
         let annotation = |key: &str| self.metadata.annotations.get(key).map(String::as_str);
@@ -372,7 +373,7 @@ impl RawWorkload {
 
     fn rollout(&self, kind: WorkloadKind) -> Rollout {
         let status = &self.status;
-        let seen = status.observed_generation >= self.metadata.generation;
+        let is_observed = status.observed_generation >= self.metadata.generation;
         let desired = match kind {
             WorkloadKind::DaemonSet => status.desired_number_scheduled,
             _ => self.spec.replicas.unwrap_or(1),
@@ -415,22 +416,22 @@ impl RawWorkload {
             WorkloadKind::DaemonSet => (status.current_number_scheduled, status.number_available),
             _ => (status.replicas, status.available_replicas),
         };
-        // Until the controller has observed the change, the number is that of the previous template.
-        let updated = if seen { updated } else { 0 };
+        // Before the controller observes the change, the number refers to the previous template.
+        let updated = if is_observed { updated } else { 0 };
         Rollout {
             desired,
             updated,
             old: existing.saturating_sub(updated).max(0),
             ready,
             available,
-            complete: seen && full,
-            was_complete: seen && (full || settled),
+            complete: is_observed && full,
+            was_complete: is_observed && (full || settled),
         }
     }
 }
 
-/// Whether an annotation that controls migration has an invalid value. Such a workload is not migrated: its
-/// owner did not intend the defaults.
+/// Whether an annotation that controls migration has an invalid value. Such a workload is not migrated,
+/// because its owner did not intend the defaults.
 pub(crate) fn has_invalid_annotation(annotations: &Labels) -> bool {
     let is_invalid = |key: &str, is_valid: fn(&str) -> bool| {
         annotations.get(key).is_some_and(|value| !is_valid(value.trim()))
@@ -441,9 +442,9 @@ pub(crate) fn has_invalid_annotation(annotations: &Labels) -> bool {
 }
 
 impl Rollout {
-    /// Describes what is missing for the rollout to be complete.
+    /// Describes what prevents the rollout from being complete.
     #[must_use]
-    pub fn missing(&self) -> String {
+    pub fn describe_missing(&self) -> String {
         let mut parts = Vec::new();
         if self.updated < self.desired {
             parts.push(format!("{} of {} replicas updated", self.updated, self.desired));
@@ -490,10 +491,10 @@ impl Workload {
         }
     }
 
-    /// Returns when the readiness timeout ends.
+    /// Returns the end of the readiness timeout after a restart.
     #[must_use]
-    pub fn deadline(&self, mark: &MigrationRecord, default: SignedDuration) -> Timestamp {
-        mark.started.after(self.timeout.unwrap_or(default))
+    pub fn deadline(&self, record: &MigrationRecord, default: SignedDuration) -> Timestamp {
+        record.started.after(self.timeout.unwrap_or(default))
     }
 }
 

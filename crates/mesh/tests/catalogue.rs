@@ -21,7 +21,7 @@ fn library() -> (Catalog, Library) {
 }
 
 #[test]
-fn every_profile_of_every_version_makes_a_revision() {
+fn every_profile_of_every_version_produces_revision_values() {
     let (catalog, library) = library();
     for platform in [Platform::Kubernetes, Platform::OpenShift] {
         let settings = Settings {
@@ -62,7 +62,7 @@ fn every_profile_of_every_version_makes_a_revision() {
 }
 
 #[test]
-fn every_version_makes_a_plug_in_and_a_node_proxy() {
+fn every_version_produces_cni_and_ztunnel_values() {
     let (catalog, library) = library();
     let settings = Settings::default();
     let pipeline = Pipeline::new(&settings, &library);
@@ -97,6 +97,9 @@ fn version_names_resolve_as_in_the_catalog() {
     }
     if !catalog.installable().is_empty() {
         assert_eq!(library.resolve("v1.22.5"), Some(&Resolution::EndOfLife));
-        assert!(matches!(library.resolve("v1.30.3"), Some(Resolution::NotHere(_))));
+        assert!(matches!(
+            library.resolve("v1.30.3"),
+            Some(Resolution::ChartsUnavailable(_))
+        ));
     }
 }

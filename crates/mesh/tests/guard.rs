@@ -1,4 +1,4 @@
-//! Finalizers and failures, which all kinds handle in the same way, and the kinds with one release each:
+//! Tests finalizers and failures, which are common to all kinds, and the kinds with a single release:
 //! `IstioCNI` and `ZTunnel`.
 
 #![allow(
@@ -15,7 +15,7 @@ use mainstay_api::{CniSpec, ConditionType, ObjectKind, RevisionSpec, ZTunnelSpec
 use mainstay_mesh::snapshot::{Failure, ReleaseFact, Source};
 use mainstay_mesh::{Action, ErrorClass, Observation, Platform, Requeue, Settings, Subject};
 use serde_json::{Value, json};
-use support::{World, actions, condition, plane};
+use support::{World, actions, condition, revision_spec};
 
 fn cni(version: &str, namespace: &str) -> Value {
     json!({"version": version, "namespace": namespace})
@@ -82,13 +82,13 @@ fn the_finalizer_is_removed_once_all_releases_are_absent() {
     let Action::Uninstall(key) = plan.steps[0].action.clone() else {
         panic!()
     };
-    world.see(Observation::Release(key.clone(), ReleaseFact::Present));
+    world.observe(Observation::Release(key.clone(), ReleaseFact::Present));
     assert_eq!(
         actions(&world.plan(&subject)),
         ["uninstall istio-cni/istio-cni"],
         "objects of the release remain"
     );
-    world.see(Observation::Release(key, ReleaseFact::Absent));
+    world.observe(Observation::Release(key, ReleaseFact::Absent));
     assert_eq!(actions(&world.plan(&subject)), ["remove finalizer"]);
 }
 
@@ -106,7 +106,7 @@ fn a_failed_finalization_keeps_the_finalizer_and_waits() {
         message: "simulated error".into(),
         retry_at,
     };
-    world.see(Observation::Failed(subject.clone(), failure));
+    world.observe(Observation::Failed(subject.clone(), failure));
     let plan = world.plan(&subject);
     assert!(
         plan.is_empty(),
@@ -121,10 +121,10 @@ fn a_failed_finalization_keeps_the_finalizer_and_waits() {
 fn after_a_restart_releases_are_compared_again() {
     let mut world = World::default();
     world.cni(cni("v1.29.1", "istio-cni"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     let mut restarted = World::default();
     let object = world.snapshot.cnis().get("default").cloned().unwrap();
-    restarted.see(Observation::Cni(object));
+    restarted.observe(Observation::Cni(object));
     restarted.daemonset("istio-cni", "istio-cni-node", 1, 1);
     assert_eq!(
         actions(&restarted.plan(&Subject::cni("default"))),
@@ -135,7 +135,7 @@ fn after_a_restart_releases_are_compared_again() {
 #[test]
 fn a_failed_install_is_reported_once_and_retried() {
     let mut world = World::default();
-    world.revision("my-rev", plane("my-rev"));
+    world.revision("my-rev", revision_spec("my-rev"));
     world.edit::<RevisionSpec>("my-rev", |revision| {
         revision.metadata.finalizers = vec![names::FINALIZER.into()];
     });
@@ -148,14 +148,15 @@ fn a_failed_install_is_reported_once_and_retried() {
             message: "no such host".into(),
             retry_at: world.snapshot.now + jiff::SignedDuration::from_secs(60),
         };
-        world.see(Observation::Failed(subject.clone(), failure));
-        let done = world.settle();
+        world.observe(Observation::Failed(subject.clone(), failure));
+        let executed = world.settle();
         assert_eq!(
-            done.iter()
+            executed
+                .iter()
                 .filter(|line| line.ends_with("status (StatusChanged)"))
                 .count(),
             usize::from(round == 0),
-            "{done:#?}"
+            "{executed:#?}"
         );
         assert_eq!(
             world.conditions(&subject)[1],
@@ -163,15 +164,15 @@ fn a_failed_install_is_reported_once_and_retried() {
         );
         world.advance(60);
     }
-    world.see(Observation::Succeeded(subject.clone()));
-    world.settle_for_good();
+    world.observe(Observation::Succeeded(subject.clone()));
+    world.settle_and_check_idle();
     assert_eq!(world.conditions(&subject)[0], "state=Healthy");
 }
 
-fn check_place(case: &str, spec: &Value, expected: &str) {
+fn check_version_and_namespace(case: &str, spec: &Value, expected: &str) {
     for kind in [ObjectKind::IstioCni, ObjectKind::ZTunnel] {
         let mut world = World::default();
-        world.see(Observation::Namespace {
+        world.observe(Observation::Namespace {
             name: "going".into(),
             labels: support::pairs(""),
             terminating: true,
@@ -203,41 +204,41 @@ fn check_place(case: &str, spec: &Value, expected: &str) {
 }
 
 #[test]
-fn plug_in_and_node_proxy_need_a_version_and_a_place() {
+fn cni_and_ztunnel_require_a_version_and_a_namespace() {
     let error = |text: &str| format!("Reconciled=False/ReconcileError: error reconciling resource: {text}");
-    check_place(
+    check_version_and_namespace(
         "success",
         &cni("v1.29.1", "istio-system"),
         "Reconciled=True/Reconciled",
     );
-    check_place(
+    check_version_and_namespace(
         "no version",
         &json!({"namespace": "istio-system"}),
         &error("validation error: version not set"),
     );
-    check_place(
+    check_version_and_namespace(
         "no namespace",
         &json!({"version": "v1.29.1"}),
         &error("validation error: namespace not set"),
     );
-    check_place(
+    check_version_and_namespace(
         "namespace not found",
         &cni("v1.29.1", "x"),
         &error("validation error: namespace \"x\" doesn't exist"),
     );
-    check_place(
+    check_version_and_namespace(
         "namespace is being deleted",
         &cni("v1.29.1", "going"),
         &error("validation error: namespace \"going\" is being deleted"),
     );
-    check_place(
+    check_version_and_namespace(
         "end of life",
         &cni("v1.23.4", "istio-system"),
         &error(
             "validation error: version \"v1.23.4\" is end-of-life and cannot be installed; use a supported version",
         ),
     );
-    check_place(
+    check_version_and_namespace(
         "unknown",
         &cni("v9", "istio-system"),
         &error("failed to resolve KIND version: version \"v9\" not found"),
@@ -291,7 +292,7 @@ fn a_daemonset_is_ready_when_all_its_pods_are() {
     world.edit::<CniSpec>("default", |cni| {
         cni.metadata.finalizers = vec![names::FINALIZER.into()];
     });
-    world.blind(Source::DaemonSets, "simulated error");
+    world.fail_source(Source::DaemonSets, "simulated error");
     assert_eq!(
         condition(&world, &Subject::cni("default"), &ConditionType::Ready),
         "Ready=Unknown/ReadinessCheckFailed: failed to get readiness: simulated error",
@@ -300,7 +301,7 @@ fn a_daemonset_is_ready_when_all_its_pods_are() {
 }
 
 #[test]
-fn the_node_proxy_follows_its_control_plane() {
+fn ztunnel_uses_its_control_plane() {
     let mut world = World::default();
     let with_target = |kind: &str, name: &str| json!({"version": "v1.29.1", "namespace": "ztunnel", "targetRef": {"kind": kind, "name": name}});
     world.ztunnel(with_target("Istio", "default"));
@@ -314,7 +315,7 @@ fn the_node_proxy_follows_its_control_plane() {
         "default",
         json!({"version": "v1.29.1", "namespace": "istio-system", "values": {"global": {"network": "n1"}}}),
     );
-    world.settle_for_good();
+    world.settle_and_check_idle();
     let ztunnel = world.snapshot.ztunnels().get("default").unwrap();
     assert_eq!(
         (
@@ -331,7 +332,7 @@ fn the_node_proxy_follows_its_control_plane() {
     assert_eq!(release.values["profile"], "ambient");
 
     world.ztunnel(with_target("IstioRevision", "nowhere"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     let ztunnel = world.snapshot.ztunnels().get("default").unwrap();
     assert_eq!(ztunnel.status.istio_revision, "", "emptied when unresolved");
 }
@@ -349,18 +350,18 @@ fn a_moved_ztunnel_uninstalls_its_old_release() {
             "install ztunnel v1.29.1 as istio-system/ztunnel"
         ]
     );
-    world.settle_for_good();
+    world.settle_and_check_idle();
 }
 
 #[test]
-fn the_platform_decides_the_profile_of_the_plug_in() {
-    let mut world = World::with(Settings {
+fn the_platform_determines_the_profile_of_cni() {
+    let mut world = World::with_settings(Settings {
         platform: Platform::OpenShift,
         operator_namespace: "sail-operator".into(),
         ..Settings::default()
     });
     world.cni(cni("v1.29.1", "istio-cni"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     let uid = &world.snapshot.cnis().get("default").unwrap().metadata.uid;
     let (_, fact) = world.snapshot.releases_of(uid).next().unwrap();
     let ReleaseFact::Applied(release) = fact else {

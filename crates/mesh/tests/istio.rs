@@ -1,5 +1,5 @@
-//! `Istio`: validation, revision names, grace periods, ownership and status. Includes upstream's test cases
-//! under their names.
+//! Tests `Istio`: validation, revision names, grace periods, ownership and status. Includes upstream's test
+//! cases with their names.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use mainstay_api::{ConditionType, Istio, IstioSpec, ObjectKind, RevisionSpec};
 use mainstay_mesh::snapshot::{Failure, Source};
 use mainstay_mesh::{ErrorClass, Observation, Requeue, Subject, active_revision_name, grace_period};
 use serde_json::{Value, json};
-use support::{World, actions, condition, plane};
+use support::{World, actions, condition, revision_spec};
 
 fn istio(spec: Value) -> Istio {
     Istio {
@@ -24,7 +24,7 @@ fn istio(spec: Value) -> Istio {
     }
 }
 
-/// Checks the `Reconciled` condition and the requeue for a spec.
+/// Checks the `Reconciled` condition and the requeue of an Istio with this spec.
 fn check_error(name: &str, spec: Value, expected: &str, requeue: Requeue) {
     let mut world = World::default();
     world.istio("my-istio", spec);
@@ -40,7 +40,7 @@ fn check_error(name: &str, spec: Value, expected: &str, requeue: Requeue) {
         "{name}"
     );
     assert_eq!(world.plan(&subject).requeue, requeue, "{name}");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.conditions(&subject)[0], "state=ReconcileError", "{name}");
     assert!(world.revisions().is_empty(), "{name}");
 }
@@ -117,17 +117,17 @@ fn a_failed_write_is_reported_and_retried_when_due() {
         message: "simulated error".into(),
         retry_at,
     };
-    world.see(Observation::Failed(subject.clone(), failure));
+    world.observe(Observation::Failed(subject.clone(), failure));
     assert_eq!(
         condition(&world, &subject, &ConditionType::Reconciled),
         "Reconciled=False/ReconcileError: failed to create IstioRevision \"default\": simulated error"
     );
     assert_eq!(world.plan(&subject).requeue, Requeue::At(retry_at));
-    let done = world.settle();
+    let executed = world.settle();
     assert_eq!(
-        done.len(),
+        executed.len(),
         2,
-        "a status and an event, and no second attempt: {done:#?}"
+        "a status and an event, and no second attempt: {executed:#?}"
     );
     assert!(
         world.plan(&subject).is_empty(),
@@ -135,7 +135,7 @@ fn a_failed_write_is_reported_and_retried_when_due() {
     );
     world.advance(10);
     world.queue.insert(subject.clone());
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.conditions(&subject)[0], "state=Healthy");
 }
 
@@ -153,7 +153,7 @@ fn a_changed_spec_is_not_held_back_by_an_old_failure() {
         message: "simulated error".into(),
         retry_at: world.snapshot.now + jiff::SignedDuration::from_hours(1),
     };
-    world.see(Observation::Failed(subject.clone(), failure));
+    world.observe(Observation::Failed(subject.clone(), failure));
     world.settle();
     world.istio(
         "default",
@@ -247,7 +247,7 @@ fn the_status_mirrors_the_active_revision() {
     );
     world.settle();
     world.deployment("istio-system", "istiod", 2, 1);
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(
         world.conditions(&Subject::istio("default")),
         [
@@ -269,10 +269,10 @@ fn the_status_counts_its_own_revisions() {
         world.istio("default", spec(version));
         world.settle();
     }
-    world.revision("foreign", plane("foreign"));
+    world.revision("foreign", revision_spec("foreign"));
     world.deployment("istio-system", "istiod-default-v1-27-9", 1, 0);
     world.namespace("app-default-v1-29-1", "");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     let counts = world.snapshot.istios().get("default").unwrap().status.revisions;
     assert_eq!((counts.total, counts.ready, counts.in_use), (3, 2, 2));
 }
@@ -303,12 +303,12 @@ fn revisions_that_cannot_be_read_are_reported_and_not_changed() {
         "default",
         json!({"version": "v1.29.1", "namespace": "istio-system"}),
     );
-    world.blind(Source::Objects(ObjectKind::IstioRevision), "simulated error");
+    world.fail_source(Source::Objects(ObjectKind::IstioRevision), "simulated error");
     world
         .queue
         .retain(|subject| *subject == Subject::istio("default"));
-    let done = world.settle();
-    assert_eq!(done, ["Istio/default: status (StatusChanged)"]);
+    let executed = world.settle();
+    assert_eq!(executed, ["Istio/default: status (StatusChanged)"]);
     assert_eq!(
         world.conditions(&Subject::istio("default"))[..3],
         [
@@ -345,7 +345,7 @@ fn an_error_keeps_the_active_revision_in_the_status() {
         "default",
         json!({"version": "v1.23.4", "namespace": "istio-system"}),
     );
-    world.settle_for_good();
+    world.settle_and_check_idle();
     let status = &world.snapshot.istios().get("default").unwrap().status;
     assert_eq!(
         (status.active_revision_name.as_str(), status.state.name()),
@@ -358,14 +358,14 @@ fn an_error_keeps_the_active_revision_in_the_status() {
 #[test]
 fn a_revision_without_an_owner_is_adopted() {
     let mut world = World::default();
-    world.revision("default", plane("default"));
+    world.revision("default", revision_spec("default"));
     world.istio(
         "default",
         json!({"version": "v1.29.1", "namespace": "istio-system"}),
     );
-    let done = world.settle_for_good();
+    let executed = world.settle_and_check_idle();
     assert_eq!(
-        done[0],
+        executed[0],
         "Istio/default: update revision default v1.29.1 (RevisionUpdated)"
     );
     let uid = &world.snapshot.istios().get("default").unwrap().metadata.uid;
@@ -386,7 +386,7 @@ fn a_revision_with_another_owner_is_not_changed() {
     world.istio("a", json!({"version": "v1.29.1", "namespace": "istio-system"}));
     world.settle();
     let other = world.snapshot.istios().get("a").unwrap().owner_reference();
-    world.revision("b", plane("b"));
+    world.revision("b", revision_spec("b"));
     world.edit::<RevisionSpec>("b", |revision| revision.metadata.owner_references = vec![other]);
     world.istio("b", json!({"version": "v1.28.2", "namespace": "istio-system"}));
     let subject = Subject::istio("b");
@@ -402,10 +402,10 @@ fn a_revision_with_another_owner_is_not_changed() {
 }
 
 #[test]
-fn a_revision_in_another_namespace_is_left_alone() {
+fn a_revision_in_another_namespace_is_not_changed() {
     let mut world = World::default();
     world.namespace("elsewhere", "");
-    world.revision("default", plane("default"));
+    world.revision("default", revision_spec("default"));
     world.istio("default", json!({"version": "v1.29.1", "namespace": "elsewhere"}));
     assert_eq!(
         condition(&world, &Subject::istio("default"), &ConditionType::Reconciled),
@@ -424,7 +424,7 @@ fn a_removed_owner_reference_is_restored() {
     world.edit::<RevisionSpec>("default", |revision| revision.metadata.owner_references.clear());
     world.queue.insert(Subject::istio("default"));
     assert_eq!(
-        world.settle_for_good()[0],
+        world.settle_and_check_idle()[0],
         "Istio/default: update revision default v1.29.1 (RevisionUpdated)"
     );
 }
@@ -436,7 +436,7 @@ fn values_change_the_active_revision_in_place() {
     world.istio("default", spec(json!({"pilot": {"a": 1}})));
     world.settle();
     world.istio("default", spec(json!({"pilot": {"a": 2}})));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.revisions(), ["default-v1-29-1"]);
     let revision = world.snapshot.revisions().get("default-v1-29-1").unwrap();
     assert_eq!(
@@ -450,7 +450,7 @@ fn values_change_the_active_revision_in_place() {
 }
 
 #[test]
-fn nothing_is_planned_before_everything_was_listed() {
+fn nothing_is_planned_before_all_sources_were_listed() {
     let mut world = World::default();
     world.istio(
         "default",
@@ -458,7 +458,7 @@ fn nothing_is_planned_before_everything_was_listed() {
     );
     for source in Source::ALL {
         let mut half = world.clone();
-        half.see(Observation::Source(
+        half.observe(Observation::Source(
             source,
             mainstay_mesh::snapshot::SourceState::Pending,
         ));
@@ -485,15 +485,16 @@ fn a_deleted_istio_is_left_to_the_garbage_collector() {
 fn a_field_without_effect_is_reported_once_per_change() {
     let mut world = World::default();
     let spec = |version: &str| json!({"version": version, "namespace": "istio-system", "updateStrategy": {"updateWorkloads": true}});
-    let reported = |done: &[String]| {
-        done.iter()
+    let reported = |executed: &[String]| {
+        executed
+            .iter()
             .filter(|line| line.contains("event !DeprecatedField"))
             .count()
     };
     world.istio("default", spec("v1.28.2"));
-    assert_eq!(reported(&world.settle_for_good()), 1);
+    assert_eq!(reported(&world.settle_and_check_idle()), 1);
     world.deployment("istio-system", "istiod", 2, 1);
-    assert_eq!(reported(&world.settle_for_good()), 0);
+    assert_eq!(reported(&world.settle_and_check_idle()), 0);
     world.istio("default", spec("v1.29.1"));
-    assert_eq!(reported(&world.settle_for_good()), 1);
+    assert_eq!(reported(&world.settle_and_check_idle()), 1);
 }

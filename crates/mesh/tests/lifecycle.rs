@@ -1,4 +1,5 @@
-//! Complete lifecycles (install, upgrade, tags, pruning, deletion), each executed until no plan is left.
+//! Tests complete lifecycles (installation, upgrade, tags, pruning, deletion), each executed until all
+//! plans are empty.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,11 +25,11 @@ fn revision_based(version: &str) -> serde_json::Value {
 }
 
 #[test]
-fn an_install_takes_one_write_per_object_and_its_status() {
+fn an_installation_needs_few_writes() {
     let mut world = World::default();
     world.istio("default", in_place("v1.29.1"));
     assert_eq!(
-        world.settle_for_good(),
+        world.settle_and_check_idle(),
         [
             "Istio/default: create revision default v1.29.1 (RevisionCreated)",
             "Istio/default: event RevisionCreated: created IstioRevision \"default\" of v1.29.1 (RevisionCreated)",
@@ -65,38 +66,38 @@ fn an_install_takes_one_write_per_object_and_its_status() {
 }
 
 #[test]
-fn an_upgrade_in_place_changes_the_one_revision() {
+fn an_in_place_upgrade_changes_the_revision() {
     let mut world = World::default();
     world.istio("default", in_place("v1.28.2"));
     world.settle();
     world.istio("default", in_place("v1.29.1"));
-    let done = world.settle_for_good();
+    let executed = world.settle_and_check_idle();
     assert_eq!(
-        done[0],
+        executed[0],
         "Istio/default: update revision default v1.29.1 (RevisionUpdated)"
     );
-    assert!(done.iter().any(|line| {
+    assert!(executed.iter().any(|line| {
         line.contains("install istiod v1.29.1 as istio-system/default-istiod (ReleaseOutdated)")
     }));
     assert_eq!(world.revisions(), ["default"]);
 }
 
 #[test]
-fn an_upgrade_by_revision_keeps_the_old_one_while_it_is_referred_to() {
+fn a_revision_based_upgrade_keeps_the_old_revision_while_in_use() {
     let mut world = World::default();
     world.istio("default", revision_based("v1.28.2"));
     world.settle();
     world.namespace("app", "istio.io/rev=default-v1-28-2");
     world.settle();
     world.istio("default", revision_based("v1.29.1"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.revisions(), ["default-v1-28-2", "default-v1-29-1"]);
     world.advance(3600);
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.revisions().len(), 2, "referred to for an hour");
 
     world.namespace("app", "istio.io/rev=default-v1-29-1");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(
         world.revisions().len(),
         2,
@@ -111,7 +112,7 @@ fn an_upgrade_by_revision_keeps_the_old_one_while_it_is_referred_to() {
     world.advance(30);
     world.queue.insert(Subject::istio("default"));
     assert_eq!(
-        world.settle_for_good(),
+        world.settle_and_check_idle(),
         [
             "Istio/default: delete revision default-v1-28-2 (RevisionPruned)",
             "Istio/default: event RevisionPruned: deleted IstioRevision \"default-v1-28-2\": unused for the whole grace \
@@ -125,7 +126,7 @@ fn an_upgrade_by_revision_keeps_the_old_one_while_it_is_referred_to() {
 }
 
 #[test]
-fn a_running_proxy_keeps_the_old_revision_after_the_label_is_gone() {
+fn a_running_proxy_keeps_the_old_revision_after_its_label_is_removed() {
     let mut world = World::default();
     world.istio("default", revision_based("v1.28.2"));
     world.settle();
@@ -136,34 +137,34 @@ fn a_running_proxy_keeps_the_old_revision_after_the_label_is_gone() {
     world.settle();
     world.advance(3600);
     world.queue.insert(Subject::istio("default"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.revisions().len(), 2);
     world.pod_gone("app", "p");
     world.settle();
     world.advance(31);
     world.queue.insert(Subject::istio("default"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.revisions(), ["default-v1-29-1"]);
 }
 
 #[test]
-fn a_change_of_strategy_keeps_the_old_revision_under_the_same_rule() {
+fn a_change_of_strategy_keeps_the_old_revision_while_in_use() {
     let mut world = World::default();
     world.istio("default", in_place("v1.29.1"));
     world.namespace("app", "istio-injection=enabled");
     world.settle();
     world.istio("default", revision_based("v1.29.1"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.revisions(), ["default", "default-v1-29-1"]);
     world.namespace("app", "istio.io/rev=default-v1-29-1");
     world.settle();
     world.advance(31);
     world.queue.insert(Subject::istio("default"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.revisions(), ["default-v1-29-1"]);
 
     world.istio("default", in_place("v1.29.1"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(
         world.revisions(),
         ["default", "default-v1-29-1"],
@@ -172,21 +173,21 @@ fn a_change_of_strategy_keeps_the_old_revision_under_the_same_rule() {
 }
 
 #[test]
-fn an_alias_names_the_revision_by_what_it_stands_for() {
+fn the_name_of_a_revision_contains_the_version_of_an_alias() {
     let mut world = World::default();
     world.istio("default", revision_based("v1.29-latest"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.revisions(), ["default-v1-29-1"]);
 }
 
 #[test]
-fn deleting_an_istio_takes_everything_with_it() {
+fn deleting_an_istio_deletes_all_its_objects() {
     let mut world = World::default();
     world.istio("default", in_place("v1.29.1"));
     world.settle();
     world.delete::<IstioSpec>("default");
     assert_eq!(
-        world.settle_for_good(),
+        world.settle_and_check_idle(),
         [
             "IstioRevision/default: uninstall istio-system/default-istiod (ObjectDeleted)",
             "IstioRevision/default: uninstall sail-operator/default-base (ObjectDeleted)",
@@ -197,7 +198,7 @@ fn deleting_an_istio_takes_everything_with_it() {
 }
 
 #[test]
-fn a_deleted_revision_is_made_again_once_it_is_gone() {
+fn a_deleted_revision_is_recreated_once_it_is_gone() {
     let mut world = World::default();
     world.istio("default", in_place("v1.29.1"));
     world.settle();
@@ -210,7 +211,7 @@ fn a_deleted_revision_is_made_again_once_it_is_gone() {
         .uid
         .clone();
     world.delete::<mainstay_api::RevisionSpec>("default");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     let new = &world.snapshot.revisions().get("default").unwrap().metadata.uid;
     assert_ne!(*new, old);
 }
@@ -220,17 +221,20 @@ fn cni_and_ztunnel_are_installed_and_removed() {
     let mut world = World::default();
     world.cni(json!({"version": "v1.29.1", "namespace": "istio-cni"}));
     world.ztunnel(json!({"version": "v1.29-latest", "namespace": "ztunnel"}));
-    let done = world.settle_for_good();
+    let executed = world.settle_and_check_idle();
     for line in [
         "IstioCNI/default: install cni v1.29.1 as istio-cni/istio-cni (ReleaseMissing)",
         "ZTunnel/default: install ztunnel v1.29.1 as ztunnel/ztunnel (ReleaseMissing)",
     ] {
-        assert!(done.iter().any(|one| one == line), "{line} not in {done:#?}");
+        assert!(
+            executed.iter().any(|one| one == line),
+            "{line} not in {executed:#?}"
+        );
     }
     assert_eq!(world.conditions(&Subject::cni("default"))[0], "state=Healthy");
     assert_eq!(world.conditions(&Subject::ztunnel("default"))[0], "state=Healthy");
     world.delete::<mainstay_api::CniSpec>("default");
     world.delete::<mainstay_api::ZTunnelSpec>("default");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert!(world.snapshot.subjects().is_empty());
 }

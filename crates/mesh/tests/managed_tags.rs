@@ -1,5 +1,5 @@
-//! `updateStrategy.revisionTags`: which tags an Istio creates, keeps and deletes, and how obstacles are
-//! reported.
+//! Tests `updateStrategy.revisionTags`: tags that an Istio creates, keeps and deletes, and reports of
+//! obstacles.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use mainstay_api::{IstioSpec, TagSpec};
 use mainstay_mesh::snapshot::Failure;
 use mainstay_mesh::{ErrorClass, Observation, Requeue, Subject};
 use serde_json::{Value, json};
-use support::{World, plane};
+use support::{World, revision_spec};
 
 fn spec(version: &str, strategy: &str, tags: Option<&[&str]>) -> Value {
     let mut spec =
@@ -35,11 +35,11 @@ fn tags_condition(world: &World, istio: &str) -> String {
 }
 
 #[test]
-fn which_tags_an_istio_makes() {
+fn tags_that_an_istio_creates() {
     let check = |strategy: &str, tags: Option<&[&str]>, expected: &[&str]| {
         let mut world = World::default();
         world.istio("mesh", spec("v1.29.1", strategy, tags));
-        world.settle_for_good();
+        world.settle_and_check_idle();
         assert_eq!(world.tags(), expected, "{strategy} {tags:?}");
         let condition = if expected.is_empty() {
             ""
@@ -82,16 +82,16 @@ fn an_istio_that_already_has_revisions_gets_no_implicit_tag() {
     });
     world.istio("mesh", spec("v1.29.1", "RevisionBased", None));
     world.namespace("app", "istio-injection=enabled");
-    let done = world.settle_for_good();
-    assert!(world.tags().is_empty(), "{done:#?}");
+    let executed = world.settle_and_check_idle();
+    assert!(world.tags().is_empty(), "{executed:#?}");
     let reported = "TagsReconciled=True/NoTagsRequested: no tag is created, because this Istio already had revisions; set \
         spec.updateStrategy.revisionTags to [\"default\"] to create the tag \"default\"";
     assert_eq!(tags_condition(&world, "mesh"), reported);
     world.istio("mesh", spec("v1.28.2", "RevisionBased", None));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert!(world.tags().is_empty(), "not with a new revision either");
     world.tag("default", "Istio", "mesh");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     let tag = world.snapshot.tags().get("default").unwrap();
     assert!(
         tag.metadata.owner_references.is_empty(),
@@ -99,7 +99,7 @@ fn an_istio_that_already_has_revisions_gets_no_implicit_tag() {
     );
     world.delete::<TagSpec>("default");
     world.istio("mesh", spec("v1.28.2", "RevisionBased", Some(&["default"])));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.tags(), ["default"]);
     assert_eq!(
         tags_condition(&world, "mesh"),
@@ -112,16 +112,16 @@ fn the_implicit_tag_is_created_when_the_first_revision_is_ready() {
     let mut world = World::default();
     world.ready = false;
     world.istio("mesh", spec("v1.29.1", "RevisionBased", None));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert!(world.tags().is_empty());
     assert_eq!(
         tags_condition(&world, "mesh"),
         "TagsReconciled=Unknown/WaitingForRevision: tag \"default\" is created once IstioRevision \"mesh-v1-29-1\" is ready"
     );
-    let mut restarted = world.restarted();
+    let mut restarted = world.with_restarted_operator();
     for world in [&mut world, &mut restarted] {
         world.deployment("istio-system", "istiod-mesh-v1-29-1", 1, 1);
-        world.settle_for_good();
+        world.settle_and_check_idle();
         assert_eq!(world.tags(), ["default"]);
         assert_eq!(
             tags_condition(world, "mesh"),
@@ -133,23 +133,23 @@ fn the_implicit_tag_is_created_when_the_first_revision_is_ready() {
 #[test]
 fn the_implicit_tag_waits_while_another_injector_serves_its_namespaces() {
     let mut world = World::default();
-    world.see(Observation::ForeignInjector(
+    world.observe(Observation::ForeignInjector(
         "istio-sidecar-injector".into(),
         true,
     ));
     world.istio("mesh", spec("v1.29.1", "RevisionBased", None));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert!(world.tags().is_empty());
     assert_eq!(
         tags_condition(&world, "mesh"),
         "TagsReconciled=True/TagsReconciled: tag \"default\" is not created: MutatingWebhookConfiguration \
          \"istio-sidecar-injector\" already injects namespaces labelled istio-injection=enabled"
     );
-    world.see(Observation::ForeignInjector(
+    world.observe(Observation::ForeignInjector(
         "istio-sidecar-injector".into(),
         false,
     ));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.tags(), ["default"]);
 }
 
@@ -164,7 +164,7 @@ fn an_invalid_tag_name_is_reported_and_the_others_are_created() {
             "mesh",
             spec("v1.29.1", "RevisionBased", Some(&[name, "prod", &longest])),
         );
-        world.settle_for_good();
+        world.settle_and_check_idle();
         assert_eq!(world.tags(), [longest.as_str(), "prod"], "{name}");
         let reported = format!(
             "TagsReconciled=False/InvalidTagName: tag {name:?} is invalid: use at most 43 lower-case letters, digits and '-', \
@@ -200,9 +200,9 @@ fn a_tag_that_cannot_be_created_does_not_affect_the_others() {
             message: format!("no {name}"),
             retry_at,
         };
-        world.see(Observation::Failed(subject.clone(), failure));
+        world.observe(Observation::Failed(subject.clone(), failure));
     }
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.tags(), ["c"]);
     assert_eq!(
         tags_condition(&world, "mesh"),
@@ -213,7 +213,7 @@ fn a_tag_that_cannot_be_created_does_not_affect_the_others() {
     assert_eq!(world.plan(&subject).requeue, Requeue::At(retry_at));
     world.advance(5);
     world.queue.insert(subject.clone());
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.tags(), ["a", "b", "c"]);
 }
 
@@ -227,11 +227,11 @@ fn only_tags_that_are_no_longer_listed_are_deleted() {
     world.settle();
     world.tag("own", "Istio", "mesh");
     world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
-    let done = world.settle_for_good();
-    assert_eq!(done[0], "Istio/mesh: delete tag canary (TagRemoved)");
+    let executed = world.settle_and_check_idle();
+    assert_eq!(executed[0], "Istio/mesh: delete tag canary (TagRemoved)");
     assert_eq!(world.tags(), ["own", "prod"]);
     world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&[])));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.tags(), ["own"]);
     assert_eq!(
         tags_condition(&world, "mesh"),
@@ -240,20 +240,20 @@ fn only_tags_that_are_no_longer_listed_are_deleted() {
 }
 
 #[test]
-fn a_tag_that_workloads_refer_to_is_kept_until_they_do_not() {
+fn a_tag_is_kept_while_workloads_refer_to_it() {
     let mut world = World::default();
     world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
     world.namespace("app", "istio.io/rev=prod");
     world.settle();
     world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&[])));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.tags(), ["prod"]);
     assert_eq!(
         tags_condition(&world, "mesh"),
         "TagsReconciled=False/TagStillInUse: tag \"prod\" is no longer requested, but kept while workloads refer to it"
     );
     world.namespace("app", "");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert!(world.tags().is_empty());
     assert_eq!(
         tags_condition(&world, "mesh"),
@@ -262,20 +262,20 @@ fn a_tag_that_workloads_refer_to_is_kept_until_they_do_not() {
 }
 
 #[test]
-fn a_tag_with_another_owner_is_not_changed_and_reported() {
+fn a_tag_with_another_owner_is_reported_and_not_changed() {
     let mut world = World::default();
-    world.revision("other", plane("other"));
+    world.revision("other", revision_spec("other"));
     world.tag("prod", "IstioRevision", "other");
     world.istio(
         "mesh",
         spec("v1.29.1", "RevisionBased", Some(&["prod", "canary"])),
     );
-    let done = world.settle_for_good();
+    let executed = world.settle_and_check_idle();
     let reported = "TagsReconciled=False/TagNameTaken: IstioRevisionTag \"prod\" exists and is not managed by this Istio";
     assert_eq!(tags_condition(&world, "mesh"), reported);
     assert!(
-        done.iter().any(|line| line.contains("event !TagNameTaken")),
-        "{done:#?}"
+        executed.iter().any(|line| line.contains("event !TagNameTaken")),
+        "{executed:#?}"
     );
     assert_eq!(
         world.snapshot.tags().get("prod").unwrap().spec.target_ref.name,
@@ -283,7 +283,7 @@ fn a_tag_with_another_owner_is_not_changed_and_reported() {
     );
     assert_eq!(world.tags(), ["canary", "prod"], "the rest is reconciled");
     world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&["canary"])));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.tags(), ["canary", "prod"], "not ours to delete");
 }
 
@@ -292,7 +292,7 @@ fn an_implicit_default_tag_may_have_another_owner() {
     let mut world = World::default();
     world.tag("default", "Istio", "mesh");
     world.istio("mesh", spec("v1.29.1", "RevisionBased", None));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(
         tags_condition(&world, "mesh"),
         "TagsReconciled=True/TagsReconciled: IstioRevisionTag \"default\" exists and is not managed by this Istio"
@@ -310,13 +310,13 @@ fn an_implicit_default_tag_may_have_another_owner() {
 }
 
 #[test]
-fn a_revision_of_that_name_keeps_it_and_the_tag_follows_when_it_is_gone() {
+fn a_tag_is_created_once_the_revision_of_its_name_is_gone() {
     let mut world = World::default();
     world.istio("default", spec("v1.29.1", "InPlace", None));
     world.namespace("app", "istio-injection=enabled");
     world.settle();
     world.istio("default", spec("v1.29.1", "RevisionBased", Some(&["default"])));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(
         tags_condition(&world, "default"),
         "TagsReconciled=False/TagNameTaken: tag \"default\" cannot be created while an IstioRevision of that name exists"
@@ -325,7 +325,7 @@ fn a_revision_of_that_name_keeps_it_and_the_tag_follows_when_it_is_gone() {
     world.settle();
     world.advance(30);
     world.queue.insert(Subject::istio("default"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(
         (world.revisions(), world.tags()),
         (vec!["default-v1-29-1"], vec!["default"])
@@ -347,7 +347,7 @@ fn the_older_istio_keeps_a_tag_that_two_list() {
     world.istio("b", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
     world.advance(1);
     world.istio("a", spec("v1.29.1", "RevisionBased", Some(&["prod", "own"])));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(owner_of_prod(&world), "b");
     assert_eq!(
         tags_condition(&world, "a"),
@@ -361,7 +361,7 @@ fn the_older_istio_keeps_a_tag_that_two_list() {
     assert_eq!(world.tags(), ["own", "prod"]);
 
     world.istio("b", spec("v1.29.1", "RevisionBased", Some(&[])));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(
         owner_of_prod(&world),
         "a",
@@ -379,7 +379,7 @@ fn an_older_istio_that_lists_a_younger_ones_tag_gets_it_once_it_is_unused() {
     world.namespace("app", "istio.io/rev=prod");
     world.settle();
     world.istio("old", spec("v1.28.2", "RevisionBased", Some(&["prod"])));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(owner_of_prod(&world), "young", "workloads refer to it");
     assert_eq!(
         tags_condition(&world, "young"),
@@ -387,16 +387,16 @@ fn an_older_istio_that_lists_a_younger_ones_tag_gets_it_once_it_is_unused() {
          no longer requested, but kept while workloads refer to it"
     );
     world.namespace("app", "");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(owner_of_prod(&world), "old");
 }
 
 #[test]
-fn of_two_istios_of_one_age_the_smaller_identity_keeps_the_tag() {
+fn of_two_istios_of_equal_age_the_smaller_uid_keeps_the_tag() {
     let mut world = World::default();
     world.istio("z", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
     world.istio("a", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(
         world
             .snapshot
@@ -411,14 +411,14 @@ fn of_two_istios_of_one_age_the_smaller_identity_keeps_the_tag() {
 }
 
 #[test]
-fn the_tag_goes_to_the_other_istio_when_the_older_one_is_deleted() {
+fn the_other_istio_gets_the_tag_when_the_older_one_is_deleted() {
     let mut world = World::default();
     world.istio("b", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
     world.advance(1);
     world.istio("a", spec("v1.28.2", "RevisionBased", Some(&["prod"])));
     world.settle();
     world.delete::<IstioSpec>("b");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     let tag = world.snapshot.tags().get("prod").unwrap();
     assert_eq!(
         (
@@ -435,7 +435,7 @@ fn a_changed_managed_tag_is_restored() {
     world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
     world.settle();
     world.tag("prod", "IstioRevision", "elsewhere");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     let tag = world.snapshot.tags().get("prod").unwrap();
     assert_eq!(
         (
@@ -447,13 +447,13 @@ fn a_changed_managed_tag_is_restored() {
 }
 
 #[test]
-fn a_deleted_managed_tag_is_made_again() {
+fn a_deleted_managed_tag_is_recreated() {
     let mut world = World::default();
     world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
     world.settle();
     let old = world.snapshot.tags().get("prod").unwrap().metadata.uid.clone();
     world.delete::<TagSpec>("prod");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_ne!(world.snapshot.tags().get("prod").unwrap().metadata.uid, old);
 }
 
@@ -465,7 +465,7 @@ fn the_default_tag_is_replaced_by_a_revision_of_its_name() {
     world.settle();
     assert_eq!(world.tags(), ["default"]);
     world.istio("default", spec("v1.29.1", "InPlace", None));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert!(
         world.tags().is_empty(),
         "the tag would block the name of the active revision"
@@ -480,10 +480,10 @@ fn the_default_tag_is_replaced_by_a_revision_of_its_name() {
 fn a_tag_cannot_have_the_name_of_the_active_revision() {
     let mut world = World::default();
     world.istio("mesh", spec("v1.28.2", "RevisionBased", Some(&["mesh-v1-29-1"])));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.tags(), ["mesh-v1-29-1"]);
     world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&["mesh-v1-29-1"])));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert!(world.tags().is_empty());
     assert_eq!(
         tags_condition(&world, "mesh"),
@@ -493,11 +493,11 @@ fn a_tag_cannot_have_the_name_of_the_active_revision() {
 }
 
 #[test]
-fn a_tag_does_not_take_the_name_of_another_istios_revision() {
+fn a_tag_cannot_have_the_name_of_another_istios_revision() {
     let mut world = World::default();
     world.istio("a", spec("v1.29.1", "RevisionBased", Some(&["b"])));
     world.istio("b", spec("v1.29.1", "InPlace", None));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert!(world.tags().is_empty());
     assert_eq!(
         tags_condition(&world, "a"),
@@ -505,7 +505,7 @@ fn a_tag_does_not_take_the_name_of_another_istios_revision() {
     );
     world.istio("b", spec("v1.23.4", "InPlace", None));
     world.delete::<mainstay_api::RevisionSpec>("b");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.tags(), ["b"], "an Istio with an error reserves no name");
 }
 
@@ -516,7 +516,7 @@ fn managed_tags_wait_for_the_new_revision_too() {
     world.settle();
     world.ready = false;
     world.istio("mesh", spec("v1.29.1", "RevisionBased", None));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(
         world
             .snapshot
@@ -528,7 +528,7 @@ fn managed_tags_wait_for_the_new_revision_too() {
         "mesh-v1-28-2"
     );
     world.deployment("istio-system", "istiod-mesh-v1-29-1", 1, 1);
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(
         world
             .snapshot

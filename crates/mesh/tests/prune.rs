@@ -1,4 +1,4 @@
-//! Pruning: which revisions are deleted or kept, and the requeue. Includes upstream's test cases under their
+//! Tests pruning: deleted and kept revisions, and the requeue. Includes upstream's test cases with their
 //! names.
 
 #![allow(
@@ -17,18 +17,18 @@ use mainstay_api::{
 use mainstay_mesh::snapshot::Source;
 use mainstay_mesh::{Action, Requeue, Subject};
 use serde_json::{Value, json};
-use support::{World, plane};
+use support::{World, revision_spec};
 
 const GRACE: i64 = 30;
 
-/// Creates a world with an Istio and inactive revisions that have been unused for this many seconds.
+/// Returns a world with an Istio and inactive revisions, each unused for this many seconds.
 fn world(unused: &[(&str, i64)], values: &Value) -> World {
     let mut world = World::default();
     let strategy = json!({"type": "RevisionBased", "inactiveRevisionDeletionGracePeriodSeconds": GRACE, "revisionTags": []});
     world.istio("my", json!({"version": "v1.29.1", "namespace": "istio-system", "updateStrategy": strategy, "values": values}));
     world.settle();
     for (name, seconds) in unused {
-        world.revision(name, plane(name));
+        world.revision(name, revision_spec(name));
         let owner = world.snapshot.istios().get("my").unwrap().owner_reference();
         world.edit::<RevisionSpec>(name, |revision| revision.metadata.owner_references = vec![owner]);
         set_in_use(&mut world, name, Some(ConditionStatus::False), *seconds);
@@ -54,13 +54,13 @@ fn set_in_use(world: &mut World, name: &str, status: Option<ConditionStatus>, se
     });
 }
 
-/// Checks which revisions the plan deletes, and in how many seconds the Istio is requeued.
-fn check(name: &str, world: &World, deleted: &[&str], again: Option<i64>) {
+/// Checks the revisions that the plan deletes, and the seconds until the Istio is requeued.
+fn check(name: &str, world: &World, deleted: &[&str], requeue: Option<i64>) {
     let plan = world.plan(&Subject::istio("my"));
     let found: Vec<&str> = plan
         .actions()
         .filter_map(|action| match action {
-            Action::DeleteRevision(seen) => Some(seen.name()),
+            Action::DeleteRevision(object) => Some(object.name()),
             _ => None,
         })
         .collect();
@@ -69,7 +69,7 @@ fn check(name: &str, world: &World, deleted: &[&str], again: Option<i64>) {
         Requeue::At(time) => Some(time.as_second() - world.snapshot.now.as_second()),
         _ => None,
     };
-    assert_eq!(seconds, again, "{name}");
+    assert_eq!(seconds, requeue, "{name}");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn only_revisions_unused_for_the_grace_period_are_deleted() {
 }
 
 #[test]
-fn a_status_that_lags_behind_deletes_nothing() {
+fn an_outdated_status_deletes_nothing() {
     let mut world = world(&[("old", 1000)], &Value::Null);
     world.namespace("app", "istio.io/rev=old");
     check(
@@ -176,7 +176,7 @@ fn a_status_that_lags_behind_deletes_nothing() {
         Source::Objects(ObjectKind::IstioRevisionTag),
     ] {
         let mut blind = world.clone();
-        blind.blind(source, "forbidden");
+        blind.fail_source(source, "forbidden");
         check("use is unknown", &blind, &[], None);
     }
 }
@@ -225,12 +225,12 @@ fn every_deletion_has_a_precondition() {
     let world = world(&[("old", 1000)], &Value::Null);
     let old = &world.snapshot.revisions().get("old").unwrap().metadata;
     let plan = world.plan(&Subject::istio("my"));
-    let seen = plan.actions().find_map(Action::precondition).unwrap();
+    let precondition = plan.actions().find_map(Action::precondition).unwrap();
     assert_eq!(
-        (&seen.uid, &seen.resource_version),
+        (&precondition.uid, &precondition.resource_version),
         (&old.uid, &old.resource_version)
     );
-    assert!(!seen.uid.is_empty() && !seen.resource_version.is_empty());
+    assert!(!precondition.uid.is_empty() && !precondition.resource_version.is_empty());
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! `IstioRevision`: validation, readiness, dependencies, use and name conflicts. Includes upstream's test
-//! cases under their names.
+//! Tests `IstioRevision`: validation, readiness, dependencies, use and name conflicts. Includes upstream's
+//! test cases with their names.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,16 +16,16 @@ use mainstay_mesh::plan::NewStatus;
 use mainstay_mesh::snapshot::{ReleaseFact, Source, Webhook};
 use mainstay_mesh::{Action, Observation, Platform, Requeue, Settings, Subject};
 use serde_json::{Value, json};
-use support::{World, actions, condition, pairs, plane};
+use support::{World, actions, condition, pairs, revision_spec};
 
-/// Returns a world with a revision that already has our finalizer.
+/// Returns a world with a revision that has our finalizer.
 fn with_revision(name: &str, spec: Value) -> World {
     let mut world = World::default();
-    put(&mut world, name, spec);
+    put_revision(&mut world, name, spec);
     world
 }
 
-fn put(world: &mut World, name: &str, spec: Value) {
+fn put_revision(world: &mut World, name: &str, spec: Value) {
     world.revision(name, spec);
     world.edit::<RevisionSpec>(name, |revision| {
         revision.metadata.finalizers = vec![names::FINALIZER.into()];
@@ -54,8 +54,8 @@ fn check_valid(case: &str, name: &str, spec: Value, expected: Result<(), &str>) 
 fn name_and_namespace_must_match_the_values() {
     let global = json!({"istioNamespace": "istio-system"});
     let spec = |values: Value| json!({"version": "v1.29.1", "namespace": "istio-system", "values": values});
-    check_valid("success", "default", plane("default"), Ok(()));
-    check_valid("success, non-default", "my-rev", plane("my-rev"), Ok(()));
+    check_valid("success", "default", revision_spec("default"), Ok(()));
+    check_valid("success, non-default", "my-rev", revision_spec("my-rev"), Ok(()));
     check_valid(
         "no version",
         "default",
@@ -110,7 +110,7 @@ fn name_and_namespace_must_match_the_values() {
         spec(json!({"global": global})),
         Err("validation error: values.revision does not match revision name"),
     );
-    let mut old = plane("default");
+    let mut old = revision_spec("default");
     old["version"] = "v1.25.5".into();
     check_valid(
         "charts not here",
@@ -122,9 +122,9 @@ fn name_and_namespace_must_match_the_values() {
 
 #[test]
 fn a_deleted_or_created_namespace_affects_its_revisions() {
-    let mut world = with_revision("default", plane("default"));
+    let mut world = with_revision("default", revision_spec("default"));
     world.settle();
-    let affected = world.see(Observation::Namespace {
+    let affected = world.observe(Observation::Namespace {
         name: "istio-system".into(),
         labels: pairs(""),
         terminating: true,
@@ -145,7 +145,7 @@ fn a_deleted_or_created_namespace_affects_its_revisions() {
 
 fn check_ready(name: &str, deployment: Option<(i32, i32)>, expected: &str) {
     for (revision, istiod) in [("default", "istiod"), ("my-rev", "istiod-my-rev")] {
-        let mut world = with_revision(revision, plane(revision));
+        let mut world = with_revision(revision, revision_spec(revision));
         if let Some((replicas, ready)) = deployment {
             world.deployment("istio-system", istiod, replicas, ready);
         }
@@ -175,8 +175,8 @@ fn readiness_is_that_of_istiod() {
         None,
         "Ready=False/IstiodNotReady: istiod Deployment not found",
     );
-    let mut world = with_revision("default", plane("default"));
-    world.blind(Source::Deployments, "simulated error");
+    let mut world = with_revision("default", revision_spec("default"));
+    world.fail_source(Source::Deployments, "simulated error");
     assert_eq!(
         condition(&world, &Subject::revision("default"), &ConditionType::Ready),
         "Ready=Unknown/ReadinessCheckFailed: failed to get readiness: simulated error",
@@ -186,7 +186,7 @@ fn readiness_is_that_of_istiod() {
 
 #[test]
 fn readiness_of_a_remote_control_plane_is_on_its_webhook() {
-    let mut spec = plane("default");
+    let mut spec = revision_spec("default");
     spec["values"]["profile"] = "remote".into();
     let check = |name: &str, annotations: Option<&str>, expected: &str| {
         let mut world = with_revision("default", spec.clone());
@@ -194,7 +194,7 @@ fn readiness_of_a_remote_control_plane_is_on_its_webhook() {
             let mut webhook = Webhook::default();
             webhook.metadata.name = "istio-sidecar-injector".into();
             webhook.metadata.annotations = pairs(annotations);
-            world.see(Observation::Webhook(webhook));
+            world.observe(Observation::Webhook(webhook));
         }
         assert_eq!(
             condition(&world, &Subject::revision("default"), &ConditionType::Ready),
@@ -230,7 +230,7 @@ fn readiness_of_a_remote_control_plane_is_on_its_webhook() {
         "Ready=False/RemoteIstiodNotReady: MutatingWebhookConfiguration istio-sidecar-injector not found",
     );
     let mut world = with_revision("default", spec.clone());
-    world.blind(Source::Webhooks, "simulated error");
+    world.fail_source(Source::Webhooks, "simulated error");
     assert_eq!(
         condition(&world, &Subject::revision("default"), &ConditionType::Ready),
         "Ready=Unknown/ReadinessCheckFailed: failed to get readiness: simulated error",
@@ -240,7 +240,7 @@ fn readiness_of_a_remote_control_plane_is_on_its_webhook() {
 
 #[test]
 fn dependencies_must_be_healthy() {
-    let mut spec = plane("default");
+    let mut spec = revision_spec("default");
     spec["values"]["pilot"] = json!({"cni": {"enabled": true}, "env": {"PILOT_ENABLE_AMBIENT": "true"}});
     let mut world = with_revision("default", spec);
     let subject = Subject::revision("default");
@@ -275,9 +275,9 @@ fn dependencies_must_be_healthy() {
         ]
     );
     world.daemonset("ztunnel", "ztunnel", 1, 1);
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.conditions(&subject)[0], "state=Healthy");
-    world.blind(Source::Objects(ObjectKind::IstioCni), "simulated error");
+    world.fail_source(Source::Objects(ObjectKind::IstioCni), "simulated error");
     assert_eq!(
         reported(&world),
         "DependenciesHealthy=Unknown/DependencyCheckFailed: failed to get IstioCNI status: simulated error"
@@ -286,12 +286,12 @@ fn dependencies_must_be_healthy() {
 
 #[test]
 fn the_platform_may_require_the_cni() {
-    let mut world = World::with(Settings {
+    let mut world = World::with_settings(Settings {
         platform: Platform::OpenShift,
         operator_namespace: "sail-operator".into(),
         ..Settings::default()
     });
-    put(&mut world, "default", plane("default"));
+    put_revision(&mut world, "default", revision_spec("default"));
     assert_eq!(
         condition(
             &world,
@@ -302,20 +302,19 @@ fn the_platform_may_require_the_cni() {
     );
 }
 
-/// Checks which revision is in use with these labels of a namespace and these labels and annotations of a
-/// pod.
-fn check_used(space: &str, pod: &str, annotations: &str, matches: &str) {
+/// Checks the revision in use, given the labels of a namespace and the labels and annotations of a pod.
+fn check_used(namespace: &str, pod: &str, annotations: &str, in_use: &str) {
     for name in ["default", "my-rev"] {
-        let mut world = with_revision(name, plane(name));
-        world.namespace("bookinfo", space);
+        let mut world = with_revision(name, revision_spec(name));
+        world.namespace("bookinfo", namespace);
         world.pod("bookinfo", "some-pod", pod, annotations);
-        let expected = if name == matches {
+        let expected = if name == in_use {
             "InUse=True/ReferencedByWorkloads: Referenced by at least one pod or namespace"
         } else {
             "InUse=False/NotReferencedByAnything: Not referenced by any pod or namespace"
         };
         let found = condition(&world, &Subject::revision(name), &ConditionType::InUse);
-        assert_eq!(found, expected, "{name}: {space:?} {pod:?} {annotations:?}");
+        assert_eq!(found, expected, "{name}: {namespace:?} {pod:?} {annotations:?}");
     }
 }
 
@@ -340,7 +339,7 @@ fn a_default_revision_for_all_namespaces_is_in_use() {
         ("default", "InUse=True/ReferencedByWorkloads"),
         ("my-rev", "InUse=False/NotReferencedByAnything"),
     ] {
-        let mut spec = plane(name);
+        let mut spec = revision_spec(name);
         spec["values"]["sidecarInjectorWebhook"] = json!({"enableNamespacesByDefault": true});
         let world = with_revision(name, spec);
         assert!(
@@ -351,10 +350,10 @@ fn a_default_revision_for_all_namespaces_is_in_use() {
 }
 
 #[test]
-fn use_is_unknown_when_something_cannot_be_listed() {
+fn use_is_unknown_if_a_source_cannot_be_listed() {
     let check = |source: Source, expected: &str| {
-        let mut world = with_revision("default", plane("default"));
-        world.blind(source, "simulated error");
+        let mut world = with_revision("default", revision_spec("default"));
+        world.fail_source(source, "simulated error");
         let found = condition(&world, &Subject::revision("default"), &ConditionType::InUse);
         assert_eq!(
             found,
@@ -371,22 +370,22 @@ fn use_is_unknown_when_something_cannot_be_listed() {
 
 #[test]
 fn a_tag_keeps_its_revision_in_use() {
-    let mut world = with_revision("default", plane("default"));
+    let mut world = with_revision("default", revision_spec("default"));
     world.tag("prod", "IstioRevision", "default");
     world.settle();
     assert!(world.conditions(&Subject::revision("default"))[4].starts_with("InUse=True"));
     world.delete::<TagSpec>("prod");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert!(world.conditions(&Subject::revision("default"))[4].starts_with("InUse=False"));
 }
 
 #[test]
-fn a_name_belongs_to_the_older_object() {
+fn of_objects_with_one_name_the_older_one_is_used() {
     let mut world = World::default();
-    put(&mut world, "other", plane("other"));
+    put_revision(&mut world, "other", revision_spec("other"));
     world.tag("default", "IstioRevision", "other");
     world.advance(1);
-    put(&mut world, "default", plane("default"));
+    put_revision(&mut world, "default", revision_spec("default"));
     let (revision, tag) = (Subject::revision("default"), Subject::tag("default"));
     world.settle();
     assert_eq!(
@@ -401,7 +400,7 @@ fn a_name_belongs_to_the_older_object() {
     assert_eq!(world.plan(&revision).requeue, Requeue::Backoff);
 
     world.delete::<TagSpec>("default");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(
         world.conditions(&revision)[1],
         "Reconciled=True/Reconciled",
@@ -410,9 +409,9 @@ fn a_name_belongs_to_the_older_object() {
 }
 
 #[test]
-fn only_the_default_revision_brings_the_base_chart() {
+fn only_the_default_revision_installs_the_base_chart() {
     let check = |name: &str, expected: &[&str]| {
-        let plan = with_revision(name, plane(name)).plan(&Subject::revision(name));
+        let plan = with_revision(name, revision_spec(name)).plan(&Subject::revision(name));
         let installs: Vec<String> = actions(&plan)
             .into_iter()
             .filter(|line| line.starts_with("install"))
@@ -433,8 +432,8 @@ fn only_the_default_revision_brings_the_base_chart() {
 }
 
 #[test]
-fn a_release_carries_the_revisions_values_unchanged_and_its_owner() {
-    let world = with_revision("my-rev", plane("my-rev"));
+fn a_release_contains_the_values_and_owner_of_its_revision() {
+    let world = with_revision("my-rev", revision_spec("my-rev"));
     let revision = world.snapshot.revisions().get("my-rev").unwrap();
     let plan = world.plan(&Subject::revision("my-rev"));
     let release = plan.actions().find_map(|action| match action {
@@ -449,8 +448,8 @@ fn a_release_carries_the_revisions_values_unchanged_and_its_owner() {
 
 #[test]
 fn only_drift_is_repaired() {
-    let mut world = with_revision("my-rev", plane("my-rev"));
-    world.settle_for_good();
+    let mut world = with_revision("my-rev", revision_spec("my-rev"));
+    world.settle_and_check_idle();
     let uid = world
         .snapshot
         .revisions()
@@ -460,22 +459,22 @@ fn only_drift_is_repaired() {
         .uid
         .clone();
     let key = world.snapshot.releases_of(&uid).next().unwrap().0.clone();
-    let affected = world.see(Observation::Release(key, ReleaseFact::Drifted));
+    let affected = world.observe(Observation::Release(key, ReleaseFact::Drifted));
     assert_eq!(
         affected.into_iter().collect::<Vec<_>>(),
         [Subject::revision("my-rev")]
     );
     assert_eq!(
-        world.settle_for_good(),
+        world.settle_and_check_idle(),
         ["IstioRevision/my-rev: install istiod v1.29.1 as istio-system/my-rev-istiod (ReleaseDrifted)"]
     );
 }
 
 #[test]
-fn the_status_is_about_the_generation_it_saw() {
-    let mut world = with_revision("my-rev", plane("my-rev"));
+fn the_status_contains_the_observed_generation() {
+    let mut world = with_revision("my-rev", revision_spec("my-rev"));
     world.settle();
-    let mut spec = plane("my-rev");
+    let mut spec = revision_spec("my-rev");
     spec["version"] = "v1.28.2".into();
     world.revision("my-rev", spec);
     let plan = world.plan(&Subject::revision("my-rev"));
@@ -486,12 +485,12 @@ fn the_status_is_about_the_generation_it_saw() {
 }
 
 #[test]
-fn two_control_planes_do_not_disturb_each_other() {
+fn two_control_planes_are_independent() {
     let mut world = World::default();
-    put(&mut world, "a", plane("a"));
-    put(&mut world, "b", plane("b"));
+    put_revision(&mut world, "a", revision_spec("a"));
+    put_revision(&mut world, "b", revision_spec("b"));
     world.namespace("app", "istio.io/rev=a");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert!(world.conditions(&Subject::revision("a"))[4].starts_with("InUse=True"));
     assert!(world.conditions(&Subject::revision("b"))[4].starts_with("InUse=False"));
 }

@@ -1,5 +1,5 @@
-//! `IstioRevisionTag`: targets, use, name conflicts and moves. Includes upstream's test cases under their
-//! names.
+//! Tests `IstioRevisionTag`: targets, use, name conflicts and moves. Includes upstream's test cases with
+//! their names.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use mainstay_api::{ConditionType, IstioSpec, ObjectKind, RevisionSpec, TagSpec, 
 use mainstay_mesh::snapshot::Source;
 use mainstay_mesh::{Action, Requeue, Subject};
 use serde_json::{Value, json};
-use support::{World, actions, condition, plane};
+use support::{World, actions, condition, revision_spec};
 
 fn with_tag(kind: &str, target: &str) -> World {
     let mut world = World::default();
@@ -87,7 +87,7 @@ fn a_target_must_be_there() {
         Requeue::Immediately,
     );
     let mut world = with_tag("IstioRevision", "far");
-    let mut spec = plane("far");
+    let mut spec = revision_spec("far");
     spec["values"]["profile"] = "remote".into();
     world.revision("far", spec);
     check(
@@ -99,9 +99,9 @@ fn a_target_must_be_there() {
 }
 
 #[test]
-fn a_tag_installs_its_webhooks_beside_its_revision() {
+fn a_tag_installs_its_webhooks_in_the_namespace_of_its_revision() {
     let mut world = with_tag("IstioRevision", "my-rev");
-    world.revision("my-rev", plane("my-rev"));
+    world.revision("my-rev", revision_spec("my-rev"));
     let plan = world.plan(&Subject::tag("prod"));
     assert_eq!(
         actions(&plan),
@@ -118,7 +118,7 @@ fn a_tag_installs_its_webhooks_beside_its_revision() {
         Value::Object(release.values.clone()),
         json!({"revision": "my-rev", "global": {"istioNamespace": "istio-system"}, "revisionTags": ["prod"]})
     );
-    world.settle_for_good();
+    world.settle_and_check_idle();
     let status = &world.snapshot.tags().get("prod").unwrap().status;
     assert_eq!(
         (status.istio_revision.as_str(), status.istiod_namespace.as_str()),
@@ -133,14 +133,14 @@ fn a_tag_installs_its_webhooks_beside_its_revision() {
         ]
     );
     world.namespace("app", "istio.io/rev=prod");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.conditions(&Subject::tag("prod"))[0], "state=Healthy");
 }
 
 #[test]
-fn the_default_tag_makes_its_revision_the_default_one() {
+fn the_default_tag_makes_its_revision_the_default() {
     let mut world = World::default();
-    world.revision("my-rev", plane("my-rev"));
+    world.revision("my-rev", revision_spec("my-rev"));
     put_tag(&mut world, "default", "IstioRevision", "my-rev");
     let plan = world.plan(&Subject::tag("default"));
     assert_eq!(
@@ -157,21 +157,21 @@ fn the_default_tag_makes_its_revision_the_default_one() {
     assert_eq!(base.values["revisionTags"], json!(["default"]));
 }
 
-/// Checks which tag is in use with these labels of a namespace and these labels and annotations of a pod.
-fn check_used(space: &str, pod: &str, annotations: &str, matches: &str) {
+/// Checks the tag in use, given the labels of a namespace and the labels and annotations of a pod.
+fn check_used(namespace: &str, pod: &str, annotations: &str, in_use: &str) {
     for name in ["default", "my-rev"] {
         let mut world = World::default();
-        world.revision("some-rev", plane("some-rev"));
+        world.revision("some-rev", revision_spec("some-rev"));
         put_tag(&mut world, name, "IstioRevision", "some-rev");
-        world.namespace("bookinfo", space);
+        world.namespace("bookinfo", namespace);
         world.pod("bookinfo", "some-pod", pod, annotations);
-        let expected = if name == matches {
+        let expected = if name == in_use {
             "InUse=True/ReferencedByWorkloads: Referenced by at least one pod or namespace"
         } else {
             "InUse=False/NotReferencedByAnything: Not referenced by any pod or namespace"
         };
         let found = condition(&world, &Subject::tag(name), &ConditionType::InUse);
-        assert_eq!(found, expected, "{name}: {space:?} {pod:?} {annotations:?}");
+        assert_eq!(found, expected, "{name}: {namespace:?} {pod:?} {annotations:?}");
     }
 }
 
@@ -190,7 +190,7 @@ fn a_tag_is_in_use_by_labels_only() {
         "",
         "my-rev",
     );
-    // annotation and label mismatch
+    // Annotation and label differ.
     check_used("", "istio.io/rev=some-rev", "istio.io/rev=default", "");
 }
 
@@ -198,7 +198,7 @@ fn a_tag_is_in_use_by_labels_only() {
 fn a_default_tag_for_all_namespaces_is_in_use() {
     for (name, used) in [("default", "InUse=True"), ("other", "InUse=False")] {
         let mut world = World::default();
-        let mut spec = plane("my-rev");
+        let mut spec = revision_spec("my-rev");
         spec["values"]["sidecarInjectorWebhook"] = json!({"enableNamespacesByDefault": true});
         world.revision("my-rev", spec);
         put_tag(&mut world, name, "IstioRevision", "my-rev");
@@ -219,20 +219,20 @@ fn use_is_unknown_when_a_source_cannot_be_read() {
         "a target that does not exist"
     );
     let mut world = with_tag("IstioRevision", "my-rev");
-    world.revision("my-rev", plane("my-rev"));
-    world.blind(Source::Namespaces, "simulated error");
+    world.revision("my-rev", revision_spec("my-rev"));
+    world.fail_source(Source::Namespaces, "simulated error");
     assert_eq!(
         use_of(&world),
         format!("{head}failed to list namespaces: simulated error")
     );
     let mut world = with_tag("IstioRevision", "my-rev");
-    world.revision("my-rev", plane("my-rev"));
-    world.blind(Source::Pods, "simulated error");
+    world.revision("my-rev", revision_spec("my-rev"));
+    world.fail_source(Source::Pods, "simulated error");
     assert_eq!(
         use_of(&world),
         format!("{head}failed to list pods: simulated error")
     );
-    world.blind(Source::Objects(ObjectKind::IstioRevision), "simulated error");
+    world.fail_source(Source::Objects(ObjectKind::IstioRevision), "simulated error");
     assert!(
         reconciled(&world).ends_with("error reconciling resource: simulated error"),
         "{}",
@@ -241,10 +241,10 @@ fn use_is_unknown_when_a_source_cannot_be_read() {
 }
 
 #[test]
-fn a_revision_of_the_same_name_keeps_it_if_it_was_first() {
+fn an_older_revision_of_the_same_name_has_precedence() {
     let mut world = World::default();
-    world.revision("other", plane("other"));
-    world.revision("prod", plane("prod"));
+    world.revision("other", revision_spec("other"));
+    world.revision("prod", revision_spec("prod"));
     world.advance(1);
     put_tag(&mut world, "prod", "IstioRevision", "other");
     world.settle();
@@ -258,7 +258,7 @@ fn a_revision_of_the_same_name_keeps_it_if_it_was_first() {
         "the revision keeps reconciling"
     );
     world.delete::<RevisionSpec>("prod");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(
         world.conditions(&Subject::tag("prod"))[1],
         "Reconciled=True/Reconciled",
@@ -272,7 +272,7 @@ fn a_floating_tag_moves_when_the_new_revision_is_ready_and_not_before() {
     world.istio("default", revision_based("v1.28.2"));
     put_tag(&mut world, "prod", "Istio", "default");
     world.namespace("app", "istio.io/rev=prod");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     let points_to = |world: &World| {
         world
             .snapshot
@@ -287,7 +287,7 @@ fn a_floating_tag_moves_when_the_new_revision_is_ready_and_not_before() {
 
     world.ready = false;
     world.istio("default", revision_based("v1.29.1"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(points_to(&world), "default-v1-28-2", "the new one is not ready");
     assert_eq!(
         world.conditions(&Subject::tag("prod")),
@@ -299,13 +299,13 @@ fn a_floating_tag_moves_when_the_new_revision_is_ready_and_not_before() {
     );
     world.advance(86_400);
     world.queue.insert(Subject::istio("default"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.revisions().len(), 2, "the tag keeps the old one");
 
     world.deployment("istio-system", "istiod-default-v1-29-1", 1, 1);
-    let done = world.settle_for_good();
+    let executed = world.settle_and_check_idle();
     assert_eq!(points_to(&world), "default-v1-29-1");
-    let reported: Vec<_> = done
+    let reported: Vec<_> = executed
         .iter()
         .filter(|line| line.starts_with("IstioRevisionTag/prod"))
         .collect();
@@ -319,7 +319,7 @@ fn a_floating_tag_moves_when_the_new_revision_is_ready_and_not_before() {
     );
     world.advance(30);
     world.queue.insert(Subject::istio("default"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(
         world.revisions(),
         ["default-v1-29-1"],
@@ -337,7 +337,7 @@ fn a_floating_tag_leaves_a_deleted_revision() {
     world.istio("default", revision_based("v1.29.1"));
     world.settle();
     world.delete::<RevisionSpec>("default-v1-28-2");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(
         world.snapshot.tags().get("prod").unwrap().status.istio_revision,
         "default-v1-29-1"
@@ -345,7 +345,7 @@ fn a_floating_tag_leaves_a_deleted_revision() {
 }
 
 #[test]
-fn a_pinned_tag_stays_and_keeps_its_revision() {
+fn a_pinned_tag_does_not_move_and_keeps_its_revision() {
     let mut world = World::default();
     world.istio("default", revision_based("v1.28.2"));
     world.settle();
@@ -355,7 +355,7 @@ fn a_pinned_tag_stays_and_keeps_its_revision() {
     world.settle();
     world.advance(3600);
     world.queue.insert(Subject::istio("default"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(world.revisions(), ["default-v1-28-2", "default-v1-29-1"]);
     assert_eq!(
         world.snapshot.tags().get("prod").unwrap().status.istio_revision,
@@ -367,7 +367,7 @@ fn a_pinned_tag_stays_and_keeps_its_revision() {
 fn a_tag_with_a_new_fixed_target_moves_at_once_also_to_another_namespace() {
     let mut world = World::default();
     world.namespace("mesh", "");
-    world.revision("a", plane("a"));
+    world.revision("a", revision_spec("a"));
     world.ready = false;
     world.revision("b", json!({"version": "v1.29.1", "namespace": "mesh", "values": {"revision": "b", "global": {"istioNamespace": "mesh"}}}));
     put_tag(&mut world, "prod", "IstioRevision", "a");
@@ -381,12 +381,12 @@ fn a_tag_with_a_new_fixed_target_moves_at_once_also_to_another_namespace() {
             "status"
         ]
     );
-    world.settle_for_good();
+    world.settle_and_check_idle();
     world.delete::<TagSpec>("prod");
-    let done = world.settle_for_good();
+    let executed = world.settle_and_check_idle();
     assert!(
-        done.contains(&"IstioRevisionTag/prod: uninstall mesh/prod-revisiontags (ObjectDeleted)".into()),
-        "still deletable: {done:#?}"
+        executed.contains(&"IstioRevisionTag/prod: uninstall mesh/prod-revisiontags (ObjectDeleted)".into()),
+        "still deletable: {executed:#?}"
     );
     assert!(world.tags().is_empty());
 }
@@ -397,12 +397,12 @@ fn a_tag_with_another_istio_as_its_target_moves_when_that_is_ready() {
     let mut world = World::default();
     world.istio("default", revision_based("v1.28.2"));
     put_tag(&mut world, "prod", "Istio", "default");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     world.ready = false;
     world.istio("other", revision_based("v1.29.1"));
-    world.settle_for_good();
+    world.settle_and_check_idle();
     world.tag("prod", "Istio", "other");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     let status = |world: &World| {
         world
             .snapshot
@@ -419,7 +419,7 @@ fn a_tag_with_another_istio_as_its_target_moves_when_that_is_ready() {
         "Reconciled=True/Reconciled: stays on IstioRevision \"default-v1-28-2\" until \"other-v1-29-1\" is ready"
     );
     world.deployment("istio-system", "istiod-other-v1-29-1", 1, 1);
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert_eq!(status(&world), "other-v1-29-1");
 }
 
@@ -439,7 +439,7 @@ fn after_a_restart_the_old_namespace_is_known_from_the_status() {
 #[test]
 fn a_tag_with_an_error_keeps_its_releases() {
     let mut world = with_tag("IstioRevision", "my-rev");
-    world.revision("my-rev", plane("my-rev"));
+    world.revision("my-rev", revision_spec("my-rev"));
     world.settle();
     world.tag("prod", "IstioRevision", "nowhere");
     let plan = world.plan(&Subject::tag("prod"));
@@ -447,7 +447,7 @@ fn a_tag_with_an_error_keeps_its_releases() {
         !actions(&plan).iter().any(|line| line.starts_with("uninstall")),
         "{plan:?}"
     );
-    world.settle_for_good();
+    world.settle_and_check_idle();
     let status = &world.snapshot.tags().get("prod").unwrap().status;
     assert_eq!(
         (status.istio_revision.as_str(), status.istiod_namespace.as_str()),

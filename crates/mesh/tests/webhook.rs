@@ -1,4 +1,4 @@
-//! Remote control planes: when they are probed, and which results are written.
+//! Tests remote control planes: times of probes, and results that are written.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use mainstay_api::{ObjectMeta, OwnerReference, names};
 use mainstay_mesh::snapshot::{ProbeResult, ServiceReference, Webhook, WebhookClient};
 use mainstay_mesh::{Action, Observation, Requeue, Subject};
-use support::{World, actions, pairs, plane};
+use support::{World, actions, pairs, revision_spec};
 
 const NAME: &str = "istio-sidecar-injector";
 
@@ -34,23 +34,23 @@ fn client(service: impl Into<Option<ServiceReference>>, bundle: &[u8]) -> Webhoo
     }
 }
 
-/// Returns a world with the webhook configuration of a revision with this profile.
+/// Returns a world with the webhook configuration of a revision that has this profile.
 fn world(profile: &str, annotations: &str, client: impl Into<Option<WebhookClient>>) -> World {
     let mut world = World::default();
-    let mut spec = plane("default");
+    let mut spec = revision_spec("default");
     spec["values"]["profile"] = profile.into();
     let revision = world.revision("default", spec);
-    see(&mut world, annotations, client, vec![revision.owner_reference()]);
+    observe_webhook(&mut world, annotations, client, vec![revision.owner_reference()]);
     world
 }
 
-fn see(
+fn observe_webhook(
     world: &mut World,
     annotations: &str,
     client: impl Into<Option<WebhookClient>>,
     owner_references: Vec<OwnerReference>,
 ) {
-    world.see(Observation::Webhook(Webhook {
+    world.observe(Observation::Webhook(Webhook {
         metadata: ObjectMeta {
             name: NAME.into(),
             uid: "uid-webhook".into(),
@@ -67,13 +67,13 @@ fn subject() -> Subject {
     Subject::Webhook(NAME.into())
 }
 
-fn probe_result(world: &mut World, ready: bool, reason: &str) {
+fn observe_probe_result(world: &mut World, ready: bool, reason: &str) {
     let result = ProbeResult {
         at: world.snapshot.now,
         ready,
         reason: reason.into(),
     };
-    world.see(Observation::Probed(NAME.into(), result));
+    world.observe(Observation::Probed(NAME.into(), result));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn only_webhooks_of_remote_revisions_are_probed() {
                 ..OwnerReference::default()
             }];
         }
-        see(&mut world, "", good(), owners.clone());
+        observe_webhook(&mut world, "", good(), owners.clone());
         assert!(world.plan(&subject()).is_empty(), "{case}");
     }
 }
@@ -188,21 +188,21 @@ fn the_probe_timeout_is_configurable() {
 fn settle(world: &mut World) -> Vec<String> {
     world.queue.clear();
     world.queue.insert(subject());
-    let mut done = Vec::new();
+    let mut executed = Vec::new();
     while let Some(plan) = Some(world.plan(&subject())).filter(|plan| !plan.is_empty()) {
         if actions(&plan).iter().any(|line| line.starts_with("probe")) {
             break;
         }
-        done.extend(actions(&plan));
+        executed.extend(actions(&plan));
         world.execute(&plan);
     }
-    done
+    executed
 }
 
 #[test]
 fn a_probe_result_is_written_when_it_differs_and_probed_again_when_due() {
     let mut world = world("remote", "", client(service(None), b"pem"));
-    probe_result(&mut world, true, "");
+    observe_probe_result(&mut world, true, "");
     assert_eq!(settle(&mut world), ["annotate true "], "ready");
     assert_eq!(
         world.plan(&subject()).requeue,
@@ -211,16 +211,16 @@ fn a_probe_result_is_written_when_it_differs_and_probed_again_when_due() {
     for _ in 0..1000 {
         world.advance(3);
         assert_eq!(actions(&world.plan(&subject())).len(), 1, "one probe");
-        probe_result(&mut world, true, "");
+        observe_probe_result(&mut world, true, "");
         assert_eq!(
             settle(&mut world),
             [""; 0],
             "no write while the result is unchanged"
         );
     }
-    probe_result(&mut world, false, "");
+    observe_probe_result(&mut world, false, "");
     assert_eq!(settle(&mut world), ["annotate false "], "not ready");
-    probe_result(&mut world, false, "connection refused");
+    observe_probe_result(&mut world, false, "connection refused");
     assert_eq!(
         settle(&mut world),
         ["annotate false connection refused"],
@@ -232,10 +232,10 @@ fn a_probe_result_is_written_when_it_differs_and_probed_again_when_due() {
 fn the_probe_period_is_configurable() {
     let annotations = "sailoperator.io/readinessProbe.periodSeconds=42";
     let mut world = world("remote", annotations, client(service(None), b"pem"));
-    probe_result(&mut world, true, "");
-    let again = world.plan(&subject()).requeue;
+    observe_probe_result(&mut world, true, "");
+    let requeue = world.plan(&subject()).requeue;
     assert_eq!(
-        again,
+        requeue,
         Requeue::At(world.snapshot.now + jiff::SignedDuration::from_secs(42)),
         "honors period annotation"
     );
@@ -245,7 +245,7 @@ fn the_probe_period_is_configurable() {
 fn the_annotation_affects_the_revision() {
     let mut world = world("remote", "", client(service(None), b"pem"));
     world.queue.clear();
-    see(
+    observe_webhook(
         &mut world,
         "sailoperator.io/readinessProbe.status=true",
         client(service(None), b"pem"),

@@ -1,5 +1,5 @@
-//! The control loop alone, on the cluster of the current kubeconfig: `bare crds` prints our definitions,
-//! `bare` runs until it is interrupted.
+//! Runs only the control loop on the cluster of the current kubeconfig. `bare crds` prints our definitions,
+//! and `bare` runs until it is interrupted.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 

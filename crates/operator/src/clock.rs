@@ -1,4 +1,4 @@
-//! A monotonic source of time; tests provide their own.
+//! Monotonic clock, which tests can replace.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// A source of time; clones share it.
+/// A monotonic clock. Clones share the same source of time.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
@@ -17,13 +17,13 @@ impl fmt::Debug for Clock {
 }
 
 impl Clock {
-    /// Creates a clock that calls `now`.
+    /// Creates a clock that calls `now` for the current time.
     pub fn new(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// Creates a clock from the system time now, advanced by the monotonic clock: a correction of the system
-    /// time changes no grace period.
+    /// Creates a clock that starts at the current system time and is advanced by the monotonic clock, so
+    /// that a correction of the system time does not change a grace period.
     #[must_use]
     pub fn system() -> Self {
         Self::starting_at(Timestamp::now())

@@ -17,23 +17,23 @@ use mainstay_mesh::Images;
 
 use properties::{Pair, Properties};
 
-/// The default path.
+/// Default path of the file.
 pub const DEFAULT_FILE: &str = "/etc/sail-operator/config.properties";
-/// Maximum size of the file.
+/// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Images by version (`v1.29.1`).
 pub type ImagesByVersion = BTreeMap<String, Images>;
 
-/// Why a configuration is invalid.
+/// Error of reading the configuration file.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file cannot be read.
+    /// The file cannot be read or is larger than 1 MiB.
     #[error("unable to read config file at {}", path.display())]
     Read {
         /// Path of the file.
         path: PathBuf,
-        /// The I/O error.
+        /// I/O error.
         source: io::Error,
     },
     /// A line is invalid.
@@ -41,9 +41,9 @@ pub enum ConfigError {
     Line {
         /// Path of the file.
         path: PathBuf,
-        /// What is invalid.
+        /// Description of the problem.
         problem: String,
-        /// The position in the file.
+        /// Position of the problem.
         position: Position,
     },
 }
@@ -51,23 +51,23 @@ pub enum ConfigError {
 /// A position in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The line, from 1.
+    /// Line number, starting at 1.
     pub line: usize,
-    /// The column, from 1.
+    /// Column in characters, starting at 1.
     pub column: usize,
-    /// The text of the line, truncated.
+    /// Text of the line, truncated to 120 characters.
     pub source: String,
 }
 
-/// A syntax or content error at an offset.
+/// A syntax error or an invalid image entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ParseError {
     problem: String,
-    /// Offset in bytes.
+    /// Byte offset of the problem.
     offset: usize,
 }
 
-/// Reads the file. It may be missing unless it is `required`.
+/// Reads the images of each version. A missing file has no images; it is an error only if `required` is set.
 pub fn read(path: &Path, required: bool) -> Result<ImagesByVersion, ConfigError> {
     let bytes = match read_bytes(path) {
         Ok(bytes) => bytes,
@@ -96,9 +96,9 @@ fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Parses the images of each version.
+/// Parses the images of each version. Fails if an image of a version is missing.
 pub(crate) fn parse(text: &str) -> Result<ImagesByVersion, ParseError> {
-    let mut drafts = BTreeMap::<String, Draft>::new();
+    let mut drafts = BTreeMap::<String, PartialImages>::new();
     for pair in Properties::new(text) {
         let pair = pair?;
         let Some((version, part)) = image_key(&pair) else {
@@ -106,8 +106,8 @@ pub(crate) fn parse(text: &str) -> Result<ImagesByVersion, ParseError> {
         };
         let draft = drafts
             .entry(version.to_owned())
-            .or_insert_with(|| Draft::new(pair.offset));
-        draft.set(part, image(&pair)?);
+            .or_insert_with(|| PartialImages::new(pair.offset));
+        draft.set(part, parse_image(&pair)?);
     }
     drafts
         .into_iter()
@@ -115,14 +115,14 @@ pub(crate) fn parse(text: &str) -> Result<ImagesByVersion, ParseError> {
         .collect()
 }
 
-/// Splits `images.VERSION.PART` into version and part.
+/// Splits the key `images.VERSION.PART` into version and part. Returns `None` for other keys.
 fn image_key(pair: &Pair) -> Option<(&str, &str)> {
     let rest = pair.key.strip_prefix("images.")?;
     Some(rest.split_once('.').unwrap_or((rest, "")))
 }
 
-/// Returns the value without quotes.
-fn image(pair: &Pair) -> Result<String, ParseError> {
+/// Returns the value without quotes. Fails if it contains a `${…}` reference.
+fn parse_image(pair: &Pair) -> Result<String, ParseError> {
     if pair.value.contains("${") {
         return Err(ParseError {
             problem: format!("{} refers to another value, which is not supported", pair.key),
@@ -132,19 +132,19 @@ fn image(pair: &Pair) -> Result<String, ParseError> {
     Ok(pair.value.trim_matches('"').to_owned())
 }
 
-/// The images of one version, possibly incomplete.
-struct Draft {
+/// Images of one version while the file is parsed. Some may be missing.
+struct PartialImages {
     offset: usize,
     parts: [(&'static str, Option<String>); 4],
 }
 
-impl Draft {
+impl PartialImages {
     fn new(offset: usize) -> Self {
         let parts = ["istiod", "proxy", "cni", "ztunnel"].map(|name| (name, None));
         Self { offset, parts }
     }
 
-    /// Sets an image. The last value wins; unknown parts are ignored.
+    /// Sets the image of a part. The last value wins; unknown parts are ignored.
     fn set(&mut self, part: &str, image: String) {
         if let Some((_, slot)) = self.parts.iter_mut().find(|(name, _)| *name == part) {
             *slot = Some(image);
@@ -169,7 +169,7 @@ impl Draft {
     }
 }
 
-/// Maximum length of a quoted line.
+/// Maximum length in characters of a line that an error quotes.
 const MAX_LINE_LEN: usize = 120;
 
 fn position(text: &str, offset: usize) -> Position {

@@ -1,5 +1,5 @@
-//! Executes plans: runs the steps in order, stops at the first failure, and passes every response to the
-//! reconciler.
+//! Executes plans: runs the steps in order, stops after a failure except for independent steps, and passes
+//! every response to the reconciler.
 
 mod release;
 
@@ -23,7 +23,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::clock::Clock;
-use crate::log::describe;
+use crate::log::describe_action;
 use crate::reconciler::{DecodeError, PlanOutcome, StepFailure};
 use crate::render::Renderer;
 use crate::report::Report;
@@ -31,18 +31,18 @@ use crate::run::Shared;
 use crate::watch::all::Watches;
 use crate::watch::partial_object::PartialObject;
 
-/// The result of a probe.
+/// Result of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeOutcome {
     /// Whether the control plane is ready.
     pub ready: bool,
-    /// Why the probe failed; empty if there was a response.
+    /// Error of the probe; empty if there was a response.
     pub error: String,
 }
 
-/// Probes remote control planes.
+/// A prober of remote control planes.
 pub trait Prober: Send + Sync {
-    /// Probes the control plane behind a webhook.
+    /// Probes the control plane that serves a webhook.
     fn probe(&self, request: ProbeRequest) -> BoxFuture<'static, ProbeOutcome>;
 }
 
@@ -66,7 +66,7 @@ enum Effect {
     Replan,
 }
 
-/// Executes plans.
+/// Executor of the plans of the mesh controllers.
 pub(crate) struct Executor {
     pub(crate) shared: Arc<Shared>,
     pub(crate) client: Client,
@@ -83,8 +83,9 @@ pub(crate) struct Executor {
 impl Executor {
     /// Executes a plan and returns the number of executed steps with the outcome.
     ///
-    /// Steps after a release that changed were planned for the state before: they are left to the next plan.
-    /// After a step that failed, only independent steps are executed.
+    /// After an install or uninstall that changed objects, the remaining steps are left to the next plan,
+    /// because they were planned for the previous state. After the failure of an independent step, only
+    /// independent steps are executed. After the failure of any other step, the execution ends.
     pub(crate) async fn execute(&self, plan: &Plan) -> (usize, PlanOutcome) {
         let mut failed: Option<(usize, Box<StepFailure>)> = None;
         for (done, step) in plan.steps.iter().enumerate() {
@@ -94,9 +95,9 @@ impl Executor {
             if self.stopping.load(Ordering::Relaxed) {
                 return (done, PlanOutcome::Interrupted);
             }
-            tracing::debug!(subject = %plan.subject, reason = %step.reason, "{}", describe(&step.action));
-            // After a panic the cluster holds the partial result, and the next plan starts from it.
-            let result = AssertUnwindSafe(self.step(&plan.subject, step))
+            tracing::debug!(subject = %plan.subject, reason = %step.reason, "{}", describe_action(&step.action));
+            // After a panic, the next plan starts from the partial result in the cluster.
+            let result = AssertUnwindSafe(self.execute_step(&plan.subject, step))
                 .catch_unwind()
                 .await;
             match result {
@@ -124,12 +125,13 @@ impl Executor {
         }
     }
 
-    async fn step(&self, subject: &Subject, step: &Step) -> Result<Effect, WriteError> {
-        if matches!(step.action, Action::DeleteRevision(_)) && !self.is_confirmed(subject, &step.action).await
+    async fn execute_step(&self, subject: &Subject, step: &Step) -> Result<Effect, WriteError> {
+        if matches!(step.action, Action::DeleteRevision(_))
+            && !self.is_deletion_confirmed(subject, &step.action).await
         {
             return Ok(Effect::Replan);
         }
-        let result = self.act(&step.action).await;
+        let result = self.execute_action(&step.action).await;
         if let Err(error) = &result
             && error.is_stale()
         {
@@ -144,18 +146,18 @@ impl Executor {
         result
     }
 
-    /// Whether a revision is still to be deleted after everything that can refer to it was listed again: a
-    /// watch may have missed the event of its last referrer.
-    async fn is_confirmed(&self, subject: &Subject, action: &Action) -> bool {
+    /// Lists all kinds that can refer to a revision again, and reports whether the plan still deletes the
+    /// revision: a watch may have missed the event of its last referrer.
+    async fn is_deletion_confirmed(&self, subject: &Subject, action: &Action) -> bool {
         let is_listed = self.watches.relist_referrers().await;
         let now = self.clock.now();
         is_listed
             && self
                 .shared
-                .with(|reconciler| reconciler.still_plans(subject, action, now))
+                .with(|reconciler| reconciler.is_still_planned(subject, action, now))
     }
 
-    async fn act(&self, action: &Action) -> Result<Effect, WriteError> {
+    async fn execute_action(&self, action: &Action) -> Result<Effect, WriteError> {
         match action {
             Action::Install(release) => return self.install(release).await,
             Action::Uninstall(key) => return self.uninstall(key).await,
@@ -173,7 +175,7 @@ impl Executor {
             Action::DeleteRevision(seen) | Action::DeleteTag(seen) => self.delete(seen).await,
             Action::AddFinalizer { object, finalizers } | Action::RemoveFinalizer { object, finalizers } => {
                 let response = self.writer.set_finalizers(object, finalizers).await;
-                missing_is_fine(action, response).map(|response| self.observe_response(object, response))
+                accept_missing(action, response).map(|response| self.observe_response(object, response))
             }
             Action::WriteStatus { object, status } => {
                 let status = status.to_json().map_err(serialization_error)?;
@@ -200,7 +202,9 @@ impl Executor {
     /// Writes an Event. A failure does not fail the plan.
     async fn write_event(&self, event: &Event) {
         let mut event = event.clone();
-        event.message = self.shared.with(|reconciler| reconciler.redacted(&event.message));
+        event.message = self
+            .shared
+            .with(|reconciler| reconciler.redact_message(&event.message));
         match self.events.publish(&event, self.clock.now()).await {
             Ok(true) => self.shared.observer.report(&Report::Written {
                 action: "event",
@@ -293,14 +297,15 @@ impl Executor {
         );
     }
 
-    /// Reads the object of an action again: its precondition failed, so a watch may have missed an event.
+    /// Reads the object of an action again after its precondition failed, because a watch may have missed
+    /// an event.
     async fn read_again(&self, action: &Action) {
-        let Some((kind, name)) = target(action) else {
+        let Some((kind, name)) = written_object(action) else {
             return self.read_user_object_again(action).await;
         };
         let (before, tombstone) = self.shared.with(|reconciler| {
             (
-                reconciler.known_version_of(kind, &name),
+                reconciler.known_version(kind, &name),
                 reconciler.tombstone(kind, &name),
             )
         });
@@ -318,7 +323,7 @@ impl Executor {
 }
 
 impl Executor {
-    /// Reads the namespace or workload of an action again, for the same reason.
+    /// Reads the namespace or workload of an action again after its precondition failed.
     async fn read_user_object_again(&self, action: &Action) {
         let Some(subject) = action.precondition().map(|object| &object.subject) else {
             return;
@@ -344,8 +349,8 @@ fn log_decode_error(result: Result<(), DecodeError>) {
     }
 }
 
-/// Returns kind and name of the object of ours that an action writes.
-fn target(action: &Action) -> Option<(ObjectKind, String)> {
+/// Returns kind and name of the Mainstay object that an action writes, or `None` if it writes another object.
+fn written_object(action: &Action) -> Option<(ObjectKind, String)> {
     match action {
         Action::CreateRevision(new) => Some((ObjectKind::IstioRevision, new.name.clone())),
         Action::CreateTag(new) => Some((ObjectKind::IstioRevisionTag, new.name.clone())),
@@ -356,7 +361,8 @@ fn target(action: &Action) -> Option<(ObjectKind, String)> {
     }
 }
 
-/// Returns the kind of write of an action. Releases report each of their writes.
+/// Returns the name of the kind of write of an action. Returns `None` for actions that report their writes
+/// themselves or write nothing.
 fn write_kind(action: &Action) -> Option<&'static str> {
     Some(match action {
         Action::CreateRevision(_) | Action::CreateTag(_) => "create",
@@ -372,11 +378,8 @@ fn write_kind(action: &Action) -> Option<&'static str> {
     })
 }
 
-/// Treats a missing object as success: it has no finalizer to remove.
-fn missing_is_fine(
-    action: &Action,
-    response: Result<Value, WriteError>,
-) -> Result<Option<Value>, WriteError> {
+/// Treats a missing object as success if the action removes a finalizer.
+fn accept_missing(action: &Action, response: Result<Value, WriteError>) -> Result<Option<Value>, WriteError> {
     match response {
         Err(error) if error.is_not_found() && matches!(action, Action::RemoveFinalizer { .. }) => Ok(None),
         response => response.map(Some),

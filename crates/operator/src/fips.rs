@@ -1,11 +1,11 @@
-//! Detects FIPS mode of the node from a file of the kernel.
+//! Detects whether the kernel of the node runs in FIPS mode.
 
 use std::path::Path;
 
-/// The file in which the kernel reports FIPS mode.
+/// File in which the kernel reports FIPS mode.
 pub const KERNEL_FILE: &str = "/proc/sys/crypto/fips_enabled";
 
-/// Whether the file contains `1`. A missing file means no FIPS mode.
+/// Whether the file contains `1`. Returns `false` if it cannot be read.
 #[must_use]
 pub fn is_enabled(file: &Path) -> bool {
     std::fs::read(file).is_ok_and(|bytes| bytes.trim_ascii() == b"1")

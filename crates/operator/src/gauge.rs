@@ -1,4 +1,4 @@
-//! Reports the sizes of queue and caches, and the referrers of each revision.
+//! Reports the depth of the queue, the sizes of the caches, and the referrers of each revision.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use tokio::time::Instant;
 use crate::reconciler::Reconciler;
 use crate::report::{Observer, Report};
 
-/// Minimum time between two reports of cache sizes: counting pods visits each of them.
+/// Minimum time between two reports of cache sizes. They are not reported more often because counting the
+/// pods iterates over all of them.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What was reported last.
+/// Time of the last report, and the revisions that it contained.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
     reported: Option<Instant>,
@@ -20,7 +21,7 @@ pub(crate) struct Gauges {
 }
 
 impl Gauges {
-    /// Reports the queue depth, and the other sizes if the interval has passed.
+    /// Reports the queue depth. If the interval has passed, also reports cache sizes and referrers.
     pub(crate) fn report(&mut self, reconciler: &Reconciler, observer: &Arc<dyn Observer>) {
         observer.report(&Report::QueueDepth(reconciler.depth()));
         if self

@@ -1,4 +1,4 @@
-//! Liveness and readiness of the process, derived from the loop's reports.
+//! Liveness and readiness of the process, derived from the reports of the control loop.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use tokio::time::Instant;
 
 use crate::report::{Observer, Report};
 
-/// A loop without an iteration for this long is stuck.
+/// Maximum time since the last iteration of a live control loop.
 const MAX_ITERATION_AGE: Duration = Duration::from_mins(1);
 
-/// Why a probe fails.
+/// Error of a liveness or readiness probe.
 #[derive(Debug, thiserror::Error)]
 pub enum HealthError {
-    /// The loop does not iterate any more.
+    /// The control loop has not iterated for this long.
     #[error("the control loop has been stuck for {} s", .0.as_secs())]
     LoopStuck(Duration),
-    /// A watch has not been listed yet.
+    /// At least one watched kind has not been listed yet.
     #[error("not every watch has been listed yet")]
     NotSynced,
 }
@@ -34,7 +34,7 @@ struct State {
 }
 
 impl Default for Health {
-    /// Creates the state of a new process: live, but not ready.
+    /// Returns the state of a new process, which is live but not ready.
     fn default() -> Self {
         Self {
             state: Mutex::new(State {
@@ -46,7 +46,7 @@ impl Default for Health {
 }
 
 impl Health {
-    /// Checks liveness: the loop iterates.
+    /// Fails if the control loop is stuck.
     pub fn live(&self) -> Result<(), HealthError> {
         let age = self.get().last_iteration.elapsed();
         if age <= MAX_ITERATION_AGE {
@@ -55,7 +55,7 @@ impl Health {
         Err(HealthError::LoopStuck(age))
     }
 
-    /// Checks readiness: every watch was listed.
+    /// Fails if the control loop is stuck, or if not every watched kind was listed.
     pub fn ready(&self) -> Result<(), HealthError> {
         self.live()?;
         if self.get().synced {

@@ -1,5 +1,5 @@
-//! The controller for `IstioOperator`s: installs, repairs and deletes what they describe, with the engine of
-//! `mainstay install`.
+//! Controller for `IstioOperator`s: installs, repairs and deletes the installations that they describe,
+//! with the same code as `mainstay install`.
 //!
 //! ```text
 //! watches ──▶ index ──▶ mainstay_manifest (plan, claims, status) ──▶ Installer ──▶ API

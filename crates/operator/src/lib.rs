@@ -1,4 +1,4 @@
-//! The operator: watches the cluster and reconciles the mesh with its objects.
+//! The operator: watches the cluster and reconciles meshes, application deliveries and `IstioOperator`s.
 //!
 //! ```text
 //! watch ──▶ reconciler ──plan──▶ execute ──▶ API

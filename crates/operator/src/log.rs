@@ -1,7 +1,7 @@
-//! Structured logs: writes each `tracing` event as one line on stderr, as JSON or in columns.
+//! Structured logs: writes each `tracing` event as one line to stderr, as JSON or in columns.
 //!
-//! Flags, keys and times are those of zap, which existing Deployments use. Chart values, tokens and Secrets
-//! are never logged; messages of the server pass through [`redact`].
+//! Flags, keys and time formats are those of zap, because existing Deployments use them. Chart values,
+//! tokens and Secrets are never logged; messages of the API server are passed through [`redact`].
 
 mod calls;
 mod line;
@@ -17,7 +17,7 @@ use tracing_subscriber::registry::Registry;
 pub use calls::log_calls;
 pub use line::Lines;
 pub use plans::PlanLog;
-pub(crate) use plans::describe;
+pub(crate) use plans::describe_action;
 pub use redact::redact;
 
 /// An invalid log option, with the message of zap.
@@ -37,11 +37,11 @@ pub enum LogOptionError {
 /// Options of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogOptions {
-    /// The minimum level.
+    /// Minimum level.
     pub level: Level,
-    /// The line format.
+    /// Line format.
     pub encoder: Encoder,
-    /// The time format.
+    /// Time format.
     pub time: TimeEncoding,
 }
 
@@ -55,12 +55,12 @@ impl Default for LogOptions {
     }
 }
 
-/// The minimum level: `debug`, `info`, `error`, `panic`, or a number for more verbosity.
+/// Minimum level: `debug`, `info`, `error`, `panic`, or a positive number. Larger numbers are more verbose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level(pub LevelFilter);
 
 impl Level {
-    /// Includes messages for debugging.
+    /// Level that includes debug messages.
     pub const DEBUG: Self = Self(LevelFilter::DEBUG);
 }
 
@@ -80,7 +80,7 @@ impl FromStr for Level {
     }
 }
 
-/// The line format.
+/// Line format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoder {
     /// One JSON object per line.
@@ -101,7 +101,7 @@ impl FromStr for Encoder {
     }
 }
 
-/// The time format.
+/// Time format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeEncoding {
     /// Seconds since 1970, with a fraction.
@@ -134,10 +134,10 @@ impl FromStr for TimeEncoding {
     }
 }
 
-/// Installs the global log subscriber of this process, unless there is one.
+/// Installs the global log subscriber of this process, unless one is already installed.
 pub fn init(options: LogOptions) {
     let lines = Lines::new(options, std::io::stderr);
-    // A subscriber that was installed before is kept.
+    // The error means that a subscriber is already installed, which is kept.
     let _ = tracing::subscriber::set_global_default(Registry::default().with(lines));
 }
 

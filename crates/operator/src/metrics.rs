@@ -1,7 +1,7 @@
-//! Prometheus metrics from the loop's reports.
+//! Prometheus metrics, derived from the reports of the control loops.
 //!
-//! Label values come from closed sets (kinds, verbs, reasons, codes) or are names of revisions; they never
-//! contain values.
+//! Label values are from closed sets (kinds, verbs, reasons, codes) or are names of revisions; they never
+//! contain chart values.
 
 mod series;
 
@@ -23,7 +23,7 @@ use series::{Counters, Gauges, Histograms};
 
 use crate::report::{Observer, Outcome, Report};
 
-/// All metrics.
+/// All metrics of the operator.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -44,13 +44,13 @@ pub struct Metrics {
     panics: Counter,
 }
 
-/// Bucket bounds from 0.1 ms, the time of a plan, to 90 s, the time of a slow installation.
+/// Bucket bounds in seconds, from 0.1 ms (the time of a plan) to 90 s (the time of a slow installation).
 const RECONCILE_BUCKETS: [f64; 10] = [0.0001, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0, 90.0];
-/// Bucket bounds of planning, which should take well under a millisecond.
+/// Bucket bounds in seconds for planning, which should take well under a millisecond.
 const PLAN_BUCKETS: [f64; 8] = [0.000_01, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.01, 0.1];
 
 impl Metrics {
-    /// Creates metrics at zero. `version` is the version of this program.
+    /// Creates metrics with initial values. `version` is the version of this program.
     #[must_use]
     pub fn new(version: &str) -> Self {
         let mut table = series::Table::default();
@@ -103,7 +103,7 @@ impl Metrics {
         }
     }
 
-    /// Returns the list of metrics, for documentation.
+    /// Returns the list of all metrics, which the documentation contains.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
         &self.rows
@@ -118,7 +118,7 @@ impl Metrics {
         text
     }
 
-    fn planned(&self, plan: &Plan, duration: Duration) {
+    fn record_plan(&self, plan: &Plan, duration: Duration) {
         self.plans.inc();
         if plan.is_empty() {
             self.empty_plans.inc();
@@ -126,7 +126,7 @@ impl Metrics {
         self.plan_seconds.observe(duration.as_secs_f64());
     }
 
-    fn reconciled(&self, kind: &'static str, outcome: Outcome<'_>, duration: Duration) {
+    fn record_reconcile(&self, kind: &'static str, outcome: Outcome<'_>, duration: Duration) {
         let kind = || ("kind", Cow::Borrowed(kind));
         if outcome == Outcome::Panicked {
             self.panics.inc();
@@ -139,18 +139,20 @@ impl Metrics {
             .inc();
     }
 
-    fn installations(&self, states: &BTreeMap<String, usize>) {
+    fn set_installations(&self, states: &BTreeMap<String, usize>) {
         for state in InstallState::ALL {
             let labels = [("state", Cow::Owned(state.name().to_owned()))];
             let mut count = states.get(state.name()).copied().unwrap_or_default();
             if *state == InstallState::None {
                 count += states.get("").copied().unwrap_or_default();
             }
-            self.installations.get_or_create(&labels).set(number(count));
+            self.installations
+                .get_or_create(&labels)
+                .set(to_gauge_value(count));
         }
     }
 
-    fn called(&self, verb: &'static str, code: u16) {
+    fn record_call(&self, verb: &'static str, code: u16) {
         let code = match code {
             0 => Cow::Borrowed("none"),
             code => Cow::Owned(code.to_string()),
@@ -160,22 +162,23 @@ impl Metrics {
             .inc();
     }
 
-    /// Removes the series of a deleted revision.
-    fn in_use(&self, revision: &str, counts: Option<Counts>) {
-        let counts = counts.map(by_reference);
-        for (index, by) in REFERENCES.into_iter().enumerate() {
+    /// Sets the numbers of referrers of a revision. Removes its series if `counts` is `None`.
+    fn set_referrers(&self, revision: &str, counts: Option<Counts>) {
+        let counts = counts.map(reference_counts);
+        for (index, by) in REFERENCE_KINDS.into_iter().enumerate() {
             let labels = [("revision", Cow::Owned(revision.to_owned())), ("by", by.into())];
             match counts.and_then(|counts| counts.get(index).copied()) {
-                Some(count) => drop(self.referrers.get_or_create(&labels).set(number(count))),
+                Some(count) => drop(self.referrers.get_or_create(&labels).set(to_gauge_value(count))),
                 None => drop(self.referrers.remove(&labels)),
             }
         }
     }
 }
 
-const REFERENCES: [&str; 4] = ["tag", "namespace", "pod_label", "running_proxy"];
+/// Values of the label `by`, in the order of [`reference_counts`].
+const REFERENCE_KINDS: [&str; 4] = ["tag", "namespace", "pod_label", "running_proxy"];
 
-fn by_reference(counts: Counts) -> [usize; 4] {
+fn reference_counts(counts: Counts) -> [usize; 4] {
     [
         counts.tags,
         counts.namespaces,
@@ -184,7 +187,7 @@ fn by_reference(counts: Counts) -> [usize; 4] {
     ]
 }
 
-fn kind(subject: &Subject) -> &'static str {
+fn subject_kind(subject: &Subject) -> &'static str {
     match subject {
         Subject::Object(kind, _) => kind.name(),
         Subject::Webhook(_) => "MutatingWebhookConfiguration",
@@ -193,36 +196,36 @@ fn kind(subject: &Subject) -> &'static str {
     }
 }
 
-fn number(count: usize) -> i64 {
+fn to_gauge_value(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 impl Observer for Metrics {
     fn report(&self, report: &Report<'_>) {
         match *report {
-            Report::Planned(plan, duration) => self.planned(plan, duration),
+            Report::Planned(plan, duration) => self.record_plan(plan, duration),
             Report::Reconciled {
                 plan,
                 outcome,
                 duration,
-            } => self.reconciled(kind(&plan.subject), outcome, duration),
+            } => self.record_reconcile(subject_kind(&plan.subject), outcome, duration),
             Report::InstallationReconciled { outcome, duration } => {
-                self.reconciled(istio_operator::KIND, outcome, duration);
+                self.record_reconcile(istio_operator::KIND, outcome, duration);
             }
-            Report::Installations(states) => self.installations(states),
+            Report::Installations(states) => self.set_installations(states),
             Report::Written { action, reason } => {
                 let reason = Cow::Owned(reason.to_owned());
                 self.writes
                     .get_or_create(&[("action", action.into()), ("reason", reason)])
                     .inc();
             }
-            Report::ApiCall { verb, code } => self.called(verb, code),
-            Report::QueueDepth(depth) => drop(self.queued.set(number(depth))),
+            Report::ApiCall { verb, code } => self.record_call(verb, code),
+            Report::QueueDepth(depth) => drop(self.queued.set(to_gauge_value(depth))),
             Report::Cached { cache, objects } => {
                 let labels = [("cache", Cow::Owned(cache.to_owned()))];
-                self.cached.get_or_create(&labels).set(number(objects));
+                self.cached.get_or_create(&labels).set(to_gauge_value(objects));
             }
-            Report::InUse { revision, counts } => self.in_use(revision, counts),
+            Report::InUse { revision, counts } => self.set_referrers(revision, counts),
             Report::Leading(leading) => drop(self.leader.set(leading.into())),
             Report::Synced(synced) => drop(self.synced.set(synced.into())),
             Report::LoopIteration | Report::Enqueued { .. } => {}

@@ -1,8 +1,8 @@
 //! Probes remote control planes over HTTPS.
 //!
-//! Users who may edit a webhook configuration control the request, so it is restricted: only
-//! `https://SERVICE.NAMESPACE.svc:PORT/ready`, only with the CA bundle of the webhook, only to addresses
-//! that a Service can have, without redirects, and the body is not read.
+//! Users with permission to edit a webhook configuration control the request. It is therefore restricted to
+//! `https://SERVICE.NAMESPACE.svc:PORT/ready`, to the CA bundle of the webhook and to addresses that a
+//! Service can have. Redirects are not followed, and the body is not read.
 
 mod address;
 
@@ -30,7 +30,7 @@ use crate::{ProbeOutcome, Prober};
 
 /// Maximum timeout of a probe in seconds, even if the annotation sets a longer one.
 const MAX_TIMEOUT_SECONDS: u32 = 30;
-/// Maximum size of the response headers.
+/// Maximum size of the response headers in bytes.
 const MAX_HEADER_BYTES: usize = 16 << 10;
 
 /// A prober that uses HTTPS.
@@ -40,14 +40,14 @@ pub struct HttpsProber {
 }
 
 impl HttpsProber {
-    /// Creates a prober that connects to the addresses from `resolver`.
+    /// Creates a prober that resolves addresses with `resolver`.
     pub fn new(resolver: impl Resolver + 'static) -> Self {
         Self {
             resolver: Arc::new(resolver),
         }
     }
 
-    /// Probes the control plane behind a webhook.
+    /// Probes the control plane that serves a webhook.
     pub async fn probe(&self, request: &ProbeRequest) -> ProbeOutcome {
         match self.is_ready(request).await {
             Ok(ready) => ProbeOutcome {
@@ -56,29 +56,29 @@ impl HttpsProber {
             },
             Err(error) => ProbeOutcome {
                 ready: false,
-                error: message(&request.url, &error),
+                error: format_error(&request.url, &error),
             },
         }
     }
 
-    /// Whether the control plane responds with 200.
+    /// Sends a probe, and returns whether the response has status 200.
     pub async fn is_ready(&self, request: &ProbeRequest) -> Result<bool, ProbeError> {
         let address = Address::parse(&request.url)?;
-        let trust = trust(&request.ca_bundle)?;
+        let config = client_config(&request.ca_bundle)?;
         let limit = Duration::from_secs(request.timeout_seconds.clamp(1, MAX_TIMEOUT_SECONDS).into());
-        let response = tokio::time::timeout(limit, self.get(&address, trust)).await;
+        let response = tokio::time::timeout(limit, self.send_request(&address, config)).await;
         response.unwrap_or(Err(ProbeError::Timeout(limit)))
     }
 
-    async fn get(&self, address: &Address, trust: ClientConfig) -> Result<bool, ProbeError> {
+    async fn send_request(&self, address: &Address, config: ClientConfig) -> Result<bool, ProbeError> {
         let found = self
             .resolver
             .resolve(address)
             .await
             .map_err(ProbeError::Resolve)?;
-        let stream = dial(&found).await.map_err(ProbeError::Connect)?;
+        let stream = connect_to_any(&found).await.map_err(ProbeError::Connect)?;
         let name = ServerName::try_from(address.host.clone())?;
-        let connector = TlsConnector::from(Arc::new(trust));
+        let connector = TlsConnector::from(Arc::new(config));
         let stream = connector.connect(name, stream).await.map_err(ProbeError::Tls)?;
         let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
             .max_buf_size(MAX_HEADER_BYTES)
@@ -88,7 +88,7 @@ impl HttpsProber {
             .header(http::header::HOST, format!("{}:{}", address.host, address.port))
             .body(Empty::<Bytes>::new())?;
         let response = pin!(sender.send_request(request));
-        // The connection must be polled while the response is awaited, and may end first.
+        // The connection must be polled while waiting for the response, and may end first.
         let response = match select(response, pin!(connection)).await {
             Either::Left((response, _)) => response,
             Either::Right((_, response)) => response.await,
@@ -97,8 +97,8 @@ impl HttpsProber {
     }
 }
 
-/// Connects to the first address that accepts.
-async fn dial(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+/// Connects to the first address that accepts the connection. Returns the last error if none does.
+async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
     for address in addresses {
         match TcpStream::connect(address).await {
@@ -109,7 +109,7 @@ async fn dial(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     Err(last)
 }
 
-fn trust(bundle: &[u8]) -> Result<ClientConfig, ProbeError> {
+fn client_config(bundle: &[u8]) -> Result<ClientConfig, ProbeError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = BundleVerifier::from_pem(bundle).map_err(|_| ProbeError::Bundle)?;
     let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
@@ -128,8 +128,8 @@ impl Prober for HttpsProber {
     }
 }
 
-/// Formats an error as Go's HTTP client does.
-fn message(url: &str, error: &ProbeError) -> String {
+/// Formats an error in the style of Go's HTTP client.
+fn format_error(url: &str, error: &ProbeError) -> String {
     match error {
         ProbeError::Bundle | ProbeError::Url => error.to_string(),
         _ => {
@@ -140,10 +140,10 @@ fn message(url: &str, error: &ProbeError) -> String {
     }
 }
 
-/// Why a probe failed.
+/// Error of a probe.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The URL is not that of a Service of this cluster.
+    /// The URL does not refer to a Service of this cluster.
     #[error("only webhooks pointing to a Service are supported")]
     Url,
     /// The bundle contains no certificate.
@@ -158,7 +158,7 @@ pub enum ProbeError {
     /// The TLS handshake failed.
     #[error("tls")]
     Tls(#[source] io::Error),
-    /// The host is not a valid name for a certificate.
+    /// The host is not a valid DNS name for a certificate.
     #[error("the name is not one a certificate can have")]
     Name(#[from] InvalidDnsNameError),
     /// The TLS client cannot be configured.
@@ -170,7 +170,7 @@ pub enum ProbeError {
     /// The request is invalid.
     #[error("http")]
     Request(#[from] http::Error),
-    /// There was no response in time.
+    /// There was no response within this time.
     #[error("no response within {} s", .0.as_secs())]
     Timeout(Duration),
 }

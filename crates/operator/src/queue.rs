@@ -1,4 +1,4 @@
-//! The work queue: subjects to reconcile now or at a later time, with back-off and rate limits per subject.
+//! Work queue of subjects to reconcile now or at a later time, with back-off and rate limit per subject.
 //! Does not read the clock.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -7,33 +7,36 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mainstay_mesh::Subject;
 
-/// Back-off delays of controller-runtime: they double from the first to about 17 minutes.
+/// First back-off delay, as in controller-runtime. It doubles with each attempt.
 const MIN_DELAY: Duration = Duration::from_millis(5);
+/// Maximum back-off delay, about 17 minutes, as in controller-runtime.
 const MAX_DELAY: Duration = Duration::from_secs(1000);
 
-/// A subject may execute this many plans at once, and then one per second: two controllers that revert each
-/// other must not overload the server.
+/// Number of plans that a subject may execute without a delay. After that, the rate is one plan per second,
+/// so that two controllers that revert each other's changes do not overload the API server.
 const BURST: u32 = 60;
+/// Interval at which the rate limit of a subject permits one more plan.
 const REFILL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The work queue.
+/// A work queue.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
     ready: VecDeque<Subject>,
-    /// The subjects in `ready`, as a set.
+    /// The same subjects as in `ready`.
     queued: BTreeSet<Subject>,
     scheduled: BTreeMap<Subject, Timestamp>,
-    /// The entries of `scheduled`, ordered by time.
+    /// The same entries as in `scheduled`, ordered by time.
     by_time: BTreeSet<(Timestamp, Subject)>,
     running: BTreeSet<Subject>,
     attempts: BTreeMap<Subject, u32>,
-    /// Time of the last refill of the rate limit, and the plans that count against it, by subject.
-    spent: BTreeMap<Subject, (Timestamp, u32)>,
+    /// Rate limit of each subject: time of the last refill, and number of plans that count against the limit.
+    rate_limits: BTreeMap<Subject, (Timestamp, u32)>,
     enqueue_count: u64,
 }
 
 impl Queue {
-    /// Appends a subject unless it is queued. A running subject is taken again after [`Queue::done`].
+    /// Appends a subject unless it is queued. A running subject is not started again before
+    /// [`Queue::finish`].
     pub(crate) fn enqueue(&mut self, subject: Subject) {
         self.unschedule(&subject);
         if self.queued.insert(subject.clone()) {
@@ -42,7 +45,7 @@ impl Queue {
         }
     }
 
-    /// Enqueues a subject at `time`, unless it is queued or scheduled for an earlier time.
+    /// Schedules a subject for `time`, unless it is queued or scheduled for an earlier time.
     pub(crate) fn enqueue_at(&mut self, subject: Subject, time: Timestamp) {
         if self.queued.contains(&subject) {
             return;
@@ -58,7 +61,7 @@ impl Queue {
         Some(time)
     }
 
-    /// Moves a queued subject to a later time.
+    /// Removes a subject from the ready queue, and schedules it for `time`.
     pub(crate) fn postpone(&mut self, subject: &Subject, time: Timestamp) {
         if self.queued.remove(subject) {
             self.ready.retain(|queued| queued != subject);
@@ -66,8 +69,8 @@ impl Queue {
         self.enqueue_at(subject.clone(), time);
     }
 
-    /// Returns the next subject that is not running, and marks it as running until [`Queue::done`].
-    pub(crate) fn take(&mut self, now: Timestamp) -> Option<Subject> {
+    /// Returns the next subject that is not running, and marks it as running until [`Queue::finish`].
+    pub(crate) fn start_next(&mut self, now: Timestamp) -> Option<Subject> {
         self.enqueue_due(now);
         let position = self
             .ready
@@ -79,13 +82,13 @@ impl Queue {
         Some(subject)
     }
 
-    /// Whether a plan for the subject is being executed.
+    /// Whether the subject is marked as running.
     pub(crate) fn is_running(&self, subject: &Subject) -> bool {
         self.running.contains(subject)
     }
 
     /// Marks a subject as not running.
-    pub(crate) fn done(&mut self, subject: &Subject) {
+    pub(crate) fn finish(&mut self, subject: &Subject) {
         self.running.remove(subject);
     }
 
@@ -97,15 +100,15 @@ impl Queue {
         MIN_DELAY.saturating_mul(factor).min(MAX_DELAY)
     }
 
-    /// Makes the next delay of a subject the shortest one again.
+    /// Resets the back-off of a subject to the first delay.
     pub(crate) fn reset_backoff(&mut self, subject: &Subject) {
         self.attempts.remove(subject);
     }
 
-    /// Counts an execution against the rate limit. Returns the time of the next permitted one if the limit is
-    /// reached.
-    pub(crate) fn spend(&mut self, subject: &Subject, now: Timestamp) -> Result<(), Timestamp> {
-        let (since, spent) = self.spent.get(subject).copied().unwrap_or((now, 0));
+    /// Counts an execution against the rate limit. If the limit is reached, fails with the time at which
+    /// the next execution is permitted.
+    pub(crate) fn try_acquire(&mut self, subject: &Subject, now: Timestamp) -> Result<(), Timestamp> {
+        let (since, spent) = self.rate_limits.get(subject).copied().unwrap_or((now, 0));
         let elapsed = Duration::try_from(now.duration_since(since)).unwrap_or_default();
         let refilled = u32::try_from(elapsed.as_secs()).unwrap_or(u32::MAX);
         let spent = spent.saturating_sub(refilled);
@@ -113,41 +116,41 @@ impl Queue {
             return Err(now.checked_add(REFILL_INTERVAL).unwrap_or(Timestamp::MAX));
         }
         let since = if refilled > 0 { now } else { since };
-        self.spent.insert(subject.clone(), (since, spent + 1));
+        self.rate_limits.insert(subject.clone(), (since, spent + 1));
         Ok(())
     }
 
-    /// Removes back-off, schedule and rate limit of a deleted subject.
+    /// Removes schedule, back-off and rate limit of a deleted subject.
     pub(crate) fn forget(&mut self, subject: &Subject) {
         self.unschedule(subject);
         self.attempts.remove(subject);
-        self.spent.remove(subject);
+        self.rate_limits.remove(subject);
     }
 
-    /// Removes rate limits that have been refilled completely.
+    /// Removes the rate limits of subjects that have their full limit again.
     pub(crate) fn prune_rate_limits(&mut self, now: Timestamp) {
         let full_refill = REFILL_INTERVAL * BURST;
-        self.spent.retain(|_, (since, _)| {
+        self.rate_limits.retain(|_, (since, _)| {
             Duration::try_from(now.duration_since(*since)).is_ok_and(|elapsed| elapsed < full_refill)
         });
     }
 
-    /// Returns the time of the next scheduled subject.
+    /// Returns the earliest time for which a subject is scheduled.
     pub(crate) fn next_time(&self) -> Option<Timestamp> {
         self.by_time.first().map(|(time, _)| *time)
     }
 
-    /// Number of subjects that are ready.
+    /// Returns the number of subjects in the ready queue.
     pub(crate) fn depth(&self) -> usize {
         self.ready.len()
     }
 
-    /// Number of running subjects.
+    /// Returns the number of running subjects.
     pub(crate) fn running(&self) -> usize {
         self.running.len()
     }
 
-    /// Number of subjects enqueued so far.
+    /// Returns the number of subjects that were appended to the ready queue so far.
     pub(crate) fn enqueue_count(&self) -> u64 {
         self.enqueue_count
     }
@@ -167,8 +170,8 @@ mod tests {
         Timestamp::from_millisecond(millisecond).unwrap()
     }
 
-    fn take_all(queue: &mut Queue, now: i64) -> Vec<String> {
-        std::iter::from_fn(|| queue.take(at(now)))
+    fn start_all(queue: &mut Queue, now: i64) -> Vec<String> {
+        std::iter::from_fn(|| queue.start_next(at(now)))
             .map(|subject| subject.name().to_owned())
             .collect()
     }
@@ -180,21 +183,21 @@ mod tests {
             queue.enqueue(Subject::istio(name));
         }
         assert_eq!(queue.depth(), 3);
-        assert_eq!(take_all(&mut queue, 0), ["b", "a", "c"]);
+        assert_eq!(start_all(&mut queue, 0), ["b", "a", "c"]);
     }
 
     #[test]
     fn a_running_subject_is_taken_again_only_when_it_is_done() {
         let mut queue = Queue::default();
         queue.enqueue(Subject::istio("a"));
-        assert_eq!(take_all(&mut queue, 0), ["a"]);
+        assert_eq!(start_all(&mut queue, 0), ["a"]);
         queue.enqueue(Subject::istio("a"));
         queue.enqueue(Subject::istio("b"));
-        assert_eq!(take_all(&mut queue, 0), ["b"], "a is running");
-        queue.done(&Subject::istio("a"));
-        assert_eq!(take_all(&mut queue, 0), ["a"], "enqueued while it was running");
-        queue.done(&Subject::istio("a"));
-        assert_eq!(take_all(&mut queue, 0), [""; 0], "not enqueued since");
+        assert_eq!(start_all(&mut queue, 0), ["b"], "a is running");
+        queue.finish(&Subject::istio("a"));
+        assert_eq!(start_all(&mut queue, 0), ["a"], "enqueued while it was running");
+        queue.finish(&Subject::istio("a"));
+        assert_eq!(start_all(&mut queue, 0), [""; 0], "not enqueued since");
     }
 
     #[test]
@@ -205,8 +208,8 @@ mod tests {
         queue.enqueue_at(Subject::istio("a"), at(30));
         queue.enqueue_at(Subject::istio("b"), at(5));
         assert_eq!(queue.next_time(), Some(at(5)));
-        assert_eq!(take_all(&mut queue, 4), [""; 0]);
-        assert_eq!(take_all(&mut queue, 10), ["b", "a"]);
+        assert_eq!(start_all(&mut queue, 4), [""; 0]);
+        assert_eq!(start_all(&mut queue, 10), ["b", "a"]);
         assert_eq!(queue.next_time(), None);
     }
 
@@ -231,17 +234,23 @@ mod tests {
     fn executions_of_one_subject_are_rate_limited() {
         let mut queue = Queue::default();
         let subject = Subject::istio("a");
-        let spent = (0..1000).filter(|_| queue.spend(&subject, at(0)).is_ok()).count();
-        assert_eq!(spent, 60);
-        assert_eq!(queue.spend(&subject, at(500)), Err(at(1500)));
-        assert_eq!(queue.spend(&Subject::istio("b"), at(500)), Ok(()), "per subject");
         let spent = (0..1000)
-            .filter(|_| queue.spend(&subject, at(10_000)).is_ok())
+            .filter(|_| queue.try_acquire(&subject, at(0)).is_ok())
+            .count();
+        assert_eq!(spent, 60);
+        assert_eq!(queue.try_acquire(&subject, at(500)), Err(at(1500)));
+        assert_eq!(
+            queue.try_acquire(&Subject::istio("b"), at(500)),
+            Ok(()),
+            "per subject"
+        );
+        let spent = (0..1000)
+            .filter(|_| queue.try_acquire(&subject, at(10_000)).is_ok())
             .count();
         assert_eq!(spent, 10);
         queue.prune_rate_limits(at(69_000));
-        assert_eq!(queue.spent.len(), 1, "not refilled yet");
+        assert_eq!(queue.rate_limits.len(), 1, "not refilled yet");
         queue.prune_rate_limits(at(70_000));
-        assert!(queue.spent.is_empty(), "{:?}", queue.spent);
+        assert!(queue.rate_limits.is_empty(), "{:?}", queue.rate_limits);
     }
 }

@@ -1,4 +1,4 @@
-//! Reconciler state: consumes watch events and write results, and hands out one plan at a time.
+//! Reconciler state: consumes watch events and write results, and returns the plans to execute.
 //!
 //! ```text
 //! events, lists ──▶ Snapshot + Live ──enqueue──▶ Queue ──next_plan(now)──▶ Plan ──▶ (executor)
@@ -6,7 +6,7 @@
 //!                        └──────────────── responses, finish_plan() ◀──────────────────┘
 //! ```
 //!
-//! Has no client, clock or task: callers pass the time, and the same sequence of calls returns the same
+//! It has no client, clock or task: callers pass the time, and the same sequence of calls returns the same
 //! plans.
 //!
 //! Invariants: a subject has at most one running plan; a known object is never replaced by an older version;
@@ -16,9 +16,9 @@
 
 mod cause;
 mod objects;
-mod others;
 mod outcome;
 mod releases;
+mod user_objects;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -40,24 +40,24 @@ pub use objects::DecodeError;
 pub use outcome::{PlanOutcome, StepFailure};
 pub use releases::InstalledRelease;
 
-/// Interval of full passes, which plan every subject even without an event.
+/// Interval of full passes, in which every subject is planned even without an event.
 const FULL_PASS_INTERVAL: Duration = Duration::from_mins(10);
 
-/// Maximum delay of a plan that waits for another object. Planning again costs no API call.
+/// Maximum delay before a plan that waits for another object is made again. Planning requires no API call.
 const MAX_WAIT_DELAY: Duration = Duration::from_mins(1);
 
-/// The next unit of work.
+/// Result of planning the next subject.
 #[derive(Clone, Debug)]
 pub enum NextPlan {
-    /// Execute this plan, then call [`Reconciler::finish_plan`].
+    /// A plan that must be executed and then passed to [`Reconciler::finish_plan`].
     Execute(Plan),
-    /// There was nothing to do for a subject.
+    /// An empty plan. Its subject has been requeued as required.
     Idle(Plan),
     /// Planning for this subject panicked.
     Panicked(Subject),
 }
 
-/// The operator's in-memory state and work queue.
+/// In-memory state and work queue of the mesh controllers.
 #[derive(Debug)]
 pub struct Reconciler {
     snapshot: Snapshot,
@@ -65,17 +65,17 @@ pub struct Reconciler {
     queue: Queue,
     installed: BTreeMap<ReleaseKey, InstalledRelease>,
     failed: BTreeMap<Subject, FailedActions>,
-    /// Steps of the last executed plan, until a plan for the subject is empty.
+    /// Steps of the last executed plan of each subject, until a plan of the subject is empty.
     last_steps: BTreeMap<Subject, Vec<Step>>,
-    /// Subjects whose object changed while their plan was executing.
+    /// Subjects with an object that changed while their plan was executing.
     changed_while_running: BTreeSet<Subject>,
     /// The subject whose migration plan is executing, if any.
     running_migration: Option<Subject>,
-    /// Subjects whose migration plan waits for the one that is executing.
+    /// Subjects with a migration plan that waits for the end of the running one.
     waiting_for_migration: BTreeSet<Subject>,
-    /// Consecutive conflicts of each subject.
+    /// Number of consecutive conflicts of each subject.
     conflicts: BTreeMap<Subject, u32>,
-    /// Last known versions of deleted objects.
+    /// Last known resource versions of deleted objects.
     tombstones: BTreeMap<Subject, u64>,
     max_concurrent: usize,
     next_full_pass: Timestamp,
@@ -83,17 +83,17 @@ pub struct Reconciler {
     listener: Option<EnqueueListener>,
 }
 
-/// Actions of a plan that failed, and when to retry them.
+/// Failed actions of a plan, and the time of their retry.
 #[derive(Debug)]
 struct FailedActions {
     actions: Vec<Action>,
     retry_at: Timestamp,
 }
 
-/// A callback for an enqueued subject and its cause.
+/// Callback for an enqueued subject and its cause.
 pub type EnqueueCallback = Arc<dyn Fn(&Subject, &str) + Send + Sync>;
 
-/// Observes which subjects are enqueued, and why.
+/// Listener for enqueued subjects and their causes.
 #[derive(Clone)]
 pub struct EnqueueListener(pub EnqueueCallback);
 
@@ -125,37 +125,37 @@ impl Reconciler {
             conflicts: BTreeMap::new(),
             tombstones: BTreeMap::new(),
             max_concurrent: max_concurrent.max(1),
-            next_full_pass: later(now, FULL_PASS_INTERVAL),
+            next_full_pass: add_delay(now, FULL_PASS_INTERVAL),
             is_planning: false,
             listener: None,
         }
     }
 
-    /// The observed state.
+    /// Returns the observed state.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// Live versions of installed objects.
+    /// Returns the live versions of installed objects.
     #[must_use]
     pub fn live(&self) -> &Live {
         &self.live
     }
 
-    /// Number of subjects in the queue.
+    /// Returns the number of subjects in the ready queue.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.queue.depth()
     }
 
-    /// Number of subjects enqueued so far; it differs whenever a call has added work.
+    /// Returns the number of subjects enqueued so far, from which callers detect new work.
     #[must_use]
     pub fn enqueue_count(&self) -> u64 {
         self.queue.enqueue_count()
     }
 
-    /// Whether another plan may run concurrently.
+    /// Whether the maximum number of concurrent plans is not reached.
     #[must_use]
     pub fn has_capacity(&self) -> bool {
         self.queue.running() < self.max_concurrent
@@ -167,14 +167,14 @@ impl Reconciler {
         self.snapshot.istios().iter().any(requests_migration)
     }
 
-    /// Starts planning: every watch has been listed, and this process leads.
+    /// Starts planning. Must be called after every watch was listed and this process became the leader.
     pub fn start_planning(&mut self) {
         self.is_planning = true;
         self.find_releases();
         self.enqueue_all();
     }
 
-    /// Disables full passes, for callers that deliver every event.
+    /// Disables full passes, for callers that never miss an event.
     pub fn disable_full_pass(&mut self) {
         self.next_full_pass = Timestamp::MAX;
     }
@@ -194,22 +194,22 @@ impl Reconciler {
         self.enqueue(affected, || cause.unwrap_or_default());
     }
 
-    /// Records what a namespace, pod or tag refers to.
+    /// Records the references of a namespace, pod or tag.
     pub fn observe_referrer(&mut self, referrer: Referrer<'_>) {
         let affected = self.snapshot.observe_referrer(referrer);
         self.enqueue(affected, || cause::from_referrer(referrer));
     }
 
-    /// Removes a namespace or pod that was deleted.
+    /// Removes the references of a deleted namespace or pod.
     pub fn remove_referrer(&mut self, key: ReferrerKey) {
         self.observe(Observation::ReferrerGone(key));
     }
 
-    /// Sets whether a source is listed.
+    /// Sets the state of a source.
     pub fn set_source_state(&mut self, source: Source, state: SourceState) {
         self.observe(Observation::Source(source, state));
         if self.snapshot.is_complete() {
-            self.live.finish_owners();
+            self.live.mark_owners_complete();
         }
     }
 
@@ -230,26 +230,26 @@ impl Reconciler {
         self.enqueue(subjects, || "a full pass".to_owned());
     }
 
-    /// Returns the next plan that may run at `now`, if any.
+    /// Returns the next plan that may be executed at `now`, if any.
     pub fn next_plan(&mut self, now: Timestamp) -> Option<NextPlan> {
         self.snapshot.now = now;
         if !self.is_planning || !self.has_capacity() {
             return None;
         }
         if now >= self.next_full_pass {
-            self.next_full_pass = later(now, FULL_PASS_INTERVAL);
+            self.next_full_pass = add_delay(now, FULL_PASS_INTERVAL);
             self.queue.prune_rate_limits(now);
             self.enqueue_all();
         }
         loop {
-            let subject = self.queue.take(now)?;
+            let subject = self.queue.start_next(now)?;
             if let Some(next) = self.plan(subject, now) {
                 return Some(next);
             }
         }
     }
 
-    /// Returns when to call [`Reconciler::next_plan`] again if no event arrives before.
+    /// Returns the time at which [`Reconciler::next_plan`] must be called again even without an event.
     #[must_use]
     pub fn next_due(&self) -> Timestamp {
         self.queue
@@ -257,16 +257,16 @@ impl Reconciler {
             .map_or(self.next_full_pass, |time| time.min(self.next_full_pass))
     }
 
-    /// Plans for a subject; `None` if its plan must wait.
+    /// Plans for a subject. Returns `None` if the plan must wait.
     fn plan(&mut self, subject: Subject, now: Timestamp) -> Option<NextPlan> {
-        // A plan is a function of the snapshot, which it cannot change: a panic leaves no partial state.
+        // A panic leaves no partial state, because planning cannot change the snapshot.
         let planned = catch_unwind(AssertUnwindSafe(|| mainstay_mesh::plan(&self.snapshot, &subject)));
         let Ok(plan) = planned else {
             self.back_off(&subject, now);
             return Some(NextPlan::Panicked(subject));
         };
         if plan.is_empty() {
-            self.settle(&plan, now);
+            self.finish_idle(&plan, now);
             return Some(NextPlan::Idle(plan));
         }
         if self.last_steps.get(&subject) == Some(&plan.steps) {
@@ -276,12 +276,12 @@ impl Reconciler {
         }
         let is_migration = self.is_migration(&plan);
         if is_migration && self.running_migration.is_some() {
-            self.queue.done(&subject);
+            self.queue.finish(&subject);
             self.waiting_for_migration.insert(subject);
             return None;
         }
-        if let Err(time) = self.queue.spend(&subject, now) {
-            self.queue.done(&subject);
+        if let Err(time) = self.queue.try_acquire(&subject, now) {
+            self.queue.finish(&subject);
             self.queue.enqueue_at(subject, time);
             return None;
         }
@@ -292,9 +292,9 @@ impl Reconciler {
         Some(NextPlan::Execute(plan))
     }
 
-    /// Whether a plan is part of a workload migration. Such plans are executed one at a time: the planner
-    /// reads the size of the running batch from the snapshot, which must contain the result of the previous
-    /// plan.
+    /// Whether a plan is part of a workload migration. Such plans are executed one at a time, because the
+    /// planner reads the size of the running batch from the snapshot, which must contain the result of the
+    /// previous plan.
     fn is_migration(&self, plan: &Plan) -> bool {
         match &plan.subject {
             Subject::Workload(_) | Subject::Namespace(_) => true,
@@ -303,8 +303,8 @@ impl Reconciler {
         }
     }
 
-    /// Enqueues the subjects that wait for the migration plan of this subject.
-    fn release_migration(&mut self, subject: &Subject) {
+    /// Marks the migration plan of this subject as not running, and enqueues the subjects that wait for it.
+    fn finish_migration(&mut self, subject: &Subject) {
         if self.running_migration.as_ref() == Some(subject) {
             self.running_migration = None;
             for waiting in std::mem::take(&mut self.waiting_for_migration) {
@@ -313,41 +313,41 @@ impl Reconciler {
         }
     }
 
-    /// Whether a plan made now would still contain this action.
-    pub(crate) fn still_plans(&mut self, subject: &Subject, action: &Action, now: Timestamp) -> bool {
+    /// Whether a plan made at `now` still contains this action.
+    pub(crate) fn is_still_planned(&mut self, subject: &Subject, action: &Action, now: Timestamp) -> bool {
         self.snapshot.now = now;
         let planned = catch_unwind(AssertUnwindSafe(|| mainstay_mesh::plan(&self.snapshot, subject)));
         planned.is_ok_and(|plan| plan.actions().any(|planned| planned == action))
     }
 
-    /// Requeues the subject of an empty plan as the plan requires.
-    fn settle(&mut self, plan: &Plan, now: Timestamp) {
+    /// Marks the subject of an empty plan as not running, and requeues it as required by the plan.
+    fn finish_idle(&mut self, plan: &Plan, now: Timestamp) {
         let subject = &plan.subject;
         self.last_steps.remove(subject);
-        self.queue.done(subject);
+        self.queue.finish(subject);
         match plan.requeue {
             Requeue::OnEvent => self.queue.reset_backoff(subject),
             Requeue::At(time) if time > now => self.queue.enqueue_at(subject.clone(), time),
-            // A time in the past would be due immediately, in an endless loop.
+            // Without a delay, a time in the past would cause an endless loop of empty plans.
             Requeue::At(_) | Requeue::Immediately => {
                 let delay = self.queue.next_delay(subject).min(MAX_WAIT_DELAY);
-                self.queue.enqueue_at(subject.clone(), later(now, delay));
+                self.queue.enqueue_at(subject.clone(), add_delay(now, delay));
             }
             Requeue::Backoff => {
                 let delay = self.queue.next_delay(subject);
-                self.queue.enqueue_at(subject.clone(), later(now, delay));
+                self.queue.enqueue_at(subject.clone(), add_delay(now, delay));
             }
         }
     }
 
     fn back_off(&mut self, subject: &Subject, now: Timestamp) {
         let delay = self.queue.next_delay(subject);
-        self.queue.done(subject);
-        self.queue.enqueue_at(subject.clone(), later(now, delay));
+        self.queue.finish(subject);
+        self.queue.enqueue_at(subject.clone(), add_delay(now, delay));
     }
 }
 
-fn later(now: Timestamp, delay: Duration) -> Timestamp {
+fn add_delay(now: Timestamp, delay: Duration) -> Timestamp {
     now.checked_add(delay).unwrap_or(Timestamp::MAX)
 }
 

@@ -1,8 +1,8 @@
-//! Renders a release into objects.
+//! Renders the objects of a release.
 //!
-//! Templates use the system's clock and random source, but a release whose objects depend on either is
-//! rejected: they would be written again after every render. Values cannot add objects or choose other
-//! namespaces.
+//! Templates may use the clock and random source of the system, but a release is rejected if its objects
+//! depend on either, because they would be written again after every render. Values cannot add objects or
+//! change namespaces.
 
 mod confine;
 mod host;
@@ -21,10 +21,11 @@ use serde_json::Value;
 pub use confine::ConfineError;
 use host::ReleaseHost;
 
-/// The charts render equally with both dialects. That of Helm 4 provides the complete version of the cluster.
+/// Dialect of all renders. The charts render equally with both dialects; that of Helm 4 provides the
+/// complete version of the cluster.
 const DIALECT: Dialect = Dialect::Helm4;
 
-/// Why a release cannot be rendered.
+/// Error of rendering a release.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
     /// The version is invalid.
@@ -42,17 +43,17 @@ pub enum RenderError {
     /// No random bytes are available.
     #[error("cannot read random bytes: {0}")]
     Entropy(String),
-    /// Two renders differ.
+    /// Two renders of the release differ.
     #[error(
         "{object} differs between two renders of chart {chart:?}, because it uses random values or the current time; use a chart without them"
     )]
     NotReproducible {
-        /// The chart.
+        /// Name of the chart.
         chart: &'static str,
-        /// The first object that differs.
+        /// First object that differs.
         object: String,
     },
-    /// An object is not one of the chart's own.
+    /// An object does not belong to the chart.
     #[error(transparent)]
     Confined(#[from] ConfineError),
     /// A rendered template is not valid YAML.
@@ -60,15 +61,15 @@ pub enum RenderError {
     Yaml {
         /// Path of the template.
         path: String,
-        /// The parse error.
+        /// Error of the parser.
         source: Box<mainstay_yaml::Error>,
     },
 }
 
-/// Words in a template or in `Chart.yaml` that indicate the use of the version of the cluster.
+/// Words in a template or in `Chart.yaml` that indicate that the chart uses the version of the cluster.
 const VERSION_WORDS: [&str; 2] = ["Capabilities", "kubeVersion"];
 
-/// Renders charts for a cluster.
+/// A renderer of releases for a cluster.
 #[derive(Debug)]
 pub struct Renderer {
     catalog: Arc<Catalog>,
@@ -76,7 +77,8 @@ pub struct Renderer {
 }
 
 impl Renderer {
-    /// Creates a renderer for a cluster whose version is set when a chart needs it; few do.
+    /// Creates a renderer without the version of the cluster. Rendering a chart that needs it fails with
+    /// [`RenderError::NoVersion`] until it is set.
     #[must_use]
     pub fn new(catalog: Arc<Catalog>) -> Self {
         Self {
@@ -85,7 +87,7 @@ impl Renderer {
         }
     }
 
-    /// Creates a renderer for a cluster of this version (`v1.36.4`).
+    /// Creates a renderer for a cluster with this version (`v1.36.4`).
     #[must_use]
     pub fn for_version(catalog: Arc<Catalog>, version: &str) -> Self {
         let renderer = Self::new(catalog);
@@ -93,19 +95,19 @@ impl Renderer {
         renderer
     }
 
-    /// Sets the version of the cluster, unless it is set.
+    /// Sets the version of the cluster, unless it is already set.
     pub fn set_version(&self, version: &str) {
         let parsed = KubeVersion::parse(version, DIALECT);
         self.version
             .get_or_init(|| parsed.unwrap_or_else(|_| Capabilities::offline(DIALECT).kube_version));
     }
 
-    /// Returns the objects of a release in the order of installation.
+    /// Renders the objects of a release, in the order of installation.
     pub fn render(&self, release: &Release) -> Result<Vec<Value>, RenderError> {
         let mut host = ReleaseHost::default();
         let objects = self.render_values(release, &release.values, &mut host)?;
         if host.is_used() {
-            let again = self.render_values(release, &release.values, &mut host.later())?;
+            let again = self.render_values(release, &release.values, &mut host.with_later_time())?;
             check_reproducible(release.chart, &objects, &again)?;
         }
         confine::check_namespaces(release, &objects)?;
@@ -116,10 +118,10 @@ impl Renderer {
         Ok(objects)
     }
 
-    /// Renders a release without the line breaks in its values. Tries each way of removing them until one
-    /// renders.
+    /// Renders a release without the line breaks in its values. Tries all methods of removing them until a
+    /// render succeeds.
     fn render_without_line_breaks(&self, release: &Release) -> Result<Vec<Value>, ConfineError> {
-        let mut attempts = confine::WITHOUT_LINE_BREAKS.iter().map(|flatten| {
+        let mut attempts = confine::LINE_BREAK_REMOVALS.iter().map(|flatten| {
             let values = confine::flatten_map(&release.values, *flatten);
             self.render_values(release, &values, &mut ReleaseHost::default())
         });
@@ -133,7 +135,7 @@ impl Renderer {
         user_values: &mainstay_api::Values,
         host: &mut ReleaseHost,
     ) -> Result<Vec<Value>, RenderError> {
-        let version = version(&release.version)?;
+        let version = parse_version(&release.version)?;
         let files = self.catalog.chart(&version, Flavour::Operator, release.chart)?;
         let files: Vec<File> = files
             .into_iter()
@@ -153,14 +155,14 @@ impl Renderer {
             kube_version: options.capabilities.kube_version.clone(),
             skip_schema: false,
         };
-        let prepared = prepare(&loaded, &values(user_values), &preparation, &mut Vec::new())?;
+        let prepared = prepare(&loaded, &to_yaml_map(user_values), &preparation, &mut Vec::new())?;
         let rendered = render(&prepared, &options, host)?;
         host.check()?;
         let manifests = sort_manifests(&rendered.files, DIALECT)?;
         let objects = manifests
             .generic
             .iter()
-            .map(|manifest| object(manifest.path, manifest.content));
+            .map(|manifest| parse_object(manifest.path, manifest.content));
         let objects: Result<Vec<Value>, RenderError> = objects.collect();
         Ok(objects?.into_iter().filter(|object| !object.is_null()).collect())
     }
@@ -170,7 +172,7 @@ fn check_reproducible(chart: &'static str, first: &[Value], second: &[Value]) ->
     let pairs = first.iter().zip(second);
     let mut differing = pairs.filter(|(first, second)| first != second);
     let object = match differing.next() {
-        Some((object, _)) => confine::describe(object),
+        Some((object, _)) => confine::describe_object(object),
         None if first.len() == second.len() => return Ok(()),
         None => "the number of objects".to_owned(),
     };
@@ -183,31 +185,32 @@ fn uses_version(file: &File) -> bool {
     VERSION_WORDS.iter().any(|word| text.contains(word))
 }
 
-fn version(name: &str) -> Result<Version, RenderError> {
+fn parse_version(name: &str) -> Result<Version, RenderError> {
     let parsed = name.strip_prefix('v').and_then(|version| version.parse().ok());
     parsed.ok_or_else(|| RenderError::Version(name.to_owned()))
 }
 
-fn values(values: &mainstay_api::Values) -> Map {
+fn to_yaml_map(values: &mainstay_api::Values) -> Map {
     values
         .iter()
-        .map(|(key, value)| (key.clone(), yaml(value)))
+        .map(|(key, value)| (key.clone(), to_yaml(value)))
         .collect()
 }
 
-/// Values pass through JSON, where every number is a float. The API server bounds their depth.
-fn yaml(value: &Value) -> mainstay_yaml::Value {
+/// Converts a chart value. Values pass through JSON, in which every number is a float. Recursion is safe,
+/// because the API server limits the depth of values.
+fn to_yaml(value: &Value) -> mainstay_yaml::Value {
     match value {
         Value::Null => mainstay_yaml::Value::Null,
         Value::Bool(value) => mainstay_yaml::Value::Bool(*value),
         Value::Number(number) => mainstay_yaml::Value::Float(number.as_f64().unwrap_or_default()),
         Value::String(text) => mainstay_yaml::Value::String(text.clone()),
-        Value::Array(items) => mainstay_yaml::Value::List(items.iter().map(yaml).collect()),
-        Value::Object(map) => mainstay_yaml::Value::Map(values(map)),
+        Value::Array(items) => mainstay_yaml::Value::List(items.iter().map(to_yaml).collect()),
+        Value::Object(map) => mainstay_yaml::Value::Map(to_yaml_map(map)),
     }
 }
 
-fn object(path: &str, content: &[u8]) -> Result<Value, RenderError> {
+fn parse_object(path: &str, content: &[u8]) -> Result<Value, RenderError> {
     let options = Options {
         numbers: Numbers::Exact,
         ..Options::default()

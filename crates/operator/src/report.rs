@@ -1,4 +1,4 @@
-//! Reports of the control loop for metrics, logs and health probes.
+//! Reports of the control loops for metrics, logs and health probes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,98 +7,99 @@ use std::time::Duration;
 use mainstay_mesh::references::Counts;
 use mainstay_mesh::{Plan, Subject};
 
-/// Receives the loop's reports. Implementations must be cheap: no I/O, no waiting.
+/// A receiver of reports. Implementations must be fast, without I/O and without waiting.
 pub trait Observer: Send + Sync {
     /// Receives a report.
     fn report(&self, report: &Report<'_>);
 }
 
-/// A report of the loop.
+/// A report of a control loop.
 #[derive(Clone, Copy, Debug)]
 pub enum Report<'a> {
-    /// The loop iterated; at least every 20 seconds, also without work and while another process leads.
+    /// The loop iterated. It iterates at least every 20 seconds, also without work and while another
+    /// process is the leader.
     LoopIteration,
     /// Whether every watch was listed.
     Synced(bool),
-    /// Whether this process leads.
+    /// Whether this process is the leader.
     Leading(bool),
-    /// A plan was made in this time.
+    /// A plan was made. The duration is the time of planning.
     Planned(&'a Plan, Duration),
     /// A plan was executed, or was empty.
     Reconciled {
-        /// The plan.
+        /// Plan of the subject.
         plan: &'a Plan,
-        /// Its outcome.
+        /// Outcome of the plan.
         outcome: Outcome<'a>,
         /// Time of planning and executing.
         duration: Duration,
     },
     /// An `IstioOperator` was reconciled.
     InstallationReconciled {
-        /// The outcome.
+        /// Outcome of the reconciliation.
         outcome: Outcome<'a>,
         /// Time of planning and executing.
         duration: Duration,
     },
-    /// Number of `IstioOperator`s by state; empty for those without one.
+    /// Number of `IstioOperator`s by state. The state of a resource without one is empty.
     Installations(&'a BTreeMap<String, usize>),
     /// An object was written.
     Written {
-        /// The kind of write: `create`, `apply`, `update`, `delete`, `status`, `finalizer`, `annotate`,
+        /// Kind of write: `create`, `apply`, `update`, `delete`, `status`, `finalizer`, `annotate`,
         /// `event`, `lease`.
         action: &'static str,
-        /// The reason: one of our reasons, or what differed.
+        /// Reason of the step, or name of the difference to the live object.
         reason: &'a str,
     },
-    /// The API was called.
+    /// An API call was completed.
     ApiCall {
-        /// The verb as Kubernetes names it: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
+        /// Verb in the terms of Kubernetes: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
         verb: &'static str,
-        /// The status code; 0 without a response.
+        /// HTTP status code; 0 without a response.
         code: u16,
     },
     /// Number of queued subjects.
     QueueDepth(usize),
     /// Number of objects in a cache.
     Cached {
-        /// The name of the cache: a kind, or `managed`.
+        /// Name of the cache: a kind, `managed`, `delivery` or `istio_operator`.
         cache: &'a str,
         /// Number of objects.
         objects: usize,
     },
-    /// Number of referrers of a revision; `None` once the revision is deleted.
+    /// Referrers of a revision.
     InUse {
         /// Name of the revision.
         revision: &'a str,
-        /// Referrers by kind.
+        /// Number of referrers by kind of reference; `None` if the revision was deleted.
         counts: Option<Counts>,
     },
     /// A subject was enqueued.
     Enqueued {
-        /// The subject.
+        /// Enqueued subject.
         subject: &'a Subject,
-        /// The cause: kind and name of an object, or a timer.
+        /// Cause: kind and name of an object, or a timer.
         cause: &'a str,
     },
 }
 
-/// The outcome of a reconciliation.
+/// Outcome of a reconciliation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
-    /// There was nothing to do.
+    /// The plan was empty.
     Noop,
     /// Every step succeeded.
     Succeeded,
-    /// A write conflicted with another writer; the subject is planned again at once.
+    /// A write conflicted with a change by another client. The subject is planned again immediately.
     Conflict,
-    /// A step failed; the text is the one in the status, without values.
+    /// A step failed. The text is the message in the status, with chart values replaced.
     Failed(&'a str),
     /// A step or the planner panicked (a bug).
     Panicked,
 }
 
 impl Outcome<'_> {
-    /// Returns the label value for metrics.
+    /// Returns the value of the label `result` of metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

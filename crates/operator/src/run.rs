@@ -1,4 +1,5 @@
-//! The control loop: runs watches, plans and executions until it is stopped or loses the Lease.
+//! Control loop of the mesh controllers: runs watches, makes plans and executes them until the operator is
+//! stopped or loses the Lease.
 
 use std::fmt;
 use std::future::Future;
@@ -39,31 +40,31 @@ use crate::watch::all::Watches;
 /// Maximum time between two iterations of the loop.
 const MAX_ITERATION_INTERVAL: Duration = Duration::from_secs(20);
 
-/// Maximum time to wait for executing plans at shutdown.
+/// Maximum time to wait for running executions at shutdown.
 const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(30);
 
-/// Default of `--max-concurrent-reconciles`, the same as upstream's.
+/// Default of `--max-concurrent-reconciles`. It is the default of the Sail Operator.
 pub const DEFAULT_MAX_CONCURRENT_RECONCILES: usize = 5;
 
-/// A callback for every plan and the snapshot it was made from.
+/// Callback for every plan and the snapshot from which it was made.
 pub type PlanInspector = Arc<dyn Fn(&Snapshot, &Plan) + Send + Sync>;
 
 /// Options of [`Operator::run`].
 #[derive(Clone)]
 pub struct Options {
-    /// The operator's own namespace, which holds its Lease.
+    /// Namespace of the operator, which contains its Lease.
     pub namespace: String,
-    /// The holder identity in the Lease.
+    /// Holder identity in the Lease.
     pub identity: String,
     /// Maximum number of plans that are executed concurrently.
     pub max_concurrent: usize,
-    /// Whether to acquire the Lease before changing anything.
+    /// Whether the operator must acquire the Lease before it writes.
     pub leader_elect: bool,
-    /// Receives reports of what the loop does.
+    /// Receiver of the reports of the control loops.
     pub observer: Arc<dyn Observer>,
-    /// Probes remote control planes.
+    /// Prober of remote control planes.
     pub prober: Arc<dyn Prober>,
-    /// Inspects every plan, in tests.
+    /// Callback for every plan, used by tests.
     pub inspect: Option<PlanInspector>,
     /// Options of application delivery; `None` disables it.
     pub delivery: Option<DeliveryOptions>,
@@ -101,15 +102,15 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Why the operator stopped by itself.
+/// Error that stops the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
-    /// The Lease was lost, and another process may lead.
+    /// The Lease was lost, and another process may be the leader.
     #[error("the Lease was lost: another process may lead now")]
     LeaseLost,
 }
 
-/// State shared by watches and executions: the reconciler, a notification for new work, and the observer.
+/// State that is shared by watches and executions: reconciler, notification for new work, and observer.
 pub(crate) struct Shared {
     reconciler: Mutex<Reconciler>,
     enqueued: Notify,
@@ -125,10 +126,11 @@ impl Shared {
         }
     }
 
-    /// Runs `act` on the reconciler, and notifies the loop if that enqueued a subject.
+    /// Calls `act` with the locked reconciler, and notifies the loop if a subject was enqueued.
     ///
-    /// A read must not notify: the loop itself reads in every iteration, so its notification would always be
-    /// ready, and with a subject that waits for its own execution to end the loop would never yield to I/O.
+    /// A call that enqueues nothing must not notify the loop: the loop itself calls this function in every
+    /// iteration, so that the notification would always be ready, and the loop would never yield to I/O
+    /// while a subject waits for the end of its execution.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Reconciler) -> R) -> R {
         let mut reconciler = self.reconciler.lock().unwrap_or_else(PoisonError::into_inner);
         let before = reconciler.enqueue_count();
@@ -140,23 +142,23 @@ impl Shared {
     }
 }
 
-/// An operator and everything it needs to run.
+/// The operator with its dependencies.
 #[derive(Clone)]
 pub struct Operator {
-    /// A client for the cluster.
+    /// Client for the cluster.
     pub client: Client,
-    /// The charts to install from.
+    /// Charts to install from.
     pub catalog: Arc<Catalog>,
     /// Cluster-wide settings of the planner.
     pub settings: Settings,
-    /// How to run.
+    /// Options of the operator.
     pub options: Options,
-    /// The source of time.
+    /// Source of time.
     pub clock: Clock,
 }
 
 impl Operator {
-    /// Reconciles the mesh until `stop` completes or the Lease is lost.
+    /// Runs all enabled controllers until `stop` completes or the Lease is lost.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), OperatorError> {
         let observer = self.options.observer.clone();
         let meter: Meter = Arc::new(move |verb, code| observer.report(&Report::ApiCall { verb, code }));
@@ -171,11 +173,11 @@ impl Operator {
         let _controllers = self.start_controllers(&fence, &meter);
         let executor = self.executor(fence, meter);
         tokio::pin!(stop);
-        lead(&executor, lease, &options, stop).await
+        run_as_leader(&executor, lease, &options, stop).await
     }
 
-    /// Starts the other controllers that are enabled. They write only while this process leads, and end when
-    /// the returned tasks are dropped.
+    /// Starts the other controllers that are enabled. They only write while this process is the leader, and
+    /// end when the returned tasks are dropped.
     fn start_controllers(&self, fence: &Fence, meter: &Meter) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         if let Some(options) = self.options.delivery.clone() {
@@ -265,9 +267,9 @@ impl Operator {
     }
 }
 
-/// Waits until every watch is listed and this process leads, then reconciles until `stop` or until the Lease
-/// is lost.
-async fn lead(
+/// Waits until every watch is listed and this process is the leader, then reconciles until `stop` completes
+/// or the Lease is lost.
+async fn run_as_leader(
     executor: &Executor,
     mut lease: Option<Lease>,
     options: &Options,
@@ -275,7 +277,7 @@ async fn lead(
 ) -> Result<(), OperatorError> {
     let observer = &options.observer;
     let ready = async {
-        executor.watches.listed().await;
+        executor.watches.wait_until_listed().await;
         observer.report(&Report::Synced(true));
         if let Some(lease) = &mut lease {
             lease.acquire().await;
@@ -295,7 +297,7 @@ async fn lead(
     };
     let lost = async {
         match &mut lease {
-            Some(lease) => lease.keep().await,
+            Some(lease) => lease.renew_until_lost().await,
             None => futures::future::pending().await,
         }
     };
@@ -310,7 +312,7 @@ async fn lead(
     result
 }
 
-/// Waits for `ready` and reports loop iterations meanwhile, so that the liveness probe passes.
+/// Waits for `ready`. Reports loop iterations in the meantime, so that the liveness probe succeeds.
 async fn report_while_waiting(ready: impl Future<Output = ()>, observer: &Arc<dyn Observer>) {
     tokio::pin!(ready);
     loop {
@@ -322,7 +324,7 @@ async fn report_while_waiting(ready: impl Future<Output = ()>, observer: &Arc<dy
     }
 }
 
-/// An executed plan.
+/// Result of an executed plan.
 struct ExecutedPlan {
     plan: Plan,
     outcome: PlanOutcome,
@@ -337,7 +339,7 @@ struct Loop<'a> {
 }
 
 impl Loop<'_> {
-    /// Iterates until `stop`, then waits for the executing plans.
+    /// Iterates until `stop` completes, then waits for the running executions.
     async fn run(mut self, mut stop: Pin<&mut impl Future<Output = ()>>) {
         loop {
             self.start_plans();
@@ -373,7 +375,7 @@ impl Loop<'_> {
         }
     }
 
-    /// Starts every plan that may be executed now.
+    /// Starts the execution of all plans that may be executed now.
     fn start_plans(&mut self) {
         loop {
             let start = Instant::now();
@@ -437,7 +439,7 @@ impl Loop<'_> {
         shared.with(|reconciler| reconciler.finish_plan(&plan, outcome, self.executor.clock.now()));
     }
 
-    /// Whether another plan may start. Otherwise the notification for new work is ignored.
+    /// Whether another plan may start. If not, the loop ignores notifications for new work.
     fn has_capacity(&self) -> bool {
         self.running.is_empty() || self.executor.shared.with(|reconciler| reconciler.has_capacity())
     }
@@ -478,7 +480,8 @@ mod tests {
         Shared::new(reconciler, Arc::new(()))
     }
 
-    /// The pod's grace period covers waiting for executions and one call that releases the Lease.
+    /// Checks that the grace period of the pod is long enough to wait for executions and to release the
+    /// Lease with one call.
     #[test]
     fn the_pods_grace_period_covers_the_shutdown() {
         let template = include_str!("../../../deploy/chart/templates/deployment.yaml");

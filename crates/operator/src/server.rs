@@ -1,8 +1,8 @@
-//! Three small servers: metrics over HTTPS, authorized by the API server, the health probes, and reviews of
-//! `IstioOperator`s over HTTPS.
+//! Three small servers: metrics over HTTPS with authorization by the API server, health probes over HTTP,
+//! and admission reviews of `IstioOperator`s over HTTPS.
 //!
-//! HTTP/1.1 only: HTTP/2 servers have had several denial-of-service vulnerabilities, and scrapers do not need
-//! it.
+//! They support only HTTP/1.1: HTTP/2 servers have had several denial-of-service vulnerabilities, and
+//! scrapers do not need HTTP/2.
 
 mod access;
 mod address;
@@ -21,27 +21,27 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-pub use access::{Access, ClusterGate, Gate};
+pub use access::{Access, Authorizer, ClusterAuthorizer};
 pub use address::{AddressError, Bind};
 pub use certificate::{CertificateError, Certificates};
 
 use crate::health::Health;
 use crate::metrics::Metrics;
 
-/// A response with its whole body.
+/// A response with a complete body.
 pub type ServerResponse = Response<Full<Bytes>>;
-/// Handles a request.
+/// Handler of requests.
 pub(crate) type Handler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, ServerResponse> + Send + Sync>;
 
-/// Content type of `OpenMetrics`.
+/// Content type of the `OpenMetrics` text format.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const JSON: &str = "application/json";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// A server that runs until `stop` turns true.
+/// A running server. It runs until its `stop` channel becomes true.
 #[derive(Debug)]
 pub struct Server {
-    /// The address it listens on.
+    /// Address on which the server listens.
     pub address: SocketAddr,
     task: JoinHandle<()>,
 }
@@ -53,7 +53,7 @@ impl Server {
     }
 }
 
-/// A server cannot listen on its address.
+/// Error of listening on the address of a server.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}")]
 pub struct ListenError {
@@ -61,37 +61,41 @@ pub struct ListenError {
     source: std::io::Error,
 }
 
-/// Serves `/metrics` to clients that `gate` allows.
+/// Serves `/metrics` to clients that are allowed by `authorizer`.
 pub async fn serve_metrics(
     bind: &Bind,
     certificates: Certificates,
-    gate: Arc<dyn Gate>,
+    authorizer: Arc<dyn Authorizer>,
     metrics: Arc<Metrics>,
     stop: watch::Receiver<bool>,
 ) -> Result<Server, ListenError> {
     let handler: Handler = Arc::new(move |request| {
-        let (gate, metrics) = (gate.clone(), metrics.clone());
-        async move { scrape(&request, &*gate, &metrics).await }.boxed()
+        let (authorizer, metrics) = (authorizer.clone(), metrics.clone());
+        async move { scrape(&request, &*authorizer, &metrics).await }.boxed()
     });
-    start(bind, Some(Arc::new(certificates)), handler, stop).await
+    start_server(bind, Some(Arc::new(certificates)), handler, stop).await
 }
 
-async fn scrape(request: &Request<Incoming>, gate: &dyn Gate, metrics: &Metrics) -> ServerResponse {
+async fn scrape(
+    request: &Request<Incoming>,
+    authorizer: &dyn Authorizer,
+    metrics: &Metrics,
+) -> ServerResponse {
     if request.uri().path() != "/metrics" {
         return not_found();
     }
-    let token = access::bearer(request.headers());
+    let token = access::bearer_token(request.headers());
     let verb = request.method().as_str().to_ascii_lowercase();
-    match gate.check(token, verb).await {
+    match authorizer.check(token, verb).await {
         Access::Allowed if request.method() == Method::GET => {
-            text(StatusCode::OK, OPEN_METRICS, metrics.text())
+            text_response(StatusCode::OK, OPEN_METRICS, metrics.text())
         }
-        Access::Allowed => text(
+        Access::Allowed => text_response(
             StatusCode::METHOD_NOT_ALLOWED,
             PLAIN,
             "Method Not Allowed\n".into(),
         ),
-        rejected => text(rejected.status(), PLAIN, format!("{rejected}\n")),
+        rejected => text_response(rejected.status(), PLAIN, format!("{rejected}\n")),
     }
 }
 
@@ -102,31 +106,33 @@ pub async fn serve_health(
     stop: watch::Receiver<bool>,
 ) -> Result<Server, ListenError> {
     let handler: Handler = Arc::new(move |request| {
-        let response = probe(request.uri().path(), &health);
+        let response = respond_to_probe(request.uri().path(), &health);
         async move { response }.boxed()
     });
-    start(bind, None, handler, stop).await
+    start_server(bind, None, handler, stop).await
 }
 
-fn probe(path: &str, health: &Health) -> ServerResponse {
+fn respond_to_probe(path: &str, health: &Health) -> ServerResponse {
     let result = match path.trim_end_matches('/') {
         "/healthz" | "/healthz/healthz" | "/livez" => health.live(),
         "/readyz" | "/readyz/readyz" => health.ready(),
         _ => return not_found(),
     };
     match result {
-        Ok(()) => text(StatusCode::OK, PLAIN, "ok".into()),
-        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, format!("{error}\n")),
+        Ok(()) => text_response(StatusCode::OK, PLAIN, "ok".into()),
+        Err(error) => text_response(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, format!("{error}\n")),
     }
 }
 
-/// The longest review in bytes; an object has at most 1.5 MiB, and an update has two.
-const MAX_REVIEW: usize = 4 << 20;
+/// Maximum size of a review in bytes. An object has at most 1.5 MiB, and the review of an update contains
+/// two objects.
+const MAX_REVIEW_BYTES: usize = 4 << 20;
 
-/// Responds to an `AdmissionReview`.
+/// Function that returns the response to an `AdmissionReview`.
 pub type Reviewer = Arc<dyn Fn(&Value) -> Value + Send + Sync>;
 
-/// Serves reviews of `IstioOperator`s. Requests need no authentication: a review reads and writes nothing.
+/// Serves admission reviews of `IstioOperator`s. Requests need no authentication, because a review does not
+/// access the cluster.
 pub async fn serve_admission(
     bind: &Bind,
     certificates: Arc<Certificates>,
@@ -135,36 +141,39 @@ pub async fn serve_admission(
 ) -> Result<Server, ListenError> {
     let handler: Handler = Arc::new(move |request| {
         let reviewer = reviewer.clone();
-        async move { respond(request, reviewer).await }.boxed()
+        async move { respond_to_review(request, reviewer).await }.boxed()
     });
-    start(bind, Some(certificates), handler, stop).await
+    start_server(bind, Some(certificates), handler, stop).await
 }
 
-async fn respond(request: Request<Incoming>, reviewer: Reviewer) -> ServerResponse {
+async fn respond_to_review(request: Request<Incoming>, reviewer: Reviewer) -> ServerResponse {
     if request.uri().path() != mainstay_cluster::admission::PATH {
         return not_found();
     }
     if request.method() != Method::POST {
         let status = StatusCode::METHOD_NOT_ALLOWED;
-        return text(status, PLAIN, "Method Not Allowed\n".into());
+        return text_response(status, PLAIN, "Method Not Allowed\n".into());
     }
-    let rejected = |message: &str| text(StatusCode::BAD_REQUEST, PLAIN, format!("{message}\n"));
-    let Ok(body) = Limited::new(request.into_body(), MAX_REVIEW).collect().await else {
+    let rejected = |message: &str| text_response(StatusCode::BAD_REQUEST, PLAIN, format!("{message}\n"));
+    let Ok(body) = Limited::new(request.into_body(), MAX_REVIEW_BYTES)
+        .collect()
+        .await
+    else {
         return rejected("the review is too large or incomplete");
     };
     let Ok(review) = serde_json::from_slice::<Value>(&body.to_bytes()) else {
         return rejected("the review is not JSON");
     };
-    // Rendering takes a while.
+    // A review renders charts, which takes milliseconds of CPU time.
     let outcome = tokio::task::spawn_blocking(move || reviewer(&review)).await;
     if let Ok(response) = outcome {
-        return text(StatusCode::OK, JSON, response.to_string());
+        return text_response(StatusCode::OK, JSON, response.to_string());
     }
     let message = "internal error: the review panicked\n";
-    text(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, message.into())
+    text_response(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, message.into())
 }
 
-async fn start(
+async fn start_server(
     bind: &Bind,
     certificates: Option<Arc<Certificates>>,
     handler: Handler,
@@ -176,15 +185,15 @@ async fn start(
     };
     let listener = bind.listen().await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    let task = tokio::spawn(listen::run(listener, certificates, handler, stop));
+    let task = tokio::spawn(listen::serve_connections(listener, certificates, handler, stop));
     Ok(Server { address, task })
 }
 
 fn not_found() -> ServerResponse {
-    text(StatusCode::NOT_FOUND, PLAIN, "404 page not found\n".into())
+    text_response(StatusCode::NOT_FOUND, PLAIN, "404 page not found\n".into())
 }
 
-fn text(status: StatusCode, content_type: &'static str, body: String) -> ServerResponse {
+fn text_response(status: StatusCode, content_type: &'static str, body: String) -> ServerResponse {
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -1,4 +1,4 @@
-//! Cluster-wide settings, detected at start from flags, files and the API: the planner's [`Settings`].
+//! Detects the cluster-wide [`Settings`] of the planner at start from flags, files and the API.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,22 +13,22 @@ use crate::config::ImagesByVersion;
 use crate::tls::{self, ClusterTls, TlsError};
 use crate::{fips, platform};
 
-/// The file with the namespace of a pod.
+/// File that contains the namespace of the pod.
 pub const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-/// Default values of a distributor by version and resource (`istio` or `istiocni`).
+/// Default values of a vendor by version and resource (`istio` or `istiocni`).
 pub type VendorDefaults = BTreeMap<String, BTreeMap<String, serde_json::Value>>;
 
-/// Vendor defaults of this build; empty, as upstream's.
+/// Vendor defaults of this build. They are empty, like those of the Sail Operator.
 const BUILT_IN_DEFAULTS: &str = include_str!("settings/vendor_defaults.yaml");
-/// Maximum time for a response of the API during detection.
+/// Timeout of an API call during detection.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Settings from flags, files and the environment.
+/// Input of the detection from flags, files and the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
-    /// The operator's own namespace.
+    /// Namespace of the operator.
     pub operator_namespace: String,
-    /// The platform; detected if `None`.
+    /// Platform; `None` to detect it.
     pub platform: Option<Platform>,
     /// Images from the configuration file.
     pub images: ImagesByVersion,
@@ -43,11 +43,11 @@ pub struct Inputs {
 pub struct ClusterSettings {
     /// Settings of the planner.
     pub settings: Settings,
-    /// The cluster's TLS configuration at start, to detect changes; only on `OpenShift`.
+    /// TLS configuration of the cluster at start, to detect later changes; `None` except on `OpenShift`.
     pub tls: Option<ClusterTls>,
 }
 
-/// Why the settings could not be detected.
+/// Error of detecting the settings.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// The API server does not respond.
@@ -59,30 +59,30 @@ pub enum SettingsError {
     /// The TLS configuration cannot be read.
     #[error("unable to fetch TLS config")]
     Tls(#[from] TlsError),
-    /// The vendor defaults cannot be read.
+    /// The file with vendor defaults cannot be read.
     #[error("failed to read vendor defaults {}", path.display())]
     VendorFile {
         /// Path of the file.
         path: PathBuf,
-        /// The I/O error.
+        /// I/O error.
         source: io::Error,
     },
     /// The vendor defaults are invalid.
     #[error("failed to read vendor defaults{}: {problem}", path.as_ref().map(|path| format!(" {}", path.display())).unwrap_or_default())]
     VendorDefaults {
-        /// Path of the file; `None` for the built-in ones.
+        /// Path of the file; `None` for the defaults of this build.
         path: Option<PathBuf>,
-        /// What is invalid.
+        /// Description of the problem.
         problem: VendorDefaultsError,
     },
-    /// The operator's namespace is unknown.
+    /// The namespace of the operator is unknown.
     #[error(
         "can't determine namespace this operator is running in; if running outside of a pod, please set the POD_NAMESPACE environment variable"
     )]
     Namespace,
 }
 
-/// Why vendor defaults are invalid.
+/// Error of parsing vendor defaults.
 #[derive(Debug, thiserror::Error)]
 pub enum VendorDefaultsError {
     /// The text is not valid YAML.
@@ -94,9 +94,9 @@ pub enum VendorDefaultsError {
     /// The values of a resource are not a map.
     #[error("vendor defaults for resource '{resource}' (version '{version}') are not a map[string]any")]
     NotAMap {
-        /// `istio` or `istiocni`.
+        /// Name of the resource: `istio` or `istiocni`.
         resource: String,
-        /// The version.
+        /// Istio version of the resource.
         version: String,
     },
 }
@@ -116,7 +116,7 @@ pub async fn detect(client: &Client, inputs: Inputs) -> Result<ClusterSettings, 
                 .map_err(timed_out)??,
         ),
     };
-    let profile = tls.as_ref().map(ClusterTls::for_mesh).transpose()?.flatten();
+    let profile = tls.as_ref().map(ClusterTls::mesh_profile).transpose()?.flatten();
     if let Some(tls) = tls.as_ref().filter(|tls| tls.is_honoured()) {
         log_profile(tls);
     }
@@ -157,7 +157,7 @@ fn log_profile(tls: &ClusterTls) {
     }
 }
 
-/// Returns the operator's namespace from the environment, else from the file.
+/// Returns the namespace of the operator from the environment, or from the file if it is not set there.
 pub fn operator_namespace(environment: Option<String>, file: &Path) -> Result<String, SettingsError> {
     let named = environment.filter(|name| !name.is_empty());
     named
@@ -170,7 +170,7 @@ pub fn operator_namespace(environment: Option<String>, file: &Path) -> Result<St
         .ok_or(SettingsError::Namespace)
 }
 
-/// Returns the vendor defaults from a file, else those of this build.
+/// Returns the vendor defaults from a file, or those of this build without a file.
 pub fn vendor_defaults(file: Option<&Path>) -> Result<VendorDefaults, SettingsError> {
     let text = match file {
         None => BUILT_IN_DEFAULTS.to_owned(),
@@ -204,7 +204,7 @@ fn parse_defaults(text: &str) -> Result<VendorDefaults, VendorDefaultsError> {
     Ok(parsed)
 }
 
-/// Detects FIPS mode of this node and logs it.
+/// Detects whether this node is in FIPS mode, and logs the result.
 #[must_use]
 pub fn fips_mode(file: &Path) -> bool {
     let enabled = fips::is_enabled(file);

@@ -1,4 +1,4 @@
-//! Test helpers: certificates, a minimal HTTP client, and clients of the simulator.
+//! Test helpers: certificates, a minimal HTTP client, and clients for simulated clusters.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Returns a client of a simulated cluster.
+/// Returns a client for a simulated cluster.
 pub(crate) fn client(cluster: &Cluster, name: &str) -> Client {
     Client::new(cluster.connect(name), "default")
 }
 
-/// Generates a certificate for a name with its key, both as PEM.
+/// Generates a certificate for a name. Returns certificate and key as PEM.
 pub(crate) fn certificate(name: &str) -> (String, String) {
     let generated = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
     (generated.cert.pem(), generated.signing_key.serialize_pem())
 }
 
-/// Returns TLS settings of a server with a certificate for `name`, and the certificate as PEM.
+/// Generates a certificate for `name`. Returns the TLS configuration of a server, and the certificate as PEM.
 pub(crate) fn server_config(name: &str) -> (Arc<ServerConfig>, String) {
     let generated = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
     server_config_with(&generated.cert, &generated.signing_key)
 }
 
-/// Returns TLS settings of a server with this certificate, and the certificate as PEM.
+/// Returns the TLS configuration of a server with this certificate, and the certificate as PEM.
 pub(crate) fn server_config_with(
     certificate: &rcgen::Certificate,
     key: &rcgen::KeyPair,
@@ -45,7 +45,7 @@ pub(crate) fn server_config_with(
     (Arc::new(config), certificate.pem())
 }
 
-/// Accepts every certificate.
+/// A verifier that accepts every certificate.
 #[derive(Debug)]
 struct AcceptAny;
 
@@ -86,17 +86,17 @@ impl ServerCertVerifier for AcceptAny {
     }
 }
 
-/// A server's response.
+/// A response to a request over TLS.
 pub(crate) struct TestResponse {
     pub(crate) status: u16,
     pub(crate) body: String,
-    /// The server's certificate, if there was one.
+    /// Certificate of the server.
     pub(crate) certificate: Vec<u8>,
-    /// The negotiated ALPN protocol.
+    /// Negotiated ALPN protocol.
     pub(crate) protocol: Option<Vec<u8>>,
 }
 
-/// Sends a GET request over TLS.
+/// Sends a GET request over TLS. Every server certificate is accepted.
 pub(crate) async fn get_https(address: SocketAddr, path: &str, headers: &str) -> TestResponse {
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -114,7 +114,7 @@ pub(crate) async fn get_https(address: SocketAddr, path: &str, headers: &str) ->
     let session = stream.get_ref().1;
     let certificate = session.peer_certificates().unwrap()[0].to_vec();
     let protocol = session.alpn_protocol().map(<[u8]>::to_vec);
-    let (status, body) = send(&mut stream, path, headers).await;
+    let (status, body) = send_request(&mut stream, path, headers).await;
     TestResponse {
         status,
         body,
@@ -123,13 +123,13 @@ pub(crate) async fn get_https(address: SocketAddr, path: &str, headers: &str) ->
     }
 }
 
-/// Sends a GET request without TLS.
+/// Sends a GET request without TLS. Returns status and body.
 pub(crate) async fn get_http(address: SocketAddr, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    send(&mut stream, path, "").await
+    send_request(&mut stream, path, "").await
 }
 
-async fn send(
+async fn send_request(
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     path: &str,
     headers: &str,

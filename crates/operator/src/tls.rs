@@ -1,7 +1,7 @@
-//! The cluster's TLS profile (`OpenShift`): ciphers, minimum version and groups from the `APIServer` object.
+//! TLS profile of `OpenShift` clusters: ciphers, minimum version and groups from the `APIServer` object.
 //!
-//! It applies to the mesh and to our metrics server. A change ends the process, which restarts with the new
-//! profile, as upstream does.
+//! The profile applies to the mesh and to the metrics server. As in the Sail Operator, the process exits
+//! when the profile changes, and is restarted with the new one.
 
 mod ciphers;
 mod profiles;
@@ -14,32 +14,32 @@ use serde::Deserialize;
 
 pub use server::server_config;
 
-/// Name of the singleton object.
+/// Name of the only `APIServer` object.
 const NAME: &str = "cluster";
 
-/// The TLS configuration of the cluster, with defaults.
+/// TLS configuration of the cluster, with defaults applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterTls {
-    /// The profile.
+    /// TLS profile.
     pub profile: ProfileSpec,
-    /// The adherence policy; may be empty.
+    /// Adherence policy; may be empty.
     pub adherence: String,
 }
 
-/// A TLS profile.
+/// A TLS profile in the terms of `OpenShift`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ProfileSpec {
-    /// Ciphers by their OpenSSL or IANA names.
+    /// OpenSSL or IANA names of ciphers.
     pub ciphers: Vec<String>,
-    /// The minimum version, for example `VersionTLS12`.
+    /// Minimum version, for example `VersionTLS12`.
     #[serde(rename = "minTLSVersion")]
     pub min_tls_version: String,
     /// Groups for the key exchange.
     pub groups: Vec<String>,
 }
 
-/// Why the TLS configuration cannot be read.
+/// Error of reading the TLS configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The object cannot be read.
@@ -48,7 +48,7 @@ pub enum TlsError {
     /// The object cannot be decoded.
     #[error("fetching TLS profile from APIServer: cannot decode the object")]
     Decode(#[source] serde_json::Error),
-    /// The type is custom, but the custom profile is missing.
+    /// The profile type is `Custom`, but the custom profile is missing.
     #[error("fetching TLS profile from APIServer: custom TLS profile specified but Custom field is nil")]
     NoCustom,
     /// The TLS version is unknown.
@@ -56,16 +56,16 @@ pub enum TlsError {
     Version(String),
 }
 
-/// Returns the kind of the object.
+/// Returns the API resource of `APIServer`s.
 #[must_use]
-pub fn resource() -> ApiResource {
+pub fn api_resource() -> ApiResource {
     let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "APIServer");
     ApiResource::from_gvk_with_plural(&kind, "apiservers")
 }
 
-/// Reads the cluster's TLS configuration.
+/// Reads the TLS configuration of the cluster.
 pub async fn fetch(client: &Client) -> Result<ClusterTls, TlsError> {
-    let api: kube::Api<DynamicObject> = kube::Api::all_with(client.clone(), &resource());
+    let api: kube::Api<DynamicObject> = kube::Api::all_with(client.clone(), &api_resource());
     let object = api
         .get(NAME)
         .await
@@ -95,7 +95,7 @@ struct SecurityProfile {
 }
 
 impl ClusterTls {
-    /// Decodes an `APIServer` object.
+    /// Reads the TLS configuration from an `APIServer` object.
     pub fn from_object(object: &serde_json::Value) -> Result<Self, TlsError> {
         let object = ApiServer::deserialize(object).map_err(TlsError::Decode)?;
         Ok(Self {
@@ -104,14 +104,14 @@ impl ClusterTls {
         })
     }
 
-    /// Whether the profile must be honoured. An unknown policy counts as strict.
+    /// Whether the adherence policy requires the profile to be honoured. An unknown policy counts as strict.
     #[must_use]
     pub fn is_honoured(&self) -> bool {
         !matches!(self.adherence.as_str(), "" | "LegacyAdheringComponentsOnly")
     }
 
-    /// Returns the profile of the mesh, or `None` if the cluster's profile is not honoured.
-    pub fn for_mesh(&self) -> Result<Option<TlsProfile>, TlsError> {
+    /// Returns the TLS profile for the mesh, or `None` if the profile is not honoured.
+    pub fn mesh_profile(&self) -> Result<Option<TlsProfile>, TlsError> {
         if !self.is_honoured() {
             return Ok(None);
         }
@@ -120,7 +120,7 @@ impl ClusterTls {
                 .profile
                 .ciphers
                 .iter()
-                .filter_map(|name| ciphers::iana(name))
+                .filter_map(|name| ciphers::iana_name(name))
                 .map(str::to_owned)
                 .collect(),
             min_version: self.min_version()?,
@@ -132,10 +132,11 @@ impl ClusterTls {
     #[must_use]
     pub fn unknown_ciphers(&self) -> Vec<&str> {
         let all = self.profile.ciphers.iter().map(String::as_str);
-        all.filter(|name| ciphers::iana(name).is_none()).collect()
+        all.filter(|name| ciphers::iana_name(name).is_none()).collect()
     }
 
-    /// Envoy cannot be configured with versions below 1.2.
+    /// Returns the minimum version for the mesh. Returns `None` for versions below 1.2, because Envoy
+    /// cannot be configured with them.
     fn min_version(&self) -> Result<Option<TlsVersion>, TlsError> {
         match self.profile.min_tls_version.as_str() {
             "VersionTLS10" | "VersionTLS11" => Ok(None),
@@ -145,7 +146,7 @@ impl ClusterTls {
         }
     }
 
-    /// Returns why `self`, read at start, is outdated by `now`, or `None` if it is not.
+    /// Returns the reason if `self`, the configuration at start, is outdated by `now`, otherwise `None`.
     #[must_use]
     pub fn outdated_by(&self, now: &Self) -> Option<&'static str> {
         if self.adherence != now.adherence {
@@ -159,16 +160,16 @@ impl ClusterTls {
 fn profile_spec(profile: Option<SecurityProfile>) -> Result<ProfileSpec, TlsError> {
     match profile {
         Some(profile) if profile.kind == "Custom" => profile.custom.ok_or(TlsError::NoCustom),
-        Some(profile) => Ok(profiles::named(&profile.kind)),
-        None => Ok(profiles::named("")),
+        Some(profile) => Ok(profiles::profile_by_name(&profile.kind)),
+        None => Ok(profiles::profile_by_name("")),
     }
 }
 
-/// Waits until the TLS configuration differs from `start`, and returns what changed.
-pub async fn changed(client: Client, start: ClusterTls) -> &'static str {
+/// Waits until the TLS configuration makes `start` outdated, and returns the reason.
+pub async fn wait_for_change(client: Client, start: ClusterTls) -> &'static str {
     use futures::TryStreamExt as _;
     use kube::runtime::{WatchStreamExt as _, watcher};
-    let api: kube::Api<DynamicObject> = kube::Api::all_with(client, &resource());
+    let api: kube::Api<DynamicObject> = kube::Api::all_with(client, &api_resource());
     let only = watcher::Config::default().fields("metadata.name=cluster");
     let objects = watcher(api, only).default_backoff().applied_objects();
     futures::pin_mut!(objects);
@@ -180,7 +181,7 @@ pub async fn changed(client: Client, start: ClusterTls) -> &'static str {
                     return why;
                 }
             }
-            // The watcher retries by itself.
+            // The watcher retries automatically.
             Err(error) => tracing::warn!(error = %error, "cannot watch the cluster's TLS profile"),
             Ok(None) => std::future::pending().await,
         }

@@ -1,4 +1,4 @@
-//! Follows one collection: lists it, watches it and passes every object and change to a [`Sink`], forever.
+//! Follows a collection: lists it, watches it and passes all objects and changes to a [`Sink`], forever.
 //!
 //! ```text
 //! Unlisted ──list or streaming list──▶ listed ──watch──▶ From(version) ──end──▶ From, or Unlisted again
@@ -6,8 +6,9 @@
 //!     └────────── 410, or the last list is too old ◀───────────┘
 //! ```
 //!
-//! A list replaces what was known: objects it lacks were deleted. Lists are repeated regularly to make up for
-//! missed events. They are streamed as the first events of a watch that starts anyway, without an extra call.
+//! A list replaces the known objects: objects that are not in the list were deleted. Lists are repeated
+//! regularly to recover from missed events. They are streamed as the first events of the next watch, which
+//! requires no additional call.
 
 pub(crate) mod all;
 pub(crate) mod partial_object;
@@ -30,45 +31,46 @@ use tokio::time::{Instant, sleep, timeout};
 use relist::RelistRequests;
 pub(crate) use request::Target;
 
-/// A watch without events is considered dead this long after its server-side timeout.
+/// Time after the server-side timeout of a watch at which the watch counts as dead if it has no events.
 const SILENCE_MARGIN: Duration = Duration::from_secs(5);
 
-/// Interval of lists on servers without streaming lists, where each list is an extra call.
+/// Interval of lists on servers without streaming lists, where each list requires an additional call.
 const RELIST_INTERVAL: Duration = Duration::from_hours(1);
 
-/// Time until a source that cannot be listed counts as failing.
+/// Time after which a source that cannot be listed counts as failing.
 const FAILURE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Time until a source that was listed before counts as failing, unless access is denied. Long enough for a
-/// restart of the API server.
+/// Time after which a source that was listed before counts as failing, unless access is denied. It is long
+/// enough for a restart of the API server.
 const LISTED_FAILURE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Pauses between attempts; they double.
+/// First delay between two attempts. It doubles with each failure.
 const MIN_PAUSE: Duration = Duration::from_millis(800);
+/// Maximum delay between two attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(15);
-/// Pause before checking again whether the server serves a kind.
+/// Interval of checks whether the server serves an optional kind.
 const UNSERVED_PAUSE: Duration = Duration::from_mins(5);
 
-/// Receives the objects of a collection.
+/// A receiver of the objects of a collection.
 pub(crate) trait Sink: Send + 'static {
-    /// The decoded object.
+    /// Type of decoded objects.
     type Item: Item;
-    /// A list begins.
-    fn begin(&mut self);
-    /// An object was listed, created or modified.
+    /// Begins a list.
+    fn begin_list(&mut self);
+    /// Receives an object that was listed, created or modified.
     fn apply(&mut self, item: Self::Item);
-    /// An object was deleted.
+    /// Receives the last version of a deleted object.
     fn delete(&mut self, item: Self::Item);
-    /// The list is complete, at this version.
-    fn listed(&mut self, version: &str);
-    /// The collection could not be read for a while.
-    fn failing(&mut self, message: &str);
-    /// The collection can be read again.
-    fn recovered(&mut self);
+    /// Completes a list at this resource version.
+    fn finish_list(&mut self, version: &str);
+    /// Marks the collection as failing, because it could not be read for some time.
+    fn mark_failing(&mut self, message: &str);
+    /// Marks the collection as readable again.
+    fn mark_recovered(&mut self);
 }
 
 /// A decoded object.
 pub(crate) trait Item: DeserializeOwned + Clone + Send + 'static {
-    /// The resourceVersion.
+    /// Returns the resourceVersion.
     fn version(&self) -> &str;
 }
 
@@ -79,14 +81,14 @@ impl Item for serde_json::Value {
     }
 }
 
-/// The position of a watch.
+/// Position of a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Position {
     Unlisted,
     From(String),
 }
 
-/// Follows `target` forever.
+/// Follows `target` forever, without requests for lists.
 pub(crate) async fn follow_forever<S: Sink>(client: Client, target: Target, sink: S) {
     follow(client, target, sink, relist::relist_channel().1).await;
 }
@@ -107,16 +109,16 @@ pub(crate) async fn follow<S: Sink>(client: Client, target: Target, sink: S, rel
     };
     loop {
         let start = Instant::now();
-        let ended = AssertUnwindSafe(watch.session()).catch_unwind().await;
+        let ended = AssertUnwindSafe(watch.run_session()).catch_unwind().await;
         let ended = ended.unwrap_or_else(|_| {
-            // A new list repairs any partial state.
+            // A new list corrects any partial state.
             watch.position = Position::Unlisted;
             Err(WriteError::local(
                 ErrorClass::Other,
                 "internal error: a watch panicked".into(),
             ))
         });
-        watch.after(ended, start.elapsed()).await;
+        watch.finish_session(ended, start.elapsed()).await;
     }
 }
 
@@ -134,10 +136,10 @@ struct Watch<S: Sink> {
 }
 
 impl<S: Sink> Watch<S> {
-    /// Lists or watches until the watch ends.
-    async fn session(&mut self) -> Result<(), WriteError> {
+    /// Lists the collection, or watches it until the watch ends.
+    async fn run_session(&mut self) -> Result<(), WriteError> {
         if self.position == Position::Unlisted {
-            self.relists.begin();
+            self.relists.begin_list();
         }
         match &self.position {
             Position::Unlisted if self.can_stream => self.watch(self.target.streaming_list()).await,
@@ -150,7 +152,7 @@ impl<S: Sink> Watch<S> {
     }
 
     async fn list(&mut self) -> Result<(), WriteError> {
-        self.sink.begin();
+        self.sink.begin_list();
         let mut token = String::new();
         loop {
             let request = self.target.list(&token)?;
@@ -170,7 +172,7 @@ impl<S: Sink> Watch<S> {
         let events = self.client.request_events::<S::Item>(request?).await?;
         pin_mut!(events);
         if self.position == Position::Unlisted {
-            self.sink.begin();
+            self.sink.begin_list();
         } else {
             self.record_success();
         }
@@ -179,10 +181,10 @@ impl<S: Sink> Watch<S> {
             let is_listed = self.position != Position::Unlisted;
             tokio::select! {
                 event = timeout(max_silence, events.next()) => match event {
-                    Ok(Some(event)) => self.event(event?)?,
+                    Ok(Some(event)) => self.handle_event(event?)?,
                     Ok(None) | Err(_) => break,
                 },
-                () = self.relists.requested(), if is_listed => {
+                () = self.relists.wait_for_request(), if is_listed => {
                     self.position = Position::Unlisted;
                     return Ok(());
                 }
@@ -197,7 +199,7 @@ impl<S: Sink> Watch<S> {
         }
     }
 
-    fn event(&mut self, event: WatchEvent<S::Item>) -> Result<(), WriteError> {
+    fn handle_event(&mut self, event: WatchEvent<S::Item>) -> Result<(), WriteError> {
         match event {
             WatchEvent::Added(item) | WatchEvent::Modified(item) => {
                 self.advance(item.version());
@@ -211,7 +213,7 @@ impl<S: Sink> Watch<S> {
                 let version = mark.metadata.resource_version;
                 let annotations = &mark.metadata.annotations;
                 let ends_list = annotations.contains_key("k8s.io/initial-events-end");
-                // The bookmark that ends the list may be repeated.
+                // The bookmark that marks the end of the list may be repeated.
                 if ends_list && self.position == Position::Unlisted {
                     self.finish_list(version);
                 } else {
@@ -223,7 +225,7 @@ impl<S: Sink> Watch<S> {
         Ok(())
     }
 
-    /// Records the version to continue from, once the list is complete.
+    /// Records the version from which the watch continues. Does nothing until the list is complete.
     fn advance(&mut self, version: &str) {
         if let Position::From(current) = &mut self.position
             && !version.is_empty()
@@ -233,22 +235,22 @@ impl<S: Sink> Watch<S> {
     }
 
     fn finish_list(&mut self, version: String) {
-        self.sink.listed(&version);
+        self.sink.finish_list(&version);
         self.listed = Instant::now();
         self.was_listed = true;
         self.position = Position::From(version);
-        self.relists.done();
+        self.relists.finish_list();
         self.record_success();
     }
 
     fn record_success(&mut self) {
         self.pause = MIN_PAUSE;
         if self.failing.take().is_some() {
-            self.sink.recovered();
+            self.sink.mark_recovered();
         }
     }
 
-    async fn after(&mut self, ended: Result<(), WriteError>, lasted: Duration) {
+    async fn finish_session(&mut self, ended: Result<(), WriteError>, lasted: Duration) {
         match ended {
             Ok(()) => {
                 let max_age = if self.can_stream {
@@ -259,20 +261,20 @@ impl<S: Sink> Watch<S> {
                 if self.listed.elapsed() >= max_age {
                     self.position = Position::Unlisted;
                 }
-                // Avoids calling a server that closes watches immediately without a pause.
-                if lasted < MIN_PAUSE && !self.just_listed() {
-                    self.wait(None).await;
+                // Prevents a busy loop if the server closes watches immediately.
+                if lasted < MIN_PAUSE && !self.was_just_listed() {
+                    self.wait_before_retry(None).await;
                 }
             }
-            Err(error) => self.fail(error).await,
+            Err(error) => self.handle_failure(error).await,
         }
     }
 
-    fn just_listed(&self) -> bool {
+    fn was_just_listed(&self) -> bool {
         !self.can_stream && self.listed.elapsed() < MIN_PAUSE
     }
 
-    async fn fail(&mut self, error: WriteError) {
+    async fn handle_failure(&mut self, error: WriteError) {
         let unlisted = self.position == Position::Unlisted;
         if unlisted && self.can_stream && matches!(error.code, 400 | 422) {
             self.can_stream = false;
@@ -283,8 +285,8 @@ impl<S: Sink> Watch<S> {
             return;
         }
         if error.code == 404 && self.target.is_optional {
-            self.sink.begin();
-            self.sink.listed("");
+            self.sink.begin_list();
+            self.sink.finish_list("");
             self.position = Position::Unlisted;
             sleep(UNSERVED_PAUSE).await;
             return;
@@ -298,12 +300,12 @@ impl<S: Sink> Watch<S> {
             FAILURE_TIMEOUT
         };
         if since.elapsed() >= timeout {
-            self.sink.failing(&error.message);
+            self.sink.mark_failing(&error.message);
         }
-        self.wait(error.retry_after).await;
+        self.wait_before_retry(error.retry_after).await;
     }
 
-    async fn wait(&mut self, retry_after: Option<Duration>) {
+    async fn wait_before_retry(&mut self, retry_after: Option<Duration>) {
         sleep(retry_after.unwrap_or_default().max(self.pause)).await;
         self.pause = (self.pause * 2).min(MAX_PAUSE);
     }

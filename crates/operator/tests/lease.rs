@@ -1,4 +1,5 @@
-//! Leader election: one of several operators leads, and another one takes over when it stops or crashes.
+//! Tests leader election: one of several operators is the leader, and another one takes over when it stops
+//! or crashes.
 
 #![allow(
     clippy::unwrap_used,

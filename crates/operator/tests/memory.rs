@@ -1,5 +1,5 @@
-//! Memory of the operator when a tenant creates many large objects with our label. This is the only test of
-//! the program, because it measures the memory of the process.
+//! Tests the memory usage of the operator when a tenant creates many large objects with our label. It is
+//! the only test of this program, because it measures the memory of the process.
 
 #![allow(
     clippy::unwrap_used,
@@ -38,14 +38,15 @@ const OBJECT_BYTES: usize = 900_000;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Frames = BoxStream<'static, Result<Frame<Bytes>, BoxError>>;
 
-/// Adds events to the watch of `ConfigMaps`, as if a tenant created the objects. No server stores them.
+/// A service that adds events to the watch of `ConfigMaps`, as if a tenant created objects. No server
+/// stores them.
 #[derive(Clone)]
-struct WithEvents {
+struct AddedWatchEvents {
     client: Client,
     events: Arc<Mutex<Option<Receiver<Bytes>>>>,
 }
 
-impl Service<Request<Body>> for WithEvents {
+impl Service<Request<Body>> for AddedWatchEvents {
     type Response = Response<StreamBody<Frames>>;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
@@ -61,12 +62,12 @@ impl Service<Request<Body>> for WithEvents {
             let is_watched = request.uri().path() == "/api/v1/configmaps" && query.contains("watch=true");
             let response = client.send(request).await?;
             let added = is_watched.then(|| events.lock().unwrap().take()).flatten();
-            Ok(response.map(|body| StreamBody::new(merged(body, added))))
+            Ok(response.map(|body| StreamBody::new(with_added_events(body, added))))
         })
     }
 }
 
-fn merged(body: Body, added: Option<Receiver<Bytes>>) -> Frames {
+fn with_added_events(body: Body, added: Option<Receiver<Bytes>>) -> Frames {
     let own = body
         .into_data_stream()
         .map(|data| data.map(Frame::data).map_err(BoxError::from));
@@ -76,7 +77,7 @@ fn merged(body: Body, added: Option<Receiver<Bytes>>) -> Frames {
     }
 }
 
-/// Returns the event of a new object. One third of the objects has no owner, one third an owner of another
+/// Returns the event of a new object. One third of the objects have no owner, one third an owner of another
 /// API group, and one third an owner of our group that does not exist.
 fn event(number: usize) -> Bytes {
     let owner = |api_version: &str| json!([{"apiVersion": api_version, "kind": "IstioRevision", "name": "x", "uid": format!("uid-{number}")}]);
@@ -96,7 +97,7 @@ fn event(number: usize) -> Bytes {
 }
 
 /// Returns the resident memory of this process in KiB.
-fn resident() -> usize {
+fn resident_kib() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.unwrap().trim().split(' ').next().unwrap().parse().unwrap()
@@ -106,7 +107,7 @@ fn resident() -> usize {
 async fn large_labelled_objects_of_a_tenant_are_not_cached() {
     let cluster = new_cluster().await;
     let (mut sender, receiver) = channel(1);
-    let client = WithEvents {
+    let client = AddedWatchEvents {
         client: cluster.client("mainstay"),
         events: Arc::new(Mutex::new(Some(receiver))),
     };
@@ -117,15 +118,15 @@ async fn large_labelled_objects_of_a_tenant_are_not_cached() {
     let operator = cluster.start_operator_with(Client::new(client, "default"), Settings::default(), options);
     create_istio(&cluster).await;
     wait_until_healthy(&cluster, 60).await;
-    // The first object allocates the buffers for events of this size, which do not count as growth.
+    // The first object allocates buffers for events of this size, which do not count as growth.
     futures::SinkExt::send(&mut sender, event(0)).await.unwrap();
     sleep(&cluster, 10).await;
-    let before = resident();
+    let before = resident_kib();
     for number in 1..=OBJECTS {
         futures::SinkExt::send(&mut sender, event(number)).await.unwrap();
     }
     sleep(&cluster, 10).await;
-    let after = resident();
+    let after = resident_kib();
     let ratio = after as f64 / before as f64;
     let mebibytes = |kibibytes: usize| kibibytes as f64 / 1024.0;
     println!(

@@ -1,5 +1,5 @@
-//! Analysis against a real Prometheus server on loopback: it scrapes a target of this test, and the metric
-//! source of the delivery controllers queries it.
+//! Tests analyses with a real Prometheus server on loopback. It scrapes a target of this test, and the
+//! metric source of the delivery controllers queries it.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ use mainstay_testkit::{http, peer};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
 
-/// Metrics of the target: 99 of 100 requests to v2 succeeded, and half of those to v1.
+/// Metrics of the target. 99 of 100 requests to v2 succeeded, and half of the requests to v1.
 const METRICS: &str = r#"# TYPE requests_total counter
 requests_total{revision="v2",code="200"} 99
 requests_total{revision="v2",code="500"} 1

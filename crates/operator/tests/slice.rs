@@ -1,4 +1,5 @@
-//! The whole operator on the simulator: installation, idle time, restart, deletion, drift, and a panic.
+//! Tests the complete operator on the simulator: installation, idle time, restart, deletion, drift, and a
+//! panic.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +22,7 @@ use mainstay_operator::{Observer, Options, Outcome, Report};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
-async fn an_istio_gets_a_healthy_control_plane_and_then_nothing_is_left_to_do() {
+async fn a_control_plane_becomes_healthy_and_the_operator_idle() {
     let cluster = new_cluster().await;
     create_istio(&cluster).await;
     let operator = start(&cluster, "mainstay");
@@ -56,7 +57,7 @@ async fn an_istio_gets_a_healthy_control_plane_and_then_nothing_is_left_to_do() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_with_nothing_to_do_writes_nothing_and_reads_nothing() {
+async fn a_restart_without_changes_reads_and_writes_nothing() {
     let cluster = new_cluster().await;
     create_istio(&cluster).await;
     let operator = start(&cluster, "first");
@@ -78,7 +79,7 @@ async fn a_restart_with_nothing_to_do_writes_nothing_and_reads_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_istio_leaves_nothing_behind() {
+async fn a_deleted_istio_leaves_no_objects() {
     let cluster = new_cluster().await;
     create_istio(&cluster).await;
     let operator = start(&cluster, "mainstay");
@@ -123,7 +124,7 @@ async fn changed_objects_are_reverted_and_deleted_objects_are_recreated() {
     operator.stop().await.unwrap();
 }
 
-/// Panics once in the middle of a step, and counts panics that the loop reports.
+/// An observer that panics once during a step, and counts the panics that the loop reports.
 #[derive(Default)]
 struct PanickingObserver {
     statuses: AtomicUsize,

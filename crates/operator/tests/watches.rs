@@ -1,4 +1,4 @@
-//! Watches that break, miss events or are not supported: the operator recovers in time.
+//! Tests watches that end, miss events or are not supported. The operator recovers in time.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ use serde_json::json;
 
 const ISTIOS: &str = "GET /apis/sailoperator.io/v1/istios";
 
-fn on(path: &str, times: u64, fault: Fault) -> Rule {
+fn fault_on_path(path: &str, times: u64, fault: Fault) -> Rule {
     Rule {
         client: Some("mainstay".into()),
         trigger: Trigger::Matching(path.into()),
@@ -56,7 +56,9 @@ async fn a_server_without_streaming_lists_is_listed_in_pages() {
 async fn a_missed_event_is_recovered_by_the_next_list() {
     let cluster = new_cluster().await;
     // Event 0 is the bookmark that ends the list; event 1 is the creation of the Istio.
-    cluster.sim().add_fault(on(ISTIOS, 1, Fault::SkipEvent(1)));
+    cluster
+        .sim()
+        .add_fault(fault_on_path(ISTIOS, 1, Fault::SkipEvent(1)));
     let operator = start(&cluster, "mainstay");
     sleep(&cluster, 5).await;
     create_istio(&cluster).await;
@@ -71,7 +73,7 @@ async fn a_missed_event_is_recovered_by_the_next_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_that_end_or_expire_after_every_event_change_nothing_in_the_end() {
+async fn watches_that_end_or_expire_after_every_event_do_not_change_the_result() {
     for fault in [
         Fault::DropWatch(1),
         Fault::ExpireWatch(1),
@@ -81,11 +83,13 @@ async fn watches_that_end_or_expire_after_every_event_change_nothing_in_the_end(
         let cluster = new_cluster().await;
         cluster
             .sim()
-            .add_fault(on("GET /apis/sailoperator.io", 12, fault.clone()));
-        cluster.sim().add_fault(on("GET /apis/apps", 6, fault.clone()));
+            .add_fault(fault_on_path("GET /apis/sailoperator.io", 12, fault.clone()));
+        cluster
+            .sim()
+            .add_fault(fault_on_path("GET /apis/apps", 6, fault.clone()));
         create_istio(&cluster).await;
         let operator = start(&cluster, "mainstay");
-        // Long enough to recover, even if a source was reported as failing meanwhile.
+        // The operator recovers within this time, even if a source was reported as failing.
         sleep(&cluster, 1200).await;
         assert!(is_healthy(&cluster), "{fault:?}");
         operator.stop().await.unwrap();
@@ -98,11 +102,13 @@ async fn a_revision_is_not_pruned_when_the_event_of_its_last_referrer_was_missed
     let strategy = json!({"type": "RevisionBased", "inactiveRevisionDeletionGracePeriodSeconds": 30, "revisionTags": []});
     let spec = |version: &str| json!({"version": version, "updateStrategy": strategy});
     cluster.create(&istio(spec("v1.28.2"))).await.unwrap();
-    // The list and the bookmark that ends it come first.
+    // The first events are those of the list, followed by the bookmark that ends it.
     let namespaces = cluster.get("/api/v1/namespaces").await.unwrap().unwrap();
     let listed = namespaces["items"].as_array().unwrap().len();
     let missed = Fault::SkipEvent(listed as u64 + 1);
-    cluster.sim().add_fault(on("GET /api/v1/namespaces", 1, missed));
+    cluster
+        .sim()
+        .add_fault(fault_on_path("GET /api/v1/namespaces", 1, missed));
     let operator = start(&cluster, "mainstay");
     wait_until_healthy(&cluster, 60).await;
     let labels = json!({"istio.io/rev": "default-v1-28-2"});

@@ -1,6 +1,10 @@
-//! Prints the HTML page of a sample report, for work on its appearance: `… --features sample
-//! --example page > page.html`. With a file name, of that report (`mainstay rehearse -o json`).
-#![allow(clippy::print_stdout, reason = "it prints")]
+//! Prints the HTML page of a sample report, or of the report in a file (`mainstay rehearse -o json`), for
+//! work on its appearance.
+//!
+//! ```text
+//! cargo run -p mainstay-rehearsal --features sample --example page > page.html
+//! ```
+#![allow(clippy::print_stdout, reason = "the example prints its result")]
 
 use mainstay_rehearsal::{Report, html};
 

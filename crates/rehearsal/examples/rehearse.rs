@@ -1,12 +1,13 @@
-//! How long `mainstay rehearse` of a snapshot of many workloads takes, and how much memory: `rehearse
-//! [WORKLOADS [embedded]]` prints `rehearse 10000 workloads: 1.23 s, 456 MiB`, from the file to the report as
-//! JSON and as a page; a line for every part. Making the file is not counted: another process does it. With
-//! `REPORT=FILE` the JSON is kept, with `SNAPSHOT=FILE` that file is read (and made first if there is none).
+//! Measures time and memory of `mainstay rehearse` for a snapshot of many workloads: `rehearse [WORKLOADS
+//! [embedded]]` prints one line per step and a total such as `rehearse 10000 workloads: 1.23 s, 456 MiB`,
+//! from reading the file to writing the report as JSON and as a page. Generating the snapshot is not
+//! included, because another process does it. With `REPORT=FILE` the JSON is stored; with `SNAPSHOT=FILE`
+//! the snapshot is read from that file, which is created if it does not exist.
 
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "it is what an example does"
+    reason = "the example prints its results"
 )]
 
 use std::error::Error;
@@ -23,7 +24,7 @@ use mainstay_testkit::Usage;
 #[path = "../tests/support/many.rs"]
 mod many;
 
-/// The first argument of the process that makes the file.
+/// First argument of the process that generates the snapshot.
 const MAKE: &str = "--make";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -54,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn make_file(count: usize, file: &Path) -> Result<(), Box<dyn Error>> {
     let mut objects = many::many(count);
-    // Kind by kind, as `kubectl get` prints them.
+    // Grouped by kind, as `kubectl get` prints them.
     objects.sort_by_key(|object| object.get("kind").map(ToString::to_string));
     let text = match file.extension().and_then(|end| end.to_str()) {
         Some("json") => serde_json::to_string_pretty(
@@ -126,7 +127,7 @@ fn measure(file: &Path, count: usize, method: Option<Method>) -> Result<(), Box<
     Ok(())
 }
 
-/// Writes the report for comparison, without the location of its input.
+/// Stores the report for comparisons, without the location of its input.
 fn keep(report: &mut Report) -> Result<(), Box<dyn Error>> {
     if let Some(file) = std::env::var_os("REPORT") {
         report.input.source = "a bench".into();
@@ -135,7 +136,7 @@ fn keep(report: &mut Report) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the CPU time of this process over all threads, which does not depend on other load of the machine.
+/// Returns the CPU time of all threads of this process. It does not depend on the load of the machine.
 fn busy_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = text.rsplit(')').next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Calculates the upgrade: the operator's reconciler plans it, and its plans are executed on plain data with
-//! calculated rollouts instead of an API server. Used for clusters with many workloads.
+//! Calculates the upgrade: the operator's reconciler plans it, and its plans are executed on plain data
+//! with calculated rollouts instead of an API server. Used for clusters with many workloads.
 //!
-//! *Invariant:* the recording equals that of the embedded cluster; a test compares both on random clusters.
+//! *Invariant:* the recording equals that of the embedded cluster. A test compares both on random clusters.
 
 mod cluster;
 mod objects;
@@ -21,12 +21,13 @@ use crate::recording::Recording;
 use crate::rehearse::Simulation;
 use cluster::CalculatedCluster;
 
-/// Interval between checks for completion; equal to the embedded cluster's, so that start times agree.
+/// Interval between checks for completion. It equals that of the embedded cluster, so that start times are
+/// equal.
 const STEP: Duration = Duration::from_secs(5);
 /// Maximum number of plans at one instant, as protection against plans that undo each other.
 const MAX_PLANS_PER_INSTANT: usize = 10_000_000;
 
-/// Runs the rehearsal.
+/// Runs the rehearsal and returns its recording.
 pub(crate) fn run(catalog: &Arc<Catalog>, simulation: Simulation<'_>) -> Recording {
     let Simulation {
         input,
@@ -40,30 +41,31 @@ pub(crate) fn run(catalog: &Arc<Catalog>, simulation: Simulation<'_>) -> Recordi
         ..Settings::default()
     };
     let mut reconciler = Reconciler::new(limits.start, Arc::new(settings), Arc::new(library), 1);
-    // Resyncing every workload every few minutes of virtual time would dominate the cost and find nothing.
+    // Resyncing every workload every few minutes of virtual time would dominate the cost without any
+    // effect.
     reconciler.disable_full_pass();
     let mut run = Calculation {
         now: later(limits.start, STEP),
         cluster: CalculatedCluster::new(catalog.clone(), model),
         reconciler,
         recording: Recording::new(planned.istio.name()),
-        busy: false,
+        has_executed: false,
     };
     run.cluster.load(input, planned, &mut run.reconciler, run.now);
     run.reconciler.start_planning();
     run.wait_idle(limits.warm_up);
     if run.cluster.create_missing_pods(&mut run.reconciler, run.now) {
-        run.pass(later(run.now, STEP));
+        run.advance_to(later(run.now, STEP));
         run.wait_idle(limits.warm_up);
     }
     let (reconciler, recording) = (&run.reconciler, &mut run.recording);
-    recording.note_revisions(reconciler.snapshot());
-    recording.begin(run.now);
-    run.cluster.begin(run.now, &mut run.recording);
+    recording.record_revisions(reconciler.snapshot());
+    recording.start(run.now);
+    run.cluster.record_ready_pods(run.now, &mut run.recording);
     run.cluster.set_spec(planned, &mut run.reconciler);
-    run.run(limits);
+    run.run_until_idle(limits);
     let (reconciler, recording) = (&run.reconciler, &mut run.recording);
-    recording.close(reconciler.snapshot());
+    recording.record_final_state(reconciler.snapshot());
     run.recording
 }
 
@@ -73,29 +75,29 @@ struct Calculation<'a> {
     reconciler: Reconciler,
     recording: Recording,
     /// Whether a plan was executed since this flag was cleared.
-    busy: bool,
+    has_executed: bool,
 }
 
 impl Calculation<'_> {
-    /// Waits until the reconciler is idle.
+    /// Waits until the reconciler is idle, but at most `max`.
     fn wait_idle(&mut self, max: Duration) {
         let end = later(self.now, max);
         loop {
-            self.busy = false;
-            self.pass(later(self.now, STEP));
-            if !self.busy || self.now >= end {
+            self.has_executed = false;
+            self.advance_to(later(self.now, STEP));
+            if !self.has_executed || self.now >= end {
                 return;
             }
         }
     }
 
-    /// Runs until nothing has changed for the idle time.
-    fn run(&mut self, limits: &Limits) {
+    /// Runs until nothing has changed for the idle time, or the time limit is reached.
+    fn run_until_idle(&mut self, limits: &Limits) {
         let end = later(self.now, limits.max);
         loop {
-            self.pass(later(self.now, STEP));
-            let quiet_since = self.recording.last.unwrap_or(self.now);
-            if self.now >= later(quiet_since, limits.quiet) {
+            self.advance_to(later(self.now, STEP));
+            let idle_since = self.recording.last.unwrap_or(self.now);
+            if self.now >= later(idle_since, limits.idle) {
                 self.recording.settled = true;
                 return;
             }
@@ -105,18 +107,22 @@ impl Calculation<'_> {
         }
     }
 
-    /// Advances time to `end`, stopping at each instant with a pod event or a requeue.
-    fn pass(&mut self, end: Timestamp) {
-        self.work();
+    /// Advances time to `end`. Stops at each instant at which a pod event or a requeue is due.
+    fn advance_to(&mut self, end: Timestamp) {
+        self.execute_due_plans();
         loop {
-            let next = self.cluster.due().map_or(end, |due| due.min(end));
+            let next = self.cluster.next_due().map_or(end, |due| due.min(end));
             let next = next.min(self.reconciler.next_due()).max(self.now);
             if next >= end && next > self.now {
                 self.now = end;
                 self.step();
                 return;
             }
-            self.now = if next > self.now { next } else { tick(self.now) };
+            self.now = if next > self.now {
+                next
+            } else {
+                next_instant(self.now)
+            };
             if self.now >= end {
                 self.now = end;
                 self.step();
@@ -129,11 +135,11 @@ impl Calculation<'_> {
     fn step(&mut self) {
         self.cluster
             .advance(self.now, &mut self.reconciler, &mut self.recording);
-        self.work();
+        self.execute_due_plans();
     }
 
     /// Executes every plan that is due.
-    fn work(&mut self) {
+    fn execute_due_plans(&mut self) {
         for _ in 0..MAX_PLANS_PER_INSTANT {
             let Some(next) = self.reconciler.next_plan(self.now) else {
                 return;
@@ -143,7 +149,7 @@ impl Calculation<'_> {
                 NextPlan::Idle(plan) => self.recording.inspect(self.reconciler.snapshot(), &plan),
                 NextPlan::Execute(mut plan) => {
                     self.recording.inspect(self.reconciler.snapshot(), &plan);
-                    self.busy = true;
+                    self.has_executed = true;
                     let (done, ended) =
                         self.cluster
                             .execute(&plan, self.now, &mut self.reconciler, &mut self.recording);
@@ -168,7 +174,7 @@ fn later(now: Timestamp, by: Duration) -> Timestamp {
     now.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// Resolution of a timer.
-fn tick(now: Timestamp) -> Timestamp {
+/// Returns the next instant at the resolution of timers.
+fn next_instant(now: Timestamp) -> Timestamp {
     later(now, Duration::from_millis(1))
 }

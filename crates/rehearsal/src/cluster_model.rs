@@ -26,7 +26,7 @@ pub(crate) struct ClusterModel {
     pub(crate) pods: Vec<Pod>,
     pub(crate) services: Vec<Service>,
     pub(crate) budgets: Vec<Budget>,
-    /// Readiness time of istiod.
+    /// Time until an istiod is ready.
     pub(crate) control_plane: Duration,
     pub(crate) default_readiness: Duration,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Workload {
     pub(crate) replicas: u32,
     pub(crate) labels: Labels,
     pub(crate) update: Update,
-    /// `minReadySeconds`.
+    /// Value of `minReadySeconds`.
     pub(crate) min_ready: Duration,
     pub(crate) readiness: Readiness,
     pub(crate) host_network: bool,
@@ -54,7 +54,7 @@ pub(crate) enum Update {
         /// `maxUnavailable` in pods.
         unavailable: u32,
     },
-    /// Strategies of `StatefulSets` and `DaemonSets`.
+    /// Strategy of a `StatefulSet` or `DaemonSet`.
     Other,
 }
 
@@ -118,8 +118,8 @@ impl ClusterModel {
         model
     }
 
-    /// Returns the readiness time of the existing pods: zero for workloads with a ready pod or without pods,
-    /// never for the others.
+    /// Returns the readiness times of the existing pods: zero for workloads with a ready pod or without
+    /// pods, `None` (never ready) for others.
     pub(crate) fn current_readiness(&self) -> BTreeMap<WorkloadKey, Option<Duration>> {
         let mut present = BTreeMap::new();
         for pod in self.pods.iter().filter(|pod| !pod.finished && !pod.terminating) {
@@ -134,8 +134,8 @@ impl ClusterModel {
         present
     }
 
-    /// Returns workloads that have replicas but no pod in the input. Their pods are created when the current
-    /// control plane can inject them.
+    /// Returns the workloads that have replicas but no pod in the input. Their pods are created once the
+    /// current control plane can inject them.
     pub(crate) fn workloads_without_pods(&self) -> BTreeSet<&WorkloadKey> {
         let there: BTreeSet<&WorkloadKey> =
             self.pods.iter().filter_map(|pod| pod.workload.as_ref()).collect();

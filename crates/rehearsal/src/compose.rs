@@ -21,7 +21,7 @@ use crate::report::{
 };
 use crate::request::{PlannedUpgrade, RehearsalRequest};
 
-/// All data of one rehearsal.
+/// All data of a rehearsal.
 pub(crate) struct Rehearsal<'a> {
     pub(crate) catalog: &'a Arc<Catalog>,
     pub(crate) input: &'a Input,
@@ -51,7 +51,8 @@ impl Rehearsal<'_> {
             .unwrap_or_default()
     }
 
-    /// Returns the revision that workloads used before the upgrade.
+    /// Returns the revision that the workloads used before the upgrade, or an empty string if there was
+    /// none.
     pub(crate) fn old_revision(&self) -> &str {
         self.recording
             .revisions
@@ -64,26 +65,26 @@ impl Rehearsal<'_> {
 
 /// Composes the report.
 pub(crate) fn compose(rehearsal: &Rehearsal<'_>) -> Report {
-    let workloads = spans(rehearsal);
+    let workloads = workload_spans(rehearsal);
     let batches = batches(&workloads);
     let services = services::services(rehearsal);
     let mut report = Report {
         format: FORMAT,
         upgrade: upgrade(rehearsal),
-        input: facts(rehearsal),
+        input: input_summary(rehearsal),
         seed: rehearsal.request.seed,
         method: rehearsal.method,
         outcome: Outcome::Completed,
         totals: Totals::default(),
         findings: Vec::new(),
         phases: Vec::new(),
-        namespaces: relabelled(rehearsal),
+        namespaces: relabelled_namespaces(rehearsal),
         batches,
         workloads,
-        skipped: skipped(rehearsal),
+        skipped: skipped_workloads(rehearsal),
         objects: objects::changes(rehearsal),
         services,
-        pruned: pruned(rehearsal),
+        pruned: pruned_objects(rehearsal),
         writes: writes::writes(rehearsal),
     };
     report.outcome = outcome(rehearsal, &report);
@@ -104,7 +105,7 @@ fn upgrade(rehearsal: &Rehearsal<'_>) -> Upgrade {
     }
 }
 
-fn facts(rehearsal: &Rehearsal<'_>) -> InputFacts {
+fn input_summary(rehearsal: &Rehearsal<'_>) -> InputFacts {
     let counts = KINDS
         .iter()
         .map(|kind| (kind.kind, rehearsal.input.of_kind(kind.kind).len()));
@@ -134,14 +135,14 @@ fn facts(rehearsal: &Rehearsal<'_>) -> InputFacts {
     }
 }
 
-/// Returns every workload that was restarted or rejected.
-fn spans(rehearsal: &Rehearsal<'_>) -> Vec<WorkloadSpan> {
+/// Returns the spans of all workloads that were restarted or rejected.
+fn workload_spans(rehearsal: &Rehearsal<'_>) -> Vec<WorkloadSpan> {
     let recording = rehearsal.recording;
     let moved = recording.actions.iter().filter_map(|action| match &action.kind {
         ActionKind::Moved(key, batch) => Some((key, (action.at, *batch))),
         _ => None,
     });
-    // A workload that was moved twice starts with the first move.
+    // If a workload was moved twice, the first move determines its start.
     let mut starts: BTreeMap<&WorkloadKey, (Timestamp, i32)> = BTreeMap::new();
     for (key, start) in moved {
         starts.entry(key).or_insert(start);
@@ -153,7 +154,7 @@ fn spans(rehearsal: &Rehearsal<'_>) -> Vec<WorkloadSpan> {
     }
     let mut spans: Vec<WorkloadSpan> = starts
         .into_iter()
-        .map(|(key, (at, batch))| span(rehearsal, key, at, batch))
+        .map(|(key, (at, batch))| workload_span(rehearsal, key, at, batch))
         .collect();
     spans.sort_by(|a, b| {
         (a.start, &a.namespace, &a.kind, &a.name).cmp(&(b.start, &b.namespace, &b.kind, &b.name))
@@ -161,7 +162,7 @@ fn spans(rehearsal: &Rehearsal<'_>) -> Vec<WorkloadSpan> {
     spans
 }
 
-fn span(rehearsal: &Rehearsal<'_>, key: &WorkloadKey, at: Timestamp, batch: i32) -> WorkloadSpan {
+fn workload_span(rehearsal: &Rehearsal<'_>, key: &WorkloadKey, at: Timestamp, batch: i32) -> WorkloadSpan {
     let recording = rehearsal.recording;
     let (end, result, reason) = match recording.outcomes.get(key) {
         Some(WorkloadOutcome::Ready(at) | WorkloadOutcome::ReadyLate(at)) => {
@@ -195,7 +196,7 @@ fn span(rehearsal: &Rehearsal<'_>, key: &WorkloadKey, at: Timestamp, batch: i32)
             None if failed => "Readiness timeout exceeded".to_owned(),
             None => String::new(),
         },
-        fewest_ready: services::fewest(rehearsal, key, start, end),
+        fewest_ready: services::minimum_ready_pods(rehearsal, key, start, end),
     }
 }
 
@@ -217,7 +218,7 @@ fn batches(spans: &[WorkloadSpan]) -> Vec<Batch> {
     batches.into_values().collect()
 }
 
-fn relabelled(rehearsal: &Rehearsal<'_>) -> Vec<RelabelledNamespace> {
+fn relabelled_namespaces(rehearsal: &Rehearsal<'_>) -> Vec<RelabelledNamespace> {
     let actions = rehearsal.recording.actions.iter();
     let relabelled = actions.filter_map(|action| match &action.kind {
         ActionKind::Relabelled {
@@ -229,10 +230,10 @@ fn relabelled(rehearsal: &Rehearsal<'_>) -> Vec<RelabelledNamespace> {
     });
     let before = |namespace: &str, dropped: bool| {
         let labels = rehearsal.model.namespaces.get(namespace);
-        let says = |key: &str| labels.and_then(|labels| Some(format!("{key}={}", labels.get(key)?)));
-        let injection = says(mainstay_api::names::INJECTION_LABEL).filter(|_| dropped);
+        let label = |key: &str| labels.and_then(|labels| Some(format!("{key}={}", labels.get(key)?)));
+        let injection = label(mainstay_api::names::INJECTION_LABEL).filter(|_| dropped);
         injection
-            .or_else(|| says(mainstay_api::names::REVISION_LABEL))
+            .or_else(|| label(mainstay_api::names::REVISION_LABEL))
             .unwrap_or_default()
     };
     relabelled
@@ -245,7 +246,7 @@ fn relabelled(rehearsal: &Rehearsal<'_>) -> Vec<RelabelledNamespace> {
         .collect()
 }
 
-fn skipped(rehearsal: &Rehearsal<'_>) -> Vec<SkippedWorkload> {
+fn skipped_workloads(rehearsal: &Rehearsal<'_>) -> Vec<SkippedWorkload> {
     let preview = rehearsal.recording.final_state.preview.iter();
     let skipped = preview.flat_map(|preview| &preview.skipped);
     let mut skipped: Vec<SkippedWorkload> = skipped
@@ -260,8 +261,8 @@ fn skipped(rehearsal: &Rehearsal<'_>) -> Vec<SkippedWorkload> {
     skipped
 }
 
-/// Returns the removed objects: the revision and the objects that only its release contains.
-fn pruned(rehearsal: &Rehearsal<'_>) -> Vec<PrunedObject> {
+/// Returns the removed objects: revisions, and the objects that only their releases contained.
+fn pruned_objects(rehearsal: &Rehearsal<'_>) -> Vec<PrunedObject> {
     let mut pruned = Vec::new();
     for action in &rehearsal.recording.actions {
         let at = rehearsal.elapsed(action.at);
@@ -273,7 +274,7 @@ fn pruned(rehearsal: &Rehearsal<'_>) -> Vec<PrunedObject> {
                 at,
             }),
             ActionKind::Uninstalled(Some(release)) => {
-                let gone = objects::only_in(rehearsal, release);
+                let gone = objects::exclusive_objects(rehearsal, release);
                 pruned.extend(gone.into_iter().map(|(kind, namespace, name)| PrunedObject {
                     kind,
                     namespace,
@@ -323,13 +324,13 @@ fn phases(rehearsal: &Rehearsal<'_>, report: &Report) -> Vec<Phase> {
             None => format!("{target} is not ready: {}", recording.final_state.health.1),
         },
     }];
-    phases.extend(tags(rehearsal));
+    phases.extend(tag_phase(rehearsal));
     if let (Some(first), Some(last)) = (report.namespaces.first(), report.namespaces.last()) {
         phases.push(Phase {
             kind: PhaseKind::Namespaces,
             start: first.at,
             end: last.at,
-            detail: counted(report.namespaces.len(), "namespace", "namespaces"),
+            detail: format_count(report.namespaces.len(), "namespace", "namespaces"),
         });
     }
     let (start, end) = (
@@ -339,8 +340,8 @@ fn phases(rehearsal: &Rehearsal<'_>, report: &Report) -> Vec<Phase> {
     if let (Some(start), Some(end)) = (start, end) {
         let moved = report.workloads.iter().filter(|span| span.batch > 0).count();
         let failed = report.batches.iter().map(|batch| batch.failed).sum::<usize>();
-        let workloads = counted(moved, "workload", "workloads");
-        let batches = counted(report.batches.len(), "batch", "batches");
+        let workloads = format_count(moved, "workload", "workloads");
+        let batches = format_count(report.batches.len(), "batch", "batches");
         phases.push(Phase {
             kind: PhaseKind::Batches,
             start,
@@ -368,7 +369,7 @@ fn phases(rehearsal: &Rehearsal<'_>, report: &Report) -> Vec<Phase> {
     phases
 }
 
-fn tags(rehearsal: &Rehearsal<'_>) -> Option<Phase> {
+fn tag_phase(rehearsal: &Rehearsal<'_>) -> Option<Phase> {
     let actions = rehearsal.recording.actions.iter();
     let moved = actions.filter_map(|action| match &action.kind {
         ActionKind::Installed(release, _) if release.chart == TAG_CHART => {
@@ -393,10 +394,10 @@ fn tags(rehearsal: &Rehearsal<'_>) -> Option<Phase> {
     })
 }
 
-/// Chart of revision tags.
+/// Name of the chart of revision tags.
 pub(crate) const TAG_CHART: &str = "revisiontags";
 
-/// Reason of a workload whose restart the API server rejected.
+/// Reason of a workload if the API server rejected its restart.
 pub(crate) const REJECTED: &str = "Rejected";
 
 fn totals(rehearsal: &Rehearsal<'_>, report: &Report) -> Totals {
@@ -417,7 +418,7 @@ fn totals(rehearsal: &Rehearsal<'_>, report: &Report) -> Totals {
         failed: count(SpanResult::Failed),
         skipped: report.skipped.len(),
         batches: report.batches.len(),
-        pods: services::replaced(report),
+        pods: services::replaced_pods(report),
         namespaces: report.namespaces.len(),
         writes: report.writes.iter().map(|writes| writes.count).sum(),
         services_interrupted: report
@@ -429,6 +430,6 @@ fn totals(rehearsal: &Rehearsal<'_>, report: &Report) -> Totals {
 }
 
 /// Formats a count with its noun.
-pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
+pub(crate) fn format_count(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -1,5 +1,5 @@
-//! Runs the upgrade with the operator on an embedded cluster in virtual time. Every write uses the
-//! API, and the cluster's controllers create every pod.
+//! Runs the upgrade with the operator on an embedded cluster in virtual time. All writes use the API, and
+//! the cluster's controllers create the pods.
 
 mod pod_observer;
 
@@ -29,8 +29,8 @@ const STEP: Duration = Duration::from_secs(5);
 /// Upper bound of the operator's resync interval.
 const FULL_PASS: Duration = Duration::from_mins(11);
 
-/// Combined with the seed: an input taken from an embedded cluster of the same seed must not get the same
-/// UIDs.
+/// Constant that is combined with the seed. If the input was taken from an embedded cluster with the same
+/// seed, UIDs must differ.
 const SEED_SALT: u64 = 0x7265_6865_6172_7365;
 
 /// Recording shared by the observers.
@@ -41,7 +41,7 @@ pub(crate) fn lock(recording: &SharedRecording) -> MutexGuard<'_, Recording> {
     recording.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs the rehearsal.
+/// Runs the rehearsal and returns its recording.
 pub(crate) fn run(
     catalog: Arc<Catalog>,
     simulation: Simulation<'_>,
@@ -51,20 +51,20 @@ pub(crate) fn run(
     let options = ClusterOptions {
         seed: seed ^ SEED_SALT,
         start,
-        // Concurrent renders finish in any order; a report must be reproducible.
+        // Concurrent renders finish in any order, but a report must be reproducible.
         max_concurrent: 1,
         ..ClusterOptions::default()
     };
-    SimulatedCluster::run(catalog, &options, async |stage| {
-        let deferred = load_input(&stage, simulation).await?;
-        upgrade(&stage, deferred, simulation).await
+    SimulatedCluster::run(catalog, &options, async |cluster| {
+        let deferred = load_input(&cluster, simulation).await?;
+        upgrade(&cluster, deferred, simulation).await
     })
 }
 
-/// Loads the input; pods that were ready are ready at once. Returns the objects that must be created after
-/// the current control plane is running.
+/// Loads the input. Pods that were ready become ready immediately. Returns the objects to create once the
+/// current control plane is running.
 async fn load_input(
-    stage: &SimulatedCluster,
+    cluster: &SimulatedCluster,
     simulation: Simulation<'_>,
 ) -> Result<Vec<Value>, RehearsalError> {
     let Simulation {
@@ -74,8 +74,8 @@ async fn load_input(
         ..
     } = simulation;
     let present = model.current_readiness();
-    set_readiness(stage, model, |key, pace| {
-        present.get(key).copied().unwrap_or(pace)
+    set_readiness(cluster, model, |key, readiness| {
+        present.get(key).copied().unwrap_or(readiness)
     });
     let mut objects = input.objects.clone();
     for object in &mut objects {
@@ -88,14 +88,14 @@ async fn load_input(
     let absent = model.workloads_without_pods();
     let is_deferred = |object: &Value| key_of(object).is_some_and(|key| absent.contains(&key));
     let (deferred, now): (Vec<Value>, Vec<Value>) = objects.into_iter().partition(is_deferred);
-    stage.sim().with(|state| load(state, now));
-    stage.sim().settle();
-    if !planned.wanted.spec.namespace.is_empty() {
-        stage
-            .create_namespace(&planned.wanted.spec.namespace, Value::Null)
+    cluster.sim().with(|state| load(state, now));
+    cluster.sim().settle();
+    if !planned.target.spec.namespace.is_empty() {
+        cluster
+            .create_namespace(&planned.target.spec.namespace, Value::Null)
             .await?;
     }
-    stage.sleep(STEP).await;
+    cluster.sleep(STEP).await;
     Ok(deferred)
 }
 
@@ -107,19 +107,19 @@ fn key_of(object: &Value) -> Option<WorkloadKey> {
     ))
 }
 
-/// Sets the readiness time of pods that are scheduled from now on.
+/// Sets the readiness times of pods that are scheduled from now on.
 fn set_readiness(
-    stage: &SimulatedCluster,
+    cluster: &SimulatedCluster,
     model: &ClusterModel,
-    pace: impl Fn(&WorkloadKey, Option<Duration>) -> Option<Duration>,
+    readiness: impl Fn(&WorkloadKey, Option<Duration>) -> Option<Duration>,
 ) {
-    stage.sim().with(|state| {
+    cluster.sim().with(|state| {
         state.scripts.clear();
         state
             .scripts
             .set_default(Script::ready_after(model.control_plane));
         for (key, workload) in &model.workloads {
-            let ready = pace(key, workload.readiness.ready);
+            let ready = readiness(key, workload.readiness.ready);
             let script = ready.map_or_else(Script::never_ready, Script::ready_after);
             state.scripts.add_workload(key.namespace(), key.name(), script);
         }
@@ -127,7 +127,7 @@ fn set_readiness(
 }
 
 async fn upgrade(
-    stage: &SimulatedCluster,
+    cluster: &SimulatedCluster,
     deferred: Vec<Value>,
     simulation: Simulation<'_>,
 ) -> Result<Recording, RehearsalError> {
@@ -138,31 +138,31 @@ async fn upgrade(
         ..
     } = simulation;
     let recording: SharedRecording = Arc::new(Mutex::new(Recording::new(planned.istio.name())));
-    stage
+    cluster
         .sim()
         .add_controller(Box::new(PodObserver::new(recording.clone())));
-    let operator = stage.start_operator(Settings::default(), options(&recording, stage));
-    wait_idle(stage, &recording, limits.warm_up).await;
+    let operator = cluster.start_operator(Settings::default(), options(&recording, cluster));
+    wait_idle(cluster, &recording, limits.warm_up).await;
     if !deferred.is_empty() {
-        stage.sim().with(|state| load(state, deferred));
-        stage.sim().settle();
-        stage.sleep(STEP).await;
-        wait_idle(stage, &recording, limits.warm_up).await;
+        cluster.sim().with(|state| load(state, deferred));
+        cluster.sim().settle();
+        cluster.sleep(STEP).await;
+        wait_idle(cluster, &recording, limits.warm_up).await;
     }
-    set_readiness(stage, model, |_, pace| pace);
-    lock(&recording).begin(stage.now());
-    stage.sim().settle();
-    replace_spec(stage, planned).await?;
+    set_readiness(cluster, model, |_, readiness| readiness);
+    lock(&recording).start(cluster.now());
+    cluster.sim().settle();
+    replace_spec(cluster, planned).await?;
     lock(&recording).settled = false;
-    let end = stage.now().saturating_add(limits.max).unwrap_or(Timestamp::MAX);
+    let end = cluster.now().saturating_add(limits.max).unwrap_or(Timestamp::MAX);
     let settled = loop {
-        stage.sleep(STEP).await;
-        let last = lock(&recording).last.unwrap_or(stage.now());
-        let quiet = Duration::try_from(stage.now().duration_since(last)).unwrap_or_default();
-        if quiet >= limits.quiet {
+        cluster.sleep(STEP).await;
+        let last = lock(&recording).last.unwrap_or(cluster.now());
+        let idle = Duration::try_from(cluster.now().duration_since(last)).unwrap_or_default();
+        if idle >= limits.idle {
             break true;
         }
-        if stage.now() >= end {
+        if cluster.now() >= end {
             break false;
         }
     };
@@ -172,40 +172,40 @@ async fn upgrade(
         recording.clone()
     };
     // The final state is recorded when the operator plans the Istio at its next resync.
-    stage.sleep(FULL_PASS).await;
+    cluster.sleep(FULL_PASS).await;
     result.final_state = lock(&recording).final_state.clone();
     operator.stop().await?;
     Ok(result)
 }
 
-/// Waits until the operator is idle.
-async fn wait_idle(stage: &SimulatedCluster, recording: &SharedRecording, max: Duration) {
-    let end = stage.now().saturating_add(max).unwrap_or(Timestamp::MAX);
+/// Waits until the operator is idle, but at most `max`.
+async fn wait_idle(cluster: &SimulatedCluster, recording: &SharedRecording, max: Duration) {
+    let end = cluster.now().saturating_add(max).unwrap_or(Timestamp::MAX);
     loop {
         lock(recording).settled = true;
-        stage.sleep(STEP).await;
-        if lock(recording).settled || stage.now() >= end {
+        cluster.sleep(STEP).await;
+        if lock(recording).settled || cluster.now() >= end {
             return;
         }
     }
 }
 
-async fn replace_spec(stage: &SimulatedCluster, planned: &PlannedUpgrade) -> Result<(), RehearsalError> {
+async fn replace_spec(cluster: &SimulatedCluster, planned: &PlannedUpgrade) -> Result<(), RehearsalError> {
     let path = format!("/apis/sailoperator.io/v1/istios/{}", planned.istio.name());
-    let mut object = stage.get(&path).await?.ok_or(RehearsalError::NoIstio)?;
+    let mut object = cluster.get(&path).await?.ok_or(RehearsalError::NoIstio)?;
     if let Value::Object(fields) = &mut object {
         fields.insert("spec".into(), planned.after.clone());
     }
-    stage.replace(&path, &object).await?;
+    cluster.replace(&path, &object).await?;
     Ok(())
 }
 
-fn options(recording: &SharedRecording, stage: &SimulatedCluster) -> Options {
+fn options(recording: &SharedRecording, cluster: &SimulatedCluster) -> Options {
     let inspected = recording.clone();
     Options {
         observer: Arc::new(PlanRecorder {
             recording: recording.clone(),
-            clock: stage.clock(),
+            clock: cluster.clock(),
         }),
         inspect: Some(Arc::new(move |snapshot, plan| {
             let mut recording = lock(&inspected);
@@ -213,11 +213,11 @@ fn options(recording: &SharedRecording, stage: &SimulatedCluster) -> Options {
                 recording.settled = false;
             }
             if recording.started_at.is_none() {
-                recording.note_revisions(snapshot);
+                recording.record_revisions(snapshot);
             }
             recording.inspect(snapshot, plan);
             if plan.subject == Subject::istio(&recording.istio) && plan.is_empty() {
-                recording.close(snapshot);
+                recording.record_final_state(snapshot);
             }
         })),
         ..Options::default()

@@ -6,15 +6,15 @@ use mainstay_sim::snapshot::SnapshotError;
 /// Error that prevents a rehearsal.
 #[derive(Debug, thiserror::Error)]
 pub enum RehearsalError {
-    /// A snapshot cannot be read.
+    /// The snapshot cannot be read.
     #[error("cannot read the snapshot")]
     Snapshot(#[source] Box<SnapshotError>),
     /// An object of the input cannot exist in a cluster.
     #[error("invalid object {number} in the input: {defect}")]
     Object {
-        /// Number of the object, starting at 1.
+        /// Position of the object in the input, starting at 1.
         number: usize,
-        /// Description of the defect.
+        /// Defect of the object.
         defect: InvalidObject,
     },
     /// A kind cannot be listed.
@@ -25,7 +25,7 @@ pub enum RehearsalError {
         /// Message of the API server.
         message: String,
     },
-    /// The cluster does not know the kind.
+    /// The cluster does not serve the kind.
     #[error("this cluster has no definition of {plural}.sailoperator.io")]
     NoDefinitions {
         /// Plural name of the kind.
@@ -34,7 +34,7 @@ pub enum RehearsalError {
     /// The input contains no Istio.
     #[error("no Istio in the input")]
     NoIstio,
-    /// The request does not name one of several Istios.
+    /// The input contains several Istios, and the request names none.
     #[error("several Istios found: {}", .0.join(", "))]
     SeveralIstios(Vec<String>),
     /// The requested Istio does not exist.
@@ -42,7 +42,7 @@ pub enum RehearsalError {
     UnknownIstio {
         /// Requested name.
         name: String,
-        /// Existing names.
+        /// Names of the existing Istios.
         names: Vec<String>,
     },
     /// An Istio cannot be parsed.
@@ -50,7 +50,7 @@ pub enum RehearsalError {
     Istio {
         /// Name of the Istio.
         name: String,
-        /// Cause.
+        /// Error of the parser.
         source: serde_json::Error,
     },
     /// The target version is not in the catalog.
@@ -115,7 +115,7 @@ pub enum InvalidObject {
         /// Name of the workload.
         name: String,
     },
-    /// The replica count of a workload is not a number of pods.
+    /// The replica count of a workload is not a valid number of pods.
     #[error("invalid replicas of {kind} {name:?}")]
     Replicas {
         /// Kind of the workload.
@@ -126,7 +126,7 @@ pub enum InvalidObject {
     /// The input has too many pods.
     #[error("more than {max} pods in total")]
     TooManyPods {
-        /// Limit.
+        /// Maximum number of pods.
         max: u64,
     },
 }

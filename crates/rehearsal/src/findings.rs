@@ -10,15 +10,15 @@ use crate::compose::Rehearsal;
 use crate::input::MISSING_IN_SNAPSHOT;
 use crate::report::{Finding, FindingKind, Report, Severity};
 
-/// Returns all findings: most severe first, then by kind, subject and text.
+/// Returns all findings, sorted by descending severity, kind, subject and text.
 pub(crate) fn findings(rehearsal: &Rehearsal<'_>, report: &Report) -> Vec<Finding> {
     let mut found = Vec::new();
-    workloads::find(rehearsal, report, &mut found);
-    availability::find(rehearsal, report, &mut found);
-    mesh::find(rehearsal, &mut found);
-    webhooks::find(rehearsal, &mut found);
-    values::find(rehearsal, &mut found);
-    missing(rehearsal, &mut found);
+    workloads::add_findings(rehearsal, report, &mut found);
+    availability::add_findings(rehearsal, report, &mut found);
+    mesh::add_findings(rehearsal, &mut found);
+    webhooks::add_findings(rehearsal, &mut found);
+    values::add_findings(rehearsal, &mut found);
+    add_input_findings(rehearsal, &mut found);
     found.sort_by(|a, b| {
         (b.severity, a.kind, &a.subject, &a.what).cmp(&(a.severity, b.kind, &b.subject, &b.what))
     });
@@ -41,8 +41,8 @@ fn finding(
     }
 }
 
-fn missing(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
-    let sort = (Severity::Info, FindingKind::MissingInput);
+fn add_input_findings(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
+    let class = (Severity::Info, FindingKind::MissingInput);
     for (kind, why) in &rehearsal.input.missing {
         let plural = crate::input::KINDS.iter().find(|known| known.kind == *kind);
         let plural = plural.map_or("", |known| known.plural);
@@ -57,21 +57,21 @@ fn missing(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
                 format!("allow this user to list {plural}"),
             )
         };
-        found.push(finding(sort, "input", what, remedy));
+        found.push(finding(class, "input", what, remedy));
     }
     for name in &rehearsal.input.foreign_webhooks {
         let what = "not an Istio webhook; it was not called in the rehearsal".to_owned();
         found.push(finding(
-            sort,
+            class,
             format!("MutatingWebhookConfiguration {name}"),
             what,
             String::new(),
         ));
     }
     for plane in &rehearsal.planned.adopted {
-        let sort = (Severity::Info, FindingKind::NotManaged);
+        let class = (Severity::Info, FindingKind::NotManaged);
         found.push(finding(
-            sort,
+            class,
             format!("Istio {}", plane.revision),
             format!(
                 "no operator manages the {}; rehearsed as if it were adopted",
@@ -82,9 +82,9 @@ fn missing(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
     }
     for assumption in &rehearsal.planned.suppositions {
         let subject = format!("Istio {}", rehearsal.planned.istio.name());
-        let sort = (Severity::Info, FindingKind::Supposition);
+        let class = (Severity::Info, FindingKind::Supposition);
         found.push(finding(
-            sort,
+            class,
             subject,
             assumption.clone(),
             "set it in the Istio before the upgrade; otherwise workloads are not migrated",

@@ -1,7 +1,8 @@
-//! Renders a report as a single self-contained HTML page: no script, font, image or network access.
+//! Renders a report as a single self-contained HTML page without scripts, fonts, images or network access.
 //!
-//! Names come from clusters and files and may contain anything, so every string is escaped by [`text`]. The
-//! size of the page is bounded: rows beyond a limit are counted instead of drawn, failures are drawn first.
+//! Names come from clusters and files and may contain any characters, so every string is escaped by
+//! [`text`]. The size of the page is bounded: rows beyond a limit are counted instead of drawn, and
+//! failures are drawn first.
 
 mod changes;
 mod gantt;
@@ -20,7 +21,7 @@ use sha2::{Digest as _, Sha256};
 use crate::report::Report;
 use text::text;
 
-/// Style for light and dark screens and for print.
+/// Style sheet for light and dark screens and for print.
 const STYLE: &str = include_str!("html/style.css");
 
 /// Fill patterns, so that failures are not shown by colour alone.
@@ -30,7 +31,7 @@ const PATTERNS: &str = r#"<svg class="patterns" aria-hidden="true" width="0" hei
 </defs></svg>
 "#;
 
-/// Origin of a page, printed at its end.
+/// Footer of a page: the origin of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Footer {
     /// Date of the rehearsal.
@@ -41,10 +42,10 @@ pub struct Footer {
     pub command: String,
 }
 
-/// Renders the page. Without a footer, equal reports give equal pages.
+/// Renders the page. Without a footer, equal reports produce equal pages.
 #[must_use]
 pub fn page(report: &Report, footer: Option<&Footer>) -> String {
-    let mut out = head(report);
+    let mut out = render_head(report);
     out.push_str(PATTERNS);
     out.push_str("<main>\n");
     for section in [
@@ -53,16 +54,16 @@ pub fn page(report: &Report, footer: Option<&Footer>) -> String {
         gantt::section,
         services::section,
         changes::section,
-        tables::rest,
+        tables::details,
     ] {
         out.push_str(&section(report));
     }
-    out.extend(footer.map(|footer| foot(report, footer)));
+    out.extend(footer.map(|footer| render_footer(report, footer)));
     out.push_str("</main>\n</body>\n</html>\n");
     out
 }
 
-fn foot(report: &Report, footer: &Footer) -> String {
+fn render_footer(report: &Report, footer: &Footer) -> String {
     format!(
         "<footer>\n<p>Rehearsed on {} by Mainstay {}: Istio {} to {}.</p>\n<pre><span>{}</span></pre>\n</footer>\n",
         text(&footer.date),
@@ -73,7 +74,7 @@ fn foot(report: &Report, footer: &Footer) -> String {
     )
 }
 
-fn head(report: &Report) -> String {
+fn render_head(report: &Report) -> String {
     let upgrade = &report.upgrade;
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -102,7 +103,7 @@ fn section(id: &str, title: &str, lead: &str, body: &str) -> String {
 }
 
 /// Formats a count with a regular plural: `1 batch`, `2 batches`.
-fn many(count: usize, one: &str) -> String {
+fn pluralize(count: usize, one: &str) -> String {
     let end = match (count, one) {
         (1, _) => "",
         (_, one) if one.ends_with("ch") => "es",

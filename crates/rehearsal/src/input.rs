@@ -1,4 +1,4 @@
-//! Input of a rehearsal: keeps the objects that matter and rejects objects that no cluster could hold. Never
+//! Input of a rehearsal: keeps relevant objects and rejects objects that an API server would reject. Never
 //! contains a Secret.
 
 mod kinds;
@@ -16,24 +16,24 @@ use crate::error::{InvalidObject, RehearsalError};
 pub use kinds::{InputKind, KINDS};
 pub use read::read_cluster;
 
-/// Maximum number of pods, as a limit on memory.
+/// Maximum number of pods. Limits memory.
 const MAX_PODS: u64 = 500_000;
 
-/// Cause of a missing kind in a snapshot.
+/// Cause of a kind that is missing in a snapshot.
 pub(crate) const MISSING_IN_SNAPSHOT: &str = "not in the snapshot";
 
 /// Objects of a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
-    /// Description of the origin.
+    /// Description of the input's origin.
     pub source: String,
-    /// Objects by kind in the order of [`KINDS`], then by namespace and name.
+    /// Objects, sorted by kind in the order of [`KINDS`], namespace and name.
     pub objects: Vec<Value>,
     /// Kinds that could not be read, with the cause.
     pub missing: Vec<(&'static str, String)>,
-    /// Names of mutating webhook configurations of other vendors, which are not simulated.
+    /// Names of other vendors' mutating webhook configurations, which are not simulated.
     pub foreign_webhooks: Vec<String>,
-    /// Time of capture: no timestamp of the input is later.
+    /// Time of capture: the latest timestamp in the input.
     pub taken: Option<Timestamp>,
 }
 
@@ -45,7 +45,7 @@ impl Input {
         Self::from_trimmed(format!("snapshot {}", path.display()), objects)
     }
 
-    /// Reads the text that `kubectl get -A -o yaml` prints; `source` describes its origin.
+    /// Parses the output of `kubectl get -A -o yaml`. `source` describes its origin.
     pub fn from_text(source: String, text: &str) -> Result<Self, RehearsalError> {
         let read = mainstay_sim::snapshot::parse_trimmed(text, trim::trim);
         let objects = read.map_err(|error| RehearsalError::Snapshot(Box::new(error)))?;
@@ -68,7 +68,7 @@ impl Input {
         Ok(input)
     }
 
-    /// Keeps objects of known kinds, without duplicates, in a fixed order.
+    /// Keeps objects of known kinds without duplicates, and sorts them.
     fn sorted(source: String, objects: Vec<Value>) -> Result<Self, RehearsalError> {
         let (mut kept, mut foreign) = (Vec::with_capacity(objects.len()), BTreeSet::new());
         let (mut taken, mut pods) = (None, 0_u64);
@@ -77,11 +77,11 @@ impl Input {
                 number: at + 1,
                 defect,
             };
-            check(&object).map_err(invalid)?;
+            validate_object(&object).map_err(invalid)?;
             let Some(rank) = kinds::rank(&object) else {
                 continue;
             };
-            pods += pods_of_workload(&object).map_err(invalid)?;
+            pods += validate_workload(&object).map_err(invalid)?;
             if pods > MAX_PODS {
                 return Err(invalid(InvalidObject::TooManyPods { max: MAX_PODS }));
             }
@@ -91,12 +91,12 @@ impl Input {
                 }
                 continue;
             }
-            taken = taken.max(newest(&object));
+            taken = taken.max(latest_timestamp(&object));
             let field = |path| text(&object, path).to_owned();
             let key = (rank, field("/metadata/namespace"), field("/metadata/name"));
             kept.push((key, object));
         }
-        // Snapshots are nearly sorted. Of two objects with the same key the later one wins.
+        // Snapshots are nearly sorted. If two objects have the same key, the later one is kept.
         kept.sort_by(|a, b| a.0.cmp(&b.0));
         kept.dedup_by(|later, earlier| {
             let same = later.0 == earlier.0;
@@ -114,7 +114,7 @@ impl Input {
         })
     }
 
-    /// Adds objects of known kinds at their places in the order.
+    /// Inserts objects of known kinds at their positions in the order.
     pub(crate) fn add(&mut self, objects: Vec<Value>) {
         self.objects.extend(objects);
         self.objects.sort_by_cached_key(|object| {
@@ -127,7 +127,7 @@ impl Input {
         });
     }
 
-    /// Returns the objects of a kind. They are contiguous, so the other objects are not visited.
+    /// Returns the objects of a kind. They are contiguous, so that other objects are not visited.
     pub(crate) fn of_kind(&self, kind: &str) -> std::slice::Iter<'_, Value> {
         let rank = KINDS.iter().position(|known| known.kind == kind);
         let before = |rank: usize| {
@@ -139,20 +139,20 @@ impl Input {
     }
 }
 
-/// Returns the value at `/a/b/c`. Keys must not contain slashes, so nothing has to be unescaped:
-/// [`Value::pointer`] allocates twice per key, which dominates the cost of reading a large cluster.
+/// Returns the value at a path such as `/a/b/c`. Keys must not contain slashes, so that no unescaping is
+/// needed: [`Value::pointer`] allocates twice per key, which dominates the cost of reading a large cluster.
 pub(crate) fn at<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     let mut keys = path.split('/').skip(1);
     keys.try_fold(object, |value, key| value.get(key))
 }
 
-/// Returns the string at a path, or an empty one.
+/// Returns the string at a path, or an empty string if there is none.
 pub(crate) fn text<'a>(object: &'a Value, path: &str) -> &'a str {
     at(object, path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Rejects names that no API server accepts, because they become parts of paths.
-fn check(object: &Value) -> Result<(), InvalidObject> {
+/// Rejects invalid names. Names become parts of paths.
+fn validate_object(object: &Value) -> Result<(), InvalidObject> {
     if !object.is_object() {
         return Err(InvalidObject::NotAMap);
     }
@@ -180,8 +180,8 @@ fn check(object: &Value) -> Result<(), InvalidObject> {
     Ok(())
 }
 
-/// Rejects workloads that no API server accepts and returns the number of pods they create.
-fn pods_of_workload(object: &Value) -> Result<u64, InvalidObject> {
+/// Rejects workloads that an API server would reject, and returns the number of pods of a workload.
+fn validate_workload(object: &Value) -> Result<u64, InvalidObject> {
     let field = |path| text(object, path).to_owned();
     let (kind, name) = (field("/kind"), field("/metadata/name"));
     if !matches!(
@@ -198,7 +198,7 @@ fn pods_of_workload(object: &Value) -> Result<u64, InvalidObject> {
     let replicas = at(object, "/spec/replicas").filter(|replicas| !replicas.is_null());
     match replicas.map(Value::as_u64) {
         Some(None) => Err(InvalidObject::Replicas { kind, name }),
-        // The pods of a ReplicaSet are those of its Deployment.
+        // The pods of a ReplicaSet are counted for its Deployment.
         _ if kind == "ReplicaSet" => Ok(0),
         Some(Some(replicas)) => Ok(replicas),
         None => Ok(1),
@@ -210,7 +210,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// Returns the latest timestamp of an object.
-fn newest(object: &Value) -> Option<Timestamp> {
+fn latest_timestamp(object: &Value) -> Option<Timestamp> {
     let conditions = at(object, "/status/conditions").and_then(Value::as_array);
     let changed = conditions
         .into_iter()

@@ -1,11 +1,11 @@
-//! Rehearses an upgrade on a copy of a cluster and returns a [`Report`] of its effects, without modifying the
-//! cluster.
+//! Rehearses an upgrade on a copy of a cluster and returns a [`Report`] of its effects. The cluster is not
+//! modified.
 //!
 //! ```text
 //! Input ──ClusterModel──▶ embedded or calculated run ──▶ Recording ──compose──▶ Report
 //! ```
 //!
-//! Out of scope: terminals and files; they belong to the command line.
+//! Out of scope: terminals and files, which the command line handles.
 
 mod calculated;
 mod cluster_model;

@@ -1,4 +1,4 @@
-//! Time limits of a rehearsal, derived from the Istio's settings and its workloads.
+//! Time limits of a rehearsal, derived from the Istio's settings and the workloads.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use serde_json::Value;
 use crate::input::{Input, at};
 use crate::request::PlannedUpgrade;
 
-/// Maximum virtual duration of a rehearsal, and the allowance added per workload.
+/// Maximum virtual duration of a rehearsal, and the addition per workload.
 const MAX_DURATION: Duration = Duration::from_hours(24);
 const MAX_DURATION_PER_WORKLOAD: Duration = Duration::from_mins(15);
-/// Added to the longest timeout to detect that nothing more happens.
+/// Margin that is added to the longest timeout to determine the idle time.
 const MARGIN: Duration = Duration::from_mins(2);
 /// Maximum time for the current state to settle.
 const WARM_UP: Duration = Duration::from_mins(15);
@@ -28,17 +28,17 @@ pub(crate) struct Limits {
     /// Maximum time for the current state to settle.
     pub(crate) warm_up: Duration,
     /// Idle time after which the rehearsal ends.
-    pub(crate) quiet: Duration,
+    pub(crate) idle: Duration,
     /// Maximum duration.
     pub(crate) max: Duration,
 }
 
 impl Limits {
     pub(crate) fn for_upgrade(input: &Input, planned: &PlannedUpgrade, workloads: usize) -> Self {
-        let settings = MigrationSettings::from_istio(&planned.wanted).unwrap_or_default();
+        let settings = MigrationSettings::from_istio(&planned.target).unwrap_or_default();
         let timeout = Duration::try_from(settings.readiness_timeout).unwrap_or_default();
         let delay = Duration::try_from(settings.delay_between_batches).unwrap_or_default();
-        let grace = Duration::try_from(grace_period(&planned.wanted)).unwrap_or_default();
+        let grace = Duration::try_from(grace_period(&planned.target)).unwrap_or_default();
         let workloads_of = |kind: &WorkloadKind| input.of_kind(kind.name());
         let annotated = WorkloadKind::ALL
             .iter()
@@ -46,7 +46,7 @@ impl Limits {
             .filter_map(annotated_timeout)
             .max()
             .unwrap_or_default();
-        let quiet = timeout
+        let idle = timeout
             .max(annotated)
             .max(delay)
             .max(grace)
@@ -56,21 +56,21 @@ impl Limits {
         Self {
             start: start(input),
             warm_up: WARM_UP,
-            quiet,
+            idle,
             max: MAX_DURATION
-                .saturating_add(quiet)
+                .saturating_add(idle)
                 .saturating_add(each.saturating_mul(count)),
         }
     }
 }
 
-/// Returns the first whole second after every timestamp of the input.
+/// Returns the start of the virtual clock: the first whole second after every timestamp of the input.
 fn start(input: &Input) -> Timestamp {
     let usual = mainstay_harness::ClusterOptions::default().start;
     let taken = input.taken.map_or(usual, |taken| {
         Timestamp::from_second(taken.as_second().saturating_add(1)).unwrap_or(usual)
     });
-    // The rehearsal itself must end before the maximum timestamp.
+    // The end of the rehearsal must not exceed the maximum timestamp.
     let last = Timestamp::MAX.as_second() - 400 * 24 * 3600;
     Timestamp::from_second(taken.as_second().clamp(0, last)).unwrap_or(usual)
 }

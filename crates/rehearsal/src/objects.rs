@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::compose::{Rehearsal, TAG_CHART};
 use crate::input::text;
 use crate::report::{Change, ObjectChange};
-use diff::{differences, renamed};
+use diff::{find_differences, renamed};
 
 /// Kubernetes version of the embedded cluster.
 pub(crate) const SERVER: &str = "v1.36.4";
@@ -26,7 +26,7 @@ pub(crate) type ObjectKey = (String, String, String);
 /// Objects of a release by key.
 type Objects = Rc<BTreeMap<ObjectKey, Value>>;
 
-/// Cache of rendered releases: a report needs each one several times.
+/// Cache of rendered releases. A report needs each release several times.
 #[derive(Debug)]
 pub(crate) struct RenderCache {
     renderer: Renderer,
@@ -41,8 +41,8 @@ impl RenderCache {
         }
     }
 
-    /// Returns the objects of a release, or none if it cannot be rendered: the operator has reported that
-    /// already.
+    /// Returns the objects of a release. Empty if the release cannot be rendered, which the operator has
+    /// already reported.
     fn objects(&self, release: &Arc<Release>) -> Objects {
         let mut cached = self.cached.borrow_mut();
         let known = cached.iter().find(|(known, _)| known == release);
@@ -65,7 +65,7 @@ fn key_of(object: &Value, release: &Release) -> ObjectKey {
     (kind, namespace, text(object, "/metadata/name").to_owned())
 }
 
-/// Charts sometimes omit the namespace of namespaced objects; the release's namespace applies.
+/// Charts sometimes omit the namespace of namespaced objects. Such objects are in the release's namespace.
 fn is_namespaced(kind: &str) -> bool {
     const CLUSTER_SCOPED: [&str; 7] = [
         "ClusterRole",
@@ -118,7 +118,7 @@ pub(crate) fn changes(rehearsal: &Rehearsal<'_>) -> Vec<ObjectChange> {
     let keys: BTreeSet<&ObjectKey> = old.keys().chain(new.keys()).collect();
     let changes = keys.into_iter().filter_map(|key| {
         let (change, fields) = match (old.get(key), new.get(key)) {
-            (Some(old), Some(new)) => (Change::Changed, differences(old, new)),
+            (Some(old), Some(new)) => (Change::Changed, find_differences(old, new)),
             (None, _) => (Change::Added, Vec::new()),
             (_, None) => (Change::Removed, Vec::new()),
         };
@@ -136,16 +136,16 @@ pub(crate) fn changes(rehearsal: &Rehearsal<'_>) -> Vec<ObjectChange> {
 }
 
 /// Returns the objects of a release that no other installed release contains.
-pub(crate) fn only_in(rehearsal: &Rehearsal<'_>, release: &Arc<Release>) -> Vec<ObjectKey> {
+pub(crate) fn exclusive_objects(rehearsal: &Rehearsal<'_>, release: &Arc<Release>) -> Vec<ObjectKey> {
     let others: BTreeSet<ObjectKey> = rehearsal
         .recording
-        .installed()
+        .installed_releases()
         .filter(|other| other.key != release.key)
         .flat_map(|other| object_keys(rehearsal, other))
         .collect();
     let own = object_keys(rehearsal, release)
         .into_iter()
-        .chain([inventory(release)]);
+        .chain([inventory_key(release)]);
     own.filter(|key| !others.contains(key)).collect()
 }
 
@@ -154,13 +154,13 @@ fn object_keys(rehearsal: &Rehearsal<'_>, release: &Arc<Release>) -> Vec<ObjectK
 }
 
 /// Returns the key of the operator's inventory of a release.
-fn inventory(release: &Release) -> ObjectKey {
+fn inventory_key(release: &Release) -> ObjectKey {
     let name = format!("mainstay-{}", release.key.name);
     ("ConfigMap".to_owned(), release.key.namespace.clone(), name)
 }
 
-/// Returns the writes that install a release; unchanged objects are not written.
-pub(crate) fn written(
+/// Returns the writes that install a release, as verb and kind. Unchanged objects are not written.
+pub(crate) fn release_writes(
     rehearsal: &Rehearsal<'_>,
     release: &Arc<Release>,
     before: Option<&Arc<Release>>,
@@ -171,7 +171,7 @@ pub(crate) fn written(
     let new = rehearsal.renders.objects(release);
     let changed = new.iter().filter(|(key, object)| old.get(*key) != Some(*object));
     let gone = old.keys().filter(|key| !new.contains_key(*key));
-    let first = before.is_none().then(|| ("apply", inventory(release).0));
+    let first = before.is_none().then(|| ("apply", inventory_key(release).0));
     changed
         .map(|((kind, ..), _)| ("apply", kind.clone()))
         .chain(gone.map(|(kind, ..)| ("delete", kind.clone())))

@@ -1,5 +1,5 @@
 //! Recording of a rehearsal: the actions of executed plans with their times, and the outcome of each
-//! workload. Both simulation methods produce the same recording.
+//! workload. Both simulation methods produce equal recordings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,9 +24,9 @@ pub(crate) struct RecordedAction {
 /// Kind of a recorded action.
 #[derive(Clone, Debug)]
 pub(crate) enum ActionKind {
-    /// Wrote one of Mainstay's objects: verb, kind, name.
+    /// Wrote a Mainstay object: verb, kind, name.
     Wrote(&'static str, ObjectKind, String),
-    /// Installed a release; the second field is the release it replaced.
+    /// Installed a release. The second field is the release that it replaced.
     Installed(Arc<Release>, Option<Arc<Release>>),
     /// Removed a release.
     Uninstalled(Option<Arc<Release>>),
@@ -57,13 +57,13 @@ pub(crate) enum WorkloadOutcome {
     Rejected(Timestamp),
 }
 
-/// An old revision that was not pruned.
+/// A revision that was not pruned.
 #[derive(Clone, Debug)]
 pub(crate) struct Remaining {
     pub(crate) revision: String,
     /// Pruning decision.
     pub(crate) decision: PruneDecision,
-    /// Objects that keep it in use.
+    /// Objects that keep the revision in use.
     pub(crate) referrers: Vec<(ReferrerKey, ReferenceCause)>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Remaining {
 pub(crate) struct FinalState {
     pub(crate) preview: Option<Preview>,
     pub(crate) remaining: Vec<Remaining>,
-    /// State and message of the Istio.
+    /// State and message in the status of the Istio.
     pub(crate) health: (String, String),
     /// Name of the active revision.
     pub(crate) active: String,
@@ -87,7 +87,7 @@ pub(crate) struct Recording {
     pub(crate) actions: Vec<RecordedAction>,
     pub(crate) outcomes: BTreeMap<WorkloadKey, WorkloadOutcome>,
     pub(crate) messages: BTreeMap<WorkloadKey, String>,
-    /// Time at which the new revision was ready.
+    /// Time at which the new revision became ready.
     pub(crate) ready: Option<Timestamp>,
     /// Revisions before the upgrade, the active one first.
     pub(crate) revisions: Vec<String>,
@@ -96,9 +96,9 @@ pub(crate) struct Recording {
     /// Number of pods created since the start.
     pub(crate) created_pods: usize,
     pub(crate) final_state: FinalState,
-    /// Whether the rehearsal reached a stable state.
+    /// Whether the rehearsal settled.
     pub(crate) settled: bool,
-    /// Rejected steps as subject and message.
+    /// Rejected steps, as subject and message.
     pub(crate) rejections: BTreeSet<(String, String)>,
     /// Time of the last recorded change.
     pub(crate) last: Option<Timestamp>,
@@ -130,7 +130,7 @@ impl Recording {
     }
 
     /// Starts the recording.
-    pub(crate) fn begin(&mut self, at: Timestamp) {
+    pub(crate) fn start(&mut self, at: Timestamp) {
         self.started_at = Some(at);
         self.last = Some(at);
     }
@@ -145,7 +145,7 @@ impl Recording {
     }
 
     /// Returns the workloads that were restarted.
-    pub(crate) fn moved(&self) -> BTreeSet<&WorkloadKey> {
+    pub(crate) fn restarted_workloads(&self) -> BTreeSet<&WorkloadKey> {
         let moved = self.actions.iter().filter_map(|action| match &action.kind {
             ActionKind::Moved(key, _) => Some(key),
             _ => None,
@@ -154,7 +154,7 @@ impl Recording {
     }
 
     /// Returns the installed releases.
-    pub(crate) fn installed(&self) -> impl Iterator<Item = &Arc<Release>> {
+    pub(crate) fn installed_releases(&self) -> impl Iterator<Item = &Arc<Release>> {
         self.releases.values()
     }
 
@@ -224,7 +224,7 @@ impl Recording {
         }
     }
 
-    /// Records the failure messages of a status.
+    /// Records the failure messages in a status.
     fn record_failures(&mut self, status: &NewStatus) {
         let NewStatus::Istio(status) = status else {
             return;
@@ -242,12 +242,12 @@ impl Recording {
         }
     }
 
-    /// Records workload outcomes from the snapshot that a plan was made from.
+    /// Records workload outcomes from the snapshot that a plan is based on.
     pub(crate) fn inspect(&mut self, snapshot: &Snapshot, plan: &Plan) {
         if self.started_at.is_none() || plan.subject != Subject::istio(&self.istio) {
             return;
         }
-        self.note_ready(snapshot);
+        self.record_readiness(snapshot);
         let Some(index) = snapshot.migration_index(&self.istio) else {
             return;
         };
@@ -286,7 +286,7 @@ impl Recording {
         }
     }
 
-    fn note_ready(&mut self, snapshot: &Snapshot) {
+    fn record_readiness(&mut self, snapshot: &Snapshot) {
         if self.ready.is_some() {
             return;
         }
@@ -300,8 +300,8 @@ impl Recording {
         }
     }
 
-    /// Records the revisions before the upgrade.
-    pub(crate) fn note_revisions(&mut self, snapshot: &Snapshot) {
+    /// Records the revisions that exist before the upgrade.
+    pub(crate) fn record_revisions(&mut self, snapshot: &Snapshot) {
         let Some(istio) = snapshot.istios().get(&self.istio) else {
             return;
         };
@@ -317,7 +317,7 @@ impl Recording {
     }
 
     /// Records the final state.
-    pub(crate) fn close(&mut self, snapshot: &Snapshot) {
+    pub(crate) fn record_final_state(&mut self, snapshot: &Snapshot) {
         let Some(istio) = snapshot.istios().get(&self.istio) else {
             return;
         };

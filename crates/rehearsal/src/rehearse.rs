@@ -18,7 +18,7 @@ use crate::report::{Method, Report};
 use crate::request::{MAX_EMBEDDED_WORKLOADS, PlannedUpgrade, RehearsalRequest, plan_upgrade};
 use crate::unmanaged::adopt_planes;
 
-/// Input of a simulation, for both methods.
+/// Input of both simulation methods.
 #[derive(Clone, Copy)]
 pub(crate) struct Simulation<'a> {
     pub(crate) input: &'a Input,
@@ -33,13 +33,13 @@ pub fn rehearse(
     input: &Input,
     request: &RehearsalRequest,
 ) -> Result<Report, RehearsalError> {
-    let adopted = adopt_planes(input, request.wanted(), catalog);
+    let adopted = adopt_planes(input, request.istio_name(), catalog);
     let input = adopted.input.as_ref();
     let mut planned = plan_upgrade(input, request)?;
     planned.adopted = adopted.planes;
     let version = catalog
-        .resolve(&planned.wanted.spec.version)
-        .map_err(|_| RehearsalError::Version(format!("{:?}", planned.wanted.spec.version)))?;
+        .resolve(&planned.target.spec.version)
+        .map_err(|_| RehearsalError::Version(format!("{:?}", planned.target.spec.version)))?;
     let model = ClusterModel::from_input(input, request);
     let limits = Limits::for_upgrade(input, &planned, model.workloads.len());
     let method = method(&model, &planned, request);
@@ -66,9 +66,9 @@ pub fn rehearse(
     }))
 }
 
-/// Only Deployments can be calculated, and only large clusters need it.
+/// Returns the simulation method. Only Deployments can be calculated, and only large clusters require it.
 fn method(model: &ClusterModel, planned: &PlannedUpgrade, request: &RehearsalRequest) -> Method {
-    let settings = MigrationSettings::from_istio(&planned.wanted).unwrap_or_default();
+    let settings = MigrationSettings::from_istio(&planned.target).unwrap_or_default();
     if settings
         .kinds
         .iter()

@@ -1,7 +1,7 @@
-//! Result of a rehearsal as plain data, shared by JSON, terminal and HTML output.
+//! Result of a rehearsal as plain data, used by the JSON, terminal and HTML output.
 //!
-//! Times are [`Elapsed`]: milliseconds of virtual time since the version in the Istio's spec changed.
-//! Lists have a fixed order, so that two reports of the same input and seed are equal byte for byte.
+//! Times are [`Elapsed`]: milliseconds of virtual time since the version in the Istio's spec changed. The
+//! order of lists is fixed, so that two reports of the same input and seed are equal byte for byte.
 
 mod conclusion;
 mod elapsed;
@@ -24,25 +24,25 @@ pub const FORMAT: u32 = 1;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// Version of this format, [`FORMAT`].
+    /// Version of the format, see [`FORMAT`].
     pub format: u32,
     /// The rehearsed upgrade.
     pub upgrade: Upgrade,
     /// Origin and contents of the input.
     pub input: Input,
-    /// Seed of all random choices; the same input and seed produce the same report.
+    /// Seed of all random choices. The same input and seed produce the same report.
     pub seed: u64,
-    /// How workloads were simulated.
+    /// Method by which workloads were simulated.
     pub method: Method,
     /// Outcome of the upgrade.
     pub outcome: Outcome,
     /// Totals.
     pub totals: Totals,
-    /// Problems, most severe first, then by subject.
+    /// Findings, most severe first, then by subject.
     pub findings: Vec<Finding>,
-    /// Phases in the order of their start.
+    /// Phases by start time.
     pub phases: Vec<Phase>,
-    /// Relabelled namespaces in order of time.
+    /// Relabelled namespaces by time.
     pub namespaces: Vec<RelabelledNamespace>,
     /// Batches by number.
     pub batches: Vec<Batch>,
@@ -50,20 +50,20 @@ pub struct Report {
     pub workloads: Vec<WorkloadSpan>,
     /// Skipped workloads by namespace, kind, name.
     pub skipped: Vec<SkippedWorkload>,
-    /// Changes between the old and the new control plane by kind, namespace, name. Labels that only name the
-    /// chart version are no change.
+    /// Changes between the old and the new control plane by kind, namespace, name. A change of labels that
+    /// only contain the chart version is not included.
     pub objects: Vec<ObjectChange>,
-    /// Endpoints over time of Services of which a pod was restarted, by namespace and name.
+    /// Endpoints over time of the Services with restarted pods, by namespace and name.
     pub services: Vec<Service>,
-    /// Removed objects in order of time.
+    /// Removed objects by time.
     pub pruned: Vec<PrunedObject>,
     /// Number of writes by verb and kind.
     pub writes: Vec<WriteCount>,
 }
 
 impl Report {
-    /// Keeps the workloads, Services, relabelled namespaces and findings of one namespace. Findings about
-    /// objects without a namespace, totals and the control plane stay.
+    /// Keeps only the workloads, Services, relabelled namespaces and findings of one namespace. Findings
+    /// about objects without a namespace, totals and the control plane are kept.
     pub fn restrict(&mut self, namespace: &str) {
         let inside = |subject: &str| match subject.split_once(' ').and_then(|(_, name)| name.split_once('/'))
         {
@@ -84,15 +84,15 @@ impl Report {
 pub struct Upgrade {
     /// Name of the Istio.
     pub istio: String,
-    /// Current version in its spec (`v1.28.2`).
+    /// Version in the current spec (`v1.28.2`).
     pub from: String,
     /// Target version (`v1.29.1`).
     pub to: String,
-    /// Current revision of the workloads (`default-v1-28-2`); empty if there is none.
+    /// Revision of the workloads before the upgrade (`default-v1-28-2`); empty if there is none.
     pub from_revision: String,
     /// Target revision.
     pub to_revision: String,
-    /// Settings that were assumed although the Istio does not set them.
+    /// Settings that were assumed because the Istio does not set them.
     pub suppositions: Vec<String>,
 }
 
@@ -100,13 +100,13 @@ pub struct Upgrade {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Input {
-    /// Description of the origin: `cluster of context prod`, `snapshot backup.yaml`.
+    /// Description of the input's origin: `cluster of context prod`, `snapshot backup.yaml`.
     pub source: String,
     /// Number of objects by kind.
     pub objects: Vec<KindCount>,
-    /// Kinds that were missing or could not be read.
+    /// Kinds that were missing in the input or could not be read.
     pub missing: Vec<String>,
-    /// Number of workloads with an observed readiness time; the others use the default.
+    /// Number of workloads with an observed readiness time. The others use the default.
     pub observed_readiness: usize,
     /// Default readiness time in milliseconds.
     pub default_readiness: Elapsed,
@@ -122,14 +122,14 @@ pub struct KindCount {
     pub count: usize,
 }
 
-/// How workloads were simulated.
+/// Method by which workloads were simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Method {
-    /// On the embedded cluster: every write went through its API, and its controllers created every pod.
+    /// On an embedded cluster: all writes used its API, and its controllers created the pods.
     #[default]
     Embedded,
-    /// With the same planner but calculated rollouts, for clusters with many workloads.
+    /// With calculated rollouts and the same planner. For clusters with many workloads.
     Calculated,
 }
 
@@ -137,12 +137,12 @@ pub enum Method {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
-    /// Every workload migrated.
+    /// Every workload was migrated.
     #[default]
     Completed,
     /// Workloads failed, or the control plane did not become ready.
     Failed,
-    /// No workload moved: none had to, or the migration is on hold (see the findings).
+    /// No workload was moved: none had to be, or the migration is on hold (see the findings).
     NothingMoves,
     /// The upgrade had not finished at the time limit.
     Unfinished,
@@ -152,17 +152,17 @@ pub enum Outcome {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Totals {
-    /// From the version change to the last change of the upgrade, including pruning.
+    /// Time from the version change to the last change of the upgrade, including pruning.
     pub duration: Elapsed,
-    /// From the first restart until the last workload was ready or had failed.
+    /// Time from the first restart until the last workload was ready or had failed.
     pub moving: Elapsed,
-    /// All workloads, including skipped ones.
+    /// Number of workloads, including skipped ones.
     pub workloads: usize,
-    /// Workloads that were ready on the new revision.
+    /// Number of workloads that became ready on the new revision.
     pub migrated: usize,
-    /// Workloads that failed.
+    /// Number of workloads that failed.
     pub failed: usize,
-    /// Workloads that were skipped.
+    /// Number of workloads that were skipped.
     pub skipped: usize,
     /// Number of batches.
     pub batches: usize,
@@ -172,7 +172,7 @@ pub struct Totals {
     pub namespaces: usize,
     /// Number of the operator's writes.
     pub writes: usize,
-    /// Services that lost all ready endpoints for some time.
+    /// Number of Services that had no ready endpoint for some time.
     pub services_interrupted: usize,
 }
 
@@ -184,7 +184,7 @@ pub struct Phase {
     pub kind: PhaseKind,
     /// Start time.
     pub start: Elapsed,
-    /// End time; the end of the rehearsal if the phase did not end.
+    /// End time. If the phase did not end, the end of the rehearsal.
     pub end: Elapsed,
     /// Description (`istiod-default-v1-29-1 is ready`).
     pub detail: String,
@@ -194,13 +194,13 @@ pub struct Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PhaseKind {
-    /// From the version change until the new revision is ready.
+    /// Installation of the new revision, until it is ready.
     ControlPlane,
-    /// Tags are moved to the new revision.
+    /// Moving tags to the new revision.
     Tags,
-    /// Namespaces are relabelled.
+    /// Relabelling namespaces.
     Namespaces,
-    /// Workloads are restarted, batch by batch.
+    /// Restarting workloads, batch by batch.
     Batches,
     /// From the end of the last batch until the old revision is removed, including the grace period.
     Pruning,
@@ -212,9 +212,9 @@ pub enum PhaseKind {
 pub struct RelabelledNamespace {
     /// Name.
     pub name: String,
-    /// Label that selected its revision before (`istio.io/rev=default-v1-28-2`).
+    /// Label that selected the revision before the upgrade (`istio.io/rev=default-v1-28-2`).
     pub from: String,
-    /// Label that selects its revision afterwards.
+    /// Label that selects the revision after the upgrade.
     pub to: String,
     /// Time of the change.
     pub at: Elapsed,
@@ -226,9 +226,9 @@ pub struct RelabelledNamespace {
 pub struct Batch {
     /// Number, starting at 1.
     pub number: u32,
-    /// Time of its first restart.
+    /// Time of the first restart.
     pub start: Elapsed,
-    /// Time at which its last workload was ready or had failed.
+    /// Time at which the last workload was ready or had failed.
     pub end: Elapsed,
     /// Number of workloads.
     pub workloads: usize,
@@ -242,23 +242,23 @@ pub struct Batch {
 pub struct WorkloadSpan {
     /// Namespace.
     pub namespace: String,
-    /// Name.
+    /// Name of the workload.
     pub name: String,
     /// Kind (`Deployment`).
     pub kind: String,
-    /// Number of its batch; 0 if it failed before its restart.
+    /// Number of the batch; 0 if the workload failed before its restart.
     pub batch: u32,
     /// Desired number of pods.
     pub replicas: u32,
-    /// Time of its restart.
+    /// Time of the restart.
     pub start: Elapsed,
-    /// Time at which it was ready on the new revision, or had failed.
+    /// Time at which the workload was ready on the new revision or had failed.
     pub end: Elapsed,
     /// Result.
     pub result: SpanResult,
-    /// Failure reason as in the status; empty if it did not fail.
+    /// Failure reason as in the status; empty unless the workload failed.
     pub reason: String,
-    /// Failure message; empty if it did not fail.
+    /// Failure message; empty unless the workload failed.
     pub message: String,
     /// Minimum number of ready pods during the migration.
     pub fewest_ready: u32,
@@ -271,7 +271,7 @@ pub enum SpanResult {
     /// Ready on the new revision.
     #[default]
     Migrated,
-    /// Not ready in time, or rejected.
+    /// Not ready in time, or rejected by the API server.
     Failed,
     /// Not finished at the time limit.
     Unfinished,
@@ -291,7 +291,7 @@ pub struct SkippedWorkload {
     pub reason: String,
 }
 
-/// A problem or note about the upgrade.
+/// A problem with the upgrade, or a note about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
@@ -301,7 +301,7 @@ pub struct Finding {
     pub kind: FindingKind,
     /// Object (`Deployment shop/cart`, `Istio default`) or `input`.
     pub subject: String,
-    /// Description.
+    /// Description of the problem.
     pub what: String,
     /// Suggested fix; empty if there is none.
     pub remedy: String,
@@ -333,25 +333,25 @@ pub enum FindingKind {
     DisruptionBudget,
     /// The update strategy of a workload stops all its pods at once.
     UpdateStrategy,
-    /// A workload has no replicas, so the new revision is not verified.
+    /// A workload has no replicas, so no pod verifies the new revision.
     NoReplicas,
-    /// A workload runs a proxy although nothing selects it for injection.
+    /// A workload has a proxy although no label selects it for injection.
     MissingLabel,
     /// A workload is skipped.
     Skipped,
-    /// A pod without a workload keeps the old revision.
+    /// A pod without a workload remains on the old revision.
     UnmanagedPod,
-    /// Two webhooks inject the same pods.
+    /// Webhooks of two revisions inject the same pods.
     WebhookOverlap,
     /// Versions of control planes or proxies are further apart than supported.
     VersionSkew,
-    /// A value that is deprecated or unknown in the new chart.
+    /// A value is deprecated or unknown in the new chart.
     Values,
     /// A tag pins workloads to an old revision.
     Tag,
     /// The migration is on hold.
     Held,
-    /// The old revision is not pruned.
+    /// The old revision was not pruned.
     NotPruned,
     /// A kind is missing in the input.
     MissingInput,
@@ -369,12 +369,12 @@ pub struct ObjectChange {
     pub kind: String,
     /// Namespace; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Name in the new control plane, or in the old one if the object is removed. Revision names are not
-    /// compared.
+    /// Name in the new control plane; if the object was removed, its name in the old one with the revision
+    /// replaced.
     pub name: String,
     /// Kind of change.
     pub change: Change,
-    /// Changed fields by name; empty for added and removed objects.
+    /// Changed fields, sorted by name. Empty for added and removed objects.
     pub fields: Vec<FieldChange>,
 }
 
@@ -400,7 +400,7 @@ pub struct FieldChange {
     pub old: Option<String>,
     /// New value as JSON, if present.
     pub new: Option<String>,
-    /// Unified diff instead of both values, for multi-line strings.
+    /// Unified diff, for multi-line strings. Replaces both values.
     pub diff: Option<String>,
 }
 
@@ -412,17 +412,17 @@ pub struct Service {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// Desired number of endpoints: the replicas of the selected workloads.
+    /// Desired number of endpoints: replicas of the selected workloads.
     pub desired: u32,
     /// Minimum number of ready endpoints.
     pub fewest: u32,
-    /// Changes of the number as a step function that starts at 0.
+    /// Changes of the number of ready endpoints: a step function that starts at 0.
     pub points: Vec<Point>,
-    /// Total time without a ready endpoint after at least one had been ready.
+    /// Total time without a ready endpoint, after at least one endpoint was ready.
     pub interrupted: Elapsed,
 }
 
-/// Number of ready endpoints from a time on.
+/// Number of ready endpoints from this time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Point {
@@ -442,7 +442,7 @@ pub struct PrunedObject {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// Time of removal.
+    /// Time of the removal.
     pub at: Elapsed,
 }
 

@@ -1,4 +1,4 @@
-//! Resolves a rehearsal request into the Istio to upgrade, with its current and its target spec.
+//! Resolves a rehearsal request to the Istio to upgrade, with its current and target spec.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use crate::input::{Input, text};
 use crate::report::Method;
 use crate::unmanaged::AdoptedPlane;
 
-/// Maximum number of workloads for the embedded cluster; larger clusters are calculated.
+/// Maximum number of workloads for the embedded cluster. Larger clusters are calculated.
 pub const MAX_EMBEDDED_WORKLOADS: usize = 100;
 
 /// Parameters of a rehearsal.
 #[derive(Clone, Debug)]
 pub struct RehearsalRequest {
-    /// Name of the Istio; optional if there is only one.
+    /// Name of the Istio. Optional if there is only one.
     pub istio: Option<String>,
     /// Target version.
     pub to: Option<String>,
-    /// Target manifest of the Istio: its spec replaces the current one.
+    /// Target manifest of the Istio. Its spec replaces the current one.
     pub manifest: Option<Value>,
     /// Seed of all random choices.
     pub seed: u64,
-    /// Readiness time of pods without an observed one.
+    /// Readiness time of pods for which none was observed.
     pub readiness: Duration,
-    /// Readiness times by workload (`namespace/name`); `None` means never ready.
+    /// Readiness times by workload (`namespace/name`). `None` means never ready.
     pub readiness_overrides: BTreeMap<String, Option<Duration>>,
-    /// How workloads are simulated; chosen by their number if unset.
+    /// Simulation method. If unset, it depends on the number of workloads.
     pub method: Option<Method>,
 }
 
@@ -49,8 +49,8 @@ impl Default for RehearsalRequest {
 }
 
 impl RehearsalRequest {
-    /// Returns the name of the Istio, if one is named.
-    pub(crate) fn wanted(&self) -> Option<&str> {
+    /// Returns the name of the requested Istio, or `None` if the request names none.
+    pub(crate) fn istio_name(&self) -> Option<&str> {
         let manifest = self.manifest.as_ref();
         let named = manifest.map(|manifest| text(manifest, "/metadata/name"));
         self.istio.as_deref().or(named)
@@ -67,7 +67,7 @@ pub(crate) struct PlannedUpgrade {
     /// Spec of the upgrade.
     pub(crate) after: Value,
     /// The Istio with the upgraded spec.
-    pub(crate) wanted: Istio,
+    pub(crate) target: Istio,
     /// Settings assumed for the rehearsal.
     pub(crate) suppositions: Vec<String>,
     /// Control planes that are assumed to be adopted.
@@ -79,7 +79,7 @@ pub(crate) fn plan_upgrade(
     input: &Input,
     request: &RehearsalRequest,
 ) -> Result<PlannedUpgrade, RehearsalError> {
-    let object = chosen(input, request)?;
+    let object = select_istio(input, request)?;
     let name = text(object, "/metadata/name").to_owned();
     let read = |object: Value| {
         serde_json::from_value::<Istio>(object).map_err(|source| RehearsalError::Istio {
@@ -95,13 +95,13 @@ pub(crate) fn plan_upgrade(
     };
     let mut suppositions = Vec::new();
     if let Some(to) = &request.to {
-        put(&mut after, &["version"], json!(to));
+        set_field(&mut after, &["version"], json!(to));
     }
     let mut future = object.clone();
-    put(&mut future, &["spec"], after.clone());
-    suppose(&read(future)?, &mut after, &mut suppositions);
+    set_field(&mut future, &["spec"], after.clone());
+    assume_settings(&read(future)?, &mut after, &mut suppositions);
     let mut future = object.clone();
-    put(&mut future, &["spec"], after.clone());
+    set_field(&mut future, &["spec"], after.clone());
     let mut before = present;
     if let Some(strategy) = before
         .pointer_mut("/updateStrategy")
@@ -112,17 +112,17 @@ pub(crate) fn plan_upgrade(
     Ok(PlannedUpgrade {
         istio,
         before,
-        wanted: read(future)?,
+        target: read(future)?,
         after,
         suppositions,
         adopted: Vec::new(),
     })
 }
 
-fn chosen<'a>(input: &'a Input, request: &RehearsalRequest) -> Result<&'a Value, RehearsalError> {
+fn select_istio<'a>(input: &'a Input, request: &RehearsalRequest) -> Result<&'a Value, RehearsalError> {
     let all: Vec<&Value> = input.of_kind("Istio").collect();
     let name = |object: &&Value| text(object, "/metadata/name").to_owned();
-    match (request.wanted(), all.as_slice()) {
+    match (request.istio_name(), all.as_slice()) {
         (Some(wanted), all) => {
             let found = all.iter().find(|object| name(object) == wanted);
             found.copied().ok_or_else(|| RehearsalError::UnknownIstio {
@@ -136,15 +136,15 @@ fn chosen<'a>(input: &'a Input, request: &RehearsalRequest) -> Result<&'a Value,
     }
 }
 
-/// Enables workload migration where the Istio does not: otherwise there is nothing to rehearse.
-fn suppose(istio: &Istio, spec: &mut Value, notes: &mut Vec<String>) {
+/// Enables workload migration if the Istio does not: otherwise there would be nothing to rehearse.
+fn assume_settings(istio: &Istio, spec: &mut Value, notes: &mut Vec<String>) {
     if istio.spec.strategy() != UpdateStrategyType::RevisionBased {
         notes.push("assuming updateStrategy.type RevisionBased instead of InPlace".to_owned());
-        put(spec, &["updateStrategy", "type"], json!("RevisionBased"));
+        set_field(spec, &["updateStrategy", "type"], json!("RevisionBased"));
     }
     if !requests_migration(istio) {
         notes.push("assuming workloadMigration.strategy Batched, which is not enabled".to_owned());
-        put(
+        set_field(
             spec,
             &["updateStrategy", "workloadMigration", "strategy"],
             json!("Batched"),
@@ -152,8 +152,8 @@ fn suppose(istio: &Istio, spec: &mut Value, notes: &mut Vec<String>) {
     }
 }
 
-/// Sets a field and creates the maps on its path.
-fn put(object: &mut Value, path: &[&str], value: Value) {
+/// Sets a field and creates missing maps on its path.
+fn set_field(object: &mut Value, path: &[&str], value: Value) {
     let Some((first, rest)) = path.split_first() else {
         *object = value;
         return;
@@ -162,6 +162,6 @@ fn put(object: &mut Value, path: &[&str], value: Value) {
         *object = json!({});
     }
     if let Value::Object(fields) = object {
-        put(fields.entry(*first).or_insert(Value::Null), rest, value);
+        set_field(fields.entry(*first).or_insert(Value::Null), rest, value);
     }
 }

@@ -1,4 +1,4 @@
-//! Control planes that no operator manages: the rehearsal assumes that they are adopted.
+//! Control planes that no operator manages. The rehearsal assumes that they are adopted.
 
 use std::borrow::Cow;
 
@@ -12,28 +12,29 @@ use crate::input::{Input, at, text};
 /// A control plane that was rehearsed as if it were adopted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AdoptedPlane {
-    /// Its revision, which is the name of the assumed Istio.
+    /// Revision of the control plane, which is the name of the assumed Istio.
     pub(crate) revision: String,
-    /// What it is, and who installed it.
+    /// Description of the control plane and its installer.
     pub(crate) what: String,
 }
 
-/// An input in which every control plane has an Istio.
+/// An input in which every control plane belongs to an Istio.
 pub(crate) struct AdoptedInput<'a> {
     pub(crate) input: Cow<'a, Input>,
     pub(crate) planes: Vec<AdoptedPlane>,
 }
 
-/// Returns the input with the Istios that an adoption creates, if it has none or lacks the `wanted` one. The
-/// objects of these control planes are removed: the operator installs them again, as equal ones.
+/// Returns the input with the Istios that an adoption would create, if it contains no Istio or lacks the
+/// requested one. The objects of these control planes are removed, because the operator installs equal
+/// ones.
 pub(crate) fn adopt_planes<'a>(
     input: &'a Input,
-    wanted: Option<&str>,
+    requested: Option<&str>,
     catalog: &Catalog,
 ) -> AdoptedInput<'a> {
     let mut existing = input.of_kind("Istio").map(|istio| text(istio, "/metadata/name"));
-    let is_complete = match wanted {
-        Some(wanted) => existing.any(|name| name == wanted),
+    let is_complete = match requested {
+        Some(requested) => existing.any(|name| name == requested),
         None => existing.next().is_some(),
     };
     let mut adopted = AdoptedInput {
@@ -67,7 +68,7 @@ pub(crate) fn adopt_planes<'a>(
     adopted
 }
 
-/// Whether a cluster has a control plane that no operator manages.
+/// Whether the cluster has a control plane that no operator manages.
 pub(crate) fn has_planes(input: &Input) -> bool {
     components(&observe(input)).iter().any(is_unmanaged)
 }
@@ -92,7 +93,7 @@ fn observe(input: &Input) -> Observed {
     }
 }
 
-/// Whether an object is part of a control plane: its workload, Services, configuration or webhooks.
+/// Whether an object belongs to a control plane: its workload, Services, configuration or webhooks.
 fn belongs_to(object: &Value, namespace: &str, revision: &str) -> bool {
     let label = |name: &str| {
         let labels = at(object, "/metadata/labels").and_then(|labels| labels.get(name));

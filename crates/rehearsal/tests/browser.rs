@@ -1,5 +1,5 @@
-//! The report in a real browser: visible elements, colours, screen sizes, and that no script in it runs.
-//! `SCREENSHOTS=DIR` keeps the screenshots.
+//! Tests the page in a real browser: visible elements, colours, screen sizes, and that scripts in it are
+//! not executed. `SCREENSHOTS=DIR` stores the screenshots.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -52,7 +52,7 @@ impl Open {
         picture
     }
 
-    /// Fails if the page is wider than its window or has console errors.
+    /// Panics if the page is wider than its window or has console errors.
     fn check_layout_and_console(&mut self) {
         let widths =
             self.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]");
@@ -225,7 +225,7 @@ fn the_page_fits_phones_and_paper() {
     }
 }
 
-/// Prepends a text to every name of a report.
+/// Returns a report in which `with` is prepended to every name.
 fn named(with: &str) -> Report {
     let mut report = Report::sample();
     report.upgrade.istio.insert_str(0, with);
@@ -280,7 +280,7 @@ fn names_from_the_cluster_are_never_executed_or_loaded() {
         );
         page.check_layout_and_console();
     }
-    // The content security policy blocks scripts even without escaping.
+    // The content security policy blocks scripts even if text is not escaped.
     let mut page = open(&Report::sample(), View::default());
     page.evaluate(
         "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.owned = 1\">')",

@@ -1,4 +1,4 @@
-//! Random choices: the same seed produces the same bytes, another seed changes only readiness times.
+//! Tests random choices: the same seed produces the same bytes; another seed changes only readiness times.
 
 #![allow(
     clippy::unwrap_used,
@@ -110,6 +110,7 @@ fn one_of_several_observed_times_is_selected_at_random() {
         span.end.since(span.start)
     };
     let all: std::collections::BTreeSet<Elapsed> = (0..12).map(lasted).collect();
-    // The pods are replaced one after another (25% surge of two), each with the selected time.
+    // The pods are replaced one after another (25% surge of two), each with the readiness time that was
+    // selected.
     assert_eq!(all.into_iter().collect::<Vec<_>>().len(), 2);
 }

@@ -1,4 +1,4 @@
-//! Every kind of finding: an input that produces it, and the same input without the cause.
+//! Tests every kind of finding with an input that produces it and with the same input without the cause.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use support::{OLD, batched, deployment, found, istio, report, service, upgrade};
 /// Input objects and the request.
 type Case = (Vec<Value>, RehearsalRequest);
 
-/// A kind of finding with a case that produces it and one that does not.
+/// A kind of finding, a case that produces it and a case that does not.
 struct Row {
     kind: FindingKind,
     shown: Case,
@@ -28,22 +28,22 @@ struct Row {
     absent: Case,
 }
 
-fn space(name: &str, labels: &Value) -> Value {
+fn namespace(name: &str, labels: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
 }
 
-/// Returns the Istio, its namespace, a namespace `shop` with these labels, and the objects of `more`.
+/// Returns the Istio, its namespace, a namespace `shop` with these labels, and `more` objects.
 fn mesh(labels: &Value, more: Vec<Value>) -> Vec<Value> {
     let mut objects = vec![
         istio(&batched(5, "1s")),
-        space("istio-system", &json!({})),
-        space("shop", labels),
+        namespace("istio-system", &json!({})),
+        namespace("shop", labels),
     ];
     objects.extend(more);
     objects
 }
 
-/// Returns a mesh whose namespace `shop` is on the old revision.
+/// Returns a mesh with the namespace `shop` on the old revision.
 fn shop(more: Vec<Value>) -> Vec<Value> {
     mesh(&json!({"istio.io/rev": OLD}), more)
 }
@@ -63,14 +63,14 @@ fn calculated() -> RehearsalRequest {
 fn pod_of_cart(name: &str) -> Value {
     let labels = json!({"app": "cart", "pod-template-hash": "5d4f8c7b6"});
     let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "cart-5d4f8c7b6", "uid": "1", "controller": true});
-    let mut pod = bare(name);
+    let mut pod = pod_without_owner(name);
     pod["metadata"]["labels"] = labels;
     pod["metadata"]["ownerReferences"] = json!([owner]);
     pod
 }
 
 /// Returns a pod without an owner, with a proxy of the old revision.
-fn bare(name: &str) -> Value {
+fn pod_without_owner(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "namespace": "shop", "annotations": {"istio.io/rev": OLD}},
         "spec": {"containers": [{"name": "c", "image": "i"}]},
@@ -93,7 +93,7 @@ fn tag(kind: &str, name: &str) -> Value {
         "spec": {"targetRef": {"kind": kind, "name": name}}})
 }
 
-fn hook(name: &str, revision: &str) -> Value {
+fn webhook(name: &str, revision: &str) -> Value {
     json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": name},
         "webhooks": [{"name": "all", "clientConfig": {"service": {"namespace": "istio-system", "name": format!("istiod-{revision}"), "path": "/inject"}},
             "namespaceSelector": {"matchExpressions": [{"key": "istio.io/rev", "operator": "Exists"}]},
@@ -102,7 +102,7 @@ fn hook(name: &str, revision: &str) -> Value {
 }
 
 /// Returns a request that sets a field of the Istio's spec.
-fn future(at: &str, value: Value) -> RehearsalRequest {
+fn with_spec_field(at: &str, value: Value) -> RehearsalRequest {
     let mut manifest = istio(&batched(5, "1s"));
     manifest["spec"][at] = value;
     RehearsalRequest {
@@ -120,12 +120,12 @@ fn row(kind: FindingKind, shown: Case, expected: &[&'static str], absent: Case) 
     }
 }
 
-/// Returns a row with the same request for two inputs.
+/// Returns a row with the same request for both inputs.
 fn inputs(kind: FindingKind, shown: Vec<Value>, expected: &[&'static str], absent: Vec<Value>) -> Row {
     row(kind, (shown, calculated()), expected, (absent, calculated()))
 }
 
-/// Findings about single workloads and objects that depend on them.
+/// Returns the rows for findings about single workloads and the objects that depend on them.
 fn workload_rows() -> Vec<Row> {
     let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
     let tight = json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}});
@@ -191,9 +191,9 @@ fn workload_rows() -> Vec<Row> {
         ),
         inputs(
             FindingKind::UnmanagedPod,
-            shop(vec![bare("job-1")]),
+            shop(vec![pod_without_owner("job-1")]),
             &["Warning Pod shop/job-1: not managed by a workload: it keeps the old revision until it ends"],
-            shop(vec![completed(bare("job-1"))]),
+            shop(vec![completed(pod_without_owner("job-1"))]),
         ),
     ]
 }
@@ -203,7 +203,7 @@ fn completed(mut pod: Value) -> Value {
     pod
 }
 
-/// Findings about control planes and how they are selected.
+/// Returns the rows for findings about control planes and how they are selected.
 fn mesh_rows() -> Vec<Row> {
     let on_tag = |target: Value| {
         let mut objects = running_cart();
@@ -219,7 +219,7 @@ fn mesh_rows() -> Vec<Row> {
         .remove("workloadMigration");
     let hooks = |one: &str, other: &str| {
         let mut objects = cart(&json!({}));
-        objects.extend([hook("one", one), hook("other", other)]);
+        objects.extend([webhook("one", one), webhook("other", other)]);
         shop(objects)
     };
     let from = |version: &str| {
@@ -230,9 +230,15 @@ fn mesh_rows() -> Vec<Row> {
     vec![
         row(
             FindingKind::ControlPlaneFails,
-            (shop(cart(&json!({}))), future("profile", json!("nonesuch"))),
+            (
+                shop(cart(&json!({}))),
+                with_spec_field("profile", json!("nonesuch")),
+            ),
             &["Error Istio default: new revision does not become ready: "],
-            (shop(cart(&json!({}))), future("profile", json!("default"))),
+            (
+                shop(cart(&json!({}))),
+                with_spec_field("profile", json!("default")),
+            ),
         ),
         inputs(
             FindingKind::Tag,
@@ -256,12 +262,12 @@ fn mesh_rows() -> Vec<Row> {
             FindingKind::Values,
             (
                 shop(vec![]),
-                future("values", json!({"global": {"proxy": {"gone": 1}}})),
+                with_spec_field("values", json!({"global": {"proxy": {"gone": 1}}})),
             ),
             &["Warning Istio default: unknown field spec.values.global.proxy.gone: the API server drops it"],
             (
                 shop(vec![]),
-                future("values", json!({"global": {"proxy": {"image": "proxyv2"}}})),
+                with_spec_field("values", json!({"global": {"proxy": {"image": "proxyv2"}}})),
             ),
         ),
         inputs(
@@ -272,9 +278,9 @@ fn mesh_rows() -> Vec<Row> {
         ),
         inputs(
             FindingKind::NotPruned,
-            mesh(&json!({}), vec![bare("job-1")]),
+            mesh(&json!({}), vec![pod_without_owner("job-1")]),
             &["Warning IstioRevision default-v1-28-2: not removed: in use by Pod shop/job-1"],
-            mesh(&json!({}), vec![completed(bare("job-1"))]),
+            mesh(&json!({}), vec![completed(pod_without_owner("job-1"))]),
         ),
         inputs(
             FindingKind::Supposition,
@@ -301,15 +307,15 @@ fn mesh_rows() -> Vec<Row> {
     ]
 }
 
-/// Returns a control plane that istioctl installed, and a namespace that uses it.
+/// Returns a control plane installed by istioctl, and a namespace that uses it.
 fn unmanaged() -> Vec<Value> {
     let labels =
         json!({"app": "istiod", "istio.io/rev": "default", "operator.istio.io/managed": "Reconcile"});
     let template = json!({"metadata": {"labels": {"app": "istiod"}},
         "spec": {"containers": [{"name": "discovery", "image": "hub/pilot:1.28.2"}]}});
     let mut objects = vec![
-        space("istio-system", &json!({})),
-        space("shop", &json!({"istio-injection": "enabled"})),
+        namespace("istio-system", &json!({})),
+        namespace("shop", &json!({"istio-injection": "enabled"})),
         json!({"apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": "istiod", "namespace": "istio-system", "labels": labels},
             "spec": {"selector": {"matchLabels": {"app": "istiod"}}, "template": template}}),
@@ -318,7 +324,7 @@ fn unmanaged() -> Vec<Value> {
     objects
 }
 
-/// Returns one object of every kind in a cluster with a mesh; disruption budgets are optional.
+/// Returns one object of every kind in a cluster with a mesh. Disruption budgets are optional.
 fn one_of_every_kind(budgets: bool) -> Vec<Value> {
     let mut objects = running_cart();
     let owner = json!([{"apiVersion": "sailoperator.io/v1", "kind": "Istio", "name": "default", "uid": "1", "controller": true}]);
@@ -327,13 +333,14 @@ fn one_of_every_kind(budgets: bool) -> Vec<Value> {
     let template = json!({"metadata": {"labels": {"app": "cart"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     objects.push(json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "cart-5d4f8c7b6", "namespace": "shop"},
         "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "cart"}}, "template": template}}));
-    objects.push(hook("istio-sidecar-injector", OLD));
+    objects.push(webhook("istio-sidecar-injector", OLD));
     objects.extend(budgets.then(|| budget(1)));
     shop(objects)
 }
 
-/// Returns the position of a kind; the `match` is exhaustive, so a new kind does not compile without a row.
-fn place(kind: FindingKind) -> usize {
+/// Returns the index of a kind. The `match` is exhaustive, so that a new kind does not compile until it is
+/// added here.
+fn kind_index(kind: FindingKind) -> usize {
     match kind {
         FindingKind::WorkloadFails => 0,
         FindingKind::ControlPlaneFails => 1,
@@ -355,7 +362,7 @@ fn place(kind: FindingKind) -> usize {
         FindingKind::NotManaged => 17,
     }
 }
-const SORTS: usize = 18;
+const KIND_COUNT: usize = 18;
 
 fn check(row: &Row) {
     let expected = |(objects, request): &Case| found(&report(objects, request), row.kind);
@@ -380,6 +387,6 @@ fn mesh_findings_are_reported_only_with_their_cause() {
 #[test]
 fn every_kind_of_finding_has_a_row() {
     let rows = workload_rows().into_iter().chain(mesh_rows());
-    let there: BTreeSet<usize> = rows.map(|row| place(row.kind)).collect();
-    assert_eq!(there, (0..SORTS).collect());
+    let indexes: BTreeSet<usize> = rows.map(|row| kind_index(row.kind)).collect();
+    assert_eq!(indexes, (0..KIND_COUNT).collect());
 }

@@ -1,4 +1,4 @@
-//! Findings that need a separate mesh, and invalid or incomplete input.
+//! Tests findings that require a separate mesh, and invalid or incomplete input.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,11 +17,11 @@ use support::{OLD, batched, catalog, deployment, found, istio, report, service, 
 
 /// Returns the manifests of a mesh that is not installed yet.
 fn manifests(istio: Value, more: Vec<Value>) -> Vec<Value> {
-    let space = |name: &str, labels: Value| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+    let namespace = |name: &str, labels: Value| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
     let mut objects = vec![
         istio,
-        space("istio-system", json!({})),
-        space("shop", json!({"istio.io/rev": OLD})),
+        namespace("istio-system", json!({})),
+        namespace("shop", json!({"istio.io/rev": OLD})),
     ];
     objects.extend(more);
     objects

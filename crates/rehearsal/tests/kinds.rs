@@ -1,4 +1,5 @@
-//! Rehearsals with `StatefulSets` and `DaemonSets`: the method, the report, and kinds that are not selected.
+//! Tests rehearsals with `StatefulSets` and `DaemonSets`: the method, the report, and kinds that are not
+//! selected.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use support::{OLD, batched, deployment, found, istio, report, service, snapshot, upgrade};
 
 /// Returns a workload of the given kind with one container.
-fn other(kind: &str, name: &str, more: &Value) -> Value {
+fn workload_of_kind(kind: &str, name: &str, more: &Value) -> Value {
     let mut object = deployment("shop", name, 2, more);
     object["kind"] = json!(kind);
     match kind {
@@ -26,14 +27,14 @@ fn other(kind: &str, name: &str, more: &Value) -> Value {
     object
 }
 
-/// A Deployment, a `StatefulSet` and a `DaemonSet`, all on the old revision.
+/// Returns a Deployment, a `StatefulSet` and a `DaemonSet`, all on the old revision.
 fn shop(more: &Value) -> Vec<Value> {
     vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"istio.io/rev": OLD}}}),
         deployment("shop", "cart", 2, &json!({})),
-        other("StatefulSet", "db", more),
+        workload_of_kind("StatefulSet", "db", more),
         service("shop", "db"),
-        other("DaemonSet", "agent", more),
+        workload_of_kind("DaemonSet", "agent", more),
     ]
 }
 

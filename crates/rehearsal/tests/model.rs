@@ -1,4 +1,5 @@
-//! Calculated and embedded rehearsals produce the same report, on a mixed mesh and on random ones.
+//! Tests that calculated and embedded rehearsals produce the same report, for a mixed mesh and for random
+//! ones.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,16 +17,16 @@ use serde_json::{Value, json};
 
 use support::{OLD, batched, deployment, istio, mixed_workloads, report, service, snapshot, upgrade};
 
-/// Returns the parts of a report that both methods must agree on. The number of status writes is excluded,
-/// because it depends on how a watch batches events.
-fn compared(mut report: Report) -> Value {
+/// Returns the parts of a report that must be equal for both methods. The number of status writes is
+/// excluded, because it depends on how a watch batches events.
+fn comparable(mut report: Report) -> Value {
     report.method = Method::Embedded;
     report
         .writes
         .retain(|writes| writes.verb != "status" && writes.kind != "Event");
     report.totals.writes = 0;
     let mut value = serde_json::to_value(&report).unwrap();
-    // Pod names are random.
+    // These texts contain pod names, which are random.
     for finding in value["findings"].as_array_mut().unwrap() {
         if finding["kind"] == "notPruned" {
             finding["what"] = json!("");
@@ -34,16 +35,16 @@ fn compared(mut report: Report) -> Value {
     value
 }
 
-/// Compares both methods and returns the number of workloads.
+/// Compares the reports of both methods and returns the number of workloads.
 fn check(objects: &[Value], request: &RehearsalRequest) -> u64 {
-    let play = |method| {
+    let rehearse = |method| {
         let request = RehearsalRequest {
             method: Some(method),
             ..request.clone()
         };
-        compared(report(objects, &request))
+        comparable(report(objects, &request))
     };
-    let (embedded, calculated) = (play(Method::Embedded), play(Method::Calculated));
+    let (embedded, calculated) = (rehearse(Method::Embedded), rehearse(Method::Calculated));
     if embedded != calculated {
         for key in embedded.as_object().unwrap().keys() {
             assert_eq!(

@@ -1,11 +1,11 @@
-//! A rehearsal of a real cluster: an API server with real controllers and pods, read by a user who may only
-//! list. Its audit log shows that nothing is written and no Secret is read.
+//! Rehearses an upgrade of a real cluster: an API server with real controllers and pods, read by a user
+//! with list permissions only. The audit log must contain no writes and no reads of Secrets.
 
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a panic is how a test fails"
+    reason = "tests fail by panicking"
 )]
 
 mod support;
@@ -36,11 +36,11 @@ fn main() -> ExitCode {
     suite::main(&PARTS, TEST_CASES)
 }
 
-/// User that may list everything a rehearsal reads.
+/// User with permission to list every kind that a rehearsal reads.
 const READER: &str = "reader";
-/// User that may list the same, except pods.
-const HALF: &str = "half-reader";
-/// Flag of the API server; the webhooks of the mesh have no backend here.
+/// User with permission to list the same kinds, except pods.
+const READER_WITHOUT_PODS: &str = "half-reader";
+/// Flag of the API server: the webhooks of the mesh have no server in this test.
 const NO_WEBHOOKS: &str = "--disable-admission-plugins=MutatingAdmissionWebhook,ValidatingAdmissionWebhook";
 
 async fn start() -> (Cluster, Kubelet) {
@@ -49,7 +49,7 @@ async fn start() -> (Cluster, Kubelet) {
         users: vec![
             User::new("admin", "system:masters"),
             User::new(READER, "people"),
-            User::new(HALF, "people"),
+            User::new(READER_WITHOUT_PODS, "people"),
         ],
         audit: true,
         api_server_flags: vec![NO_WEBHOOKS.to_owned()],
@@ -68,7 +68,7 @@ async fn call(client: &Client, verb: Verb, path: &str, body: &Value) -> Result<V
     client.request(request.unwrap()).await
 }
 
-/// Creates an object, with retries because a newly registered kind is not served immediately.
+/// Creates an object. Retries, because a newly registered kind is not served immediately.
 async fn create(client: &Client, path: &str, object: &Value) {
     wait(path, async || {
         match call(client, Verb::POST, path, object).await {
@@ -83,7 +83,7 @@ async fn get(client: &Client, path: &str) -> Value {
     call(client, Verb::GET, path, &json!(null)).await.unwrap()
 }
 
-/// Waits until `is_reached` returns true.
+/// Waits until `is_reached` returns true. Panics after a minute.
 async fn wait(what: &str, mut is_reached: impl AsyncFnMut() -> bool) {
     for _ in 0..600 {
         if is_reached().await {
@@ -91,7 +91,7 @@ async fn wait(what: &str, mut is_reached: impl AsyncFnMut() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    panic!("{what} did not come about");
+    panic!("{what} did not happen");
 }
 
 async fn define(client: &Client) {
@@ -179,7 +179,7 @@ async fn populate(client: &Client) {
     .await;
 }
 
-/// Annotates pods as an istiod of the old revision would; no istiod runs here.
+/// Annotates pods as an istiod of the old revision would, because no istiod runs.
 async fn inject(client: &Client) {
     let patch = json!({"metadata": {"annotations": {"istio.io/rev": OLD}}}).to_string();
     let pods = get(client, "/api/v1/namespaces/shop/pods").await;
@@ -195,11 +195,11 @@ async fn inject(client: &Client) {
 async fn rehearse_as(cluster: &Cluster, user: &str) -> Report {
     let client = cluster.client(user).unwrap();
     let input = read_cluster(&client, "a real cluster".into(), Timestamp::now()).await;
-    rehearse_off_runtime(input.unwrap()).await
+    rehearse_on_thread(input.unwrap()).await
 }
 
-/// The embedded cluster needs a separate runtime with a virtual clock.
-async fn rehearse_off_runtime(input: mainstay_rehearsal::Input) -> Report {
+/// Rehearses on another thread, because the embedded cluster needs its own runtime with a virtual clock.
+async fn rehearse_on_thread(input: mainstay_rehearsal::Input) -> Report {
     let rehearsed = tokio::task::spawn_blocking(move || rehearse(&catalog(), &input, &upgrade()));
     rehearsed.await.unwrap().unwrap()
 }
@@ -224,7 +224,7 @@ async fn a_real_cluster_is_only_read() {
     let admin = cluster.client("admin").unwrap();
     define(&admin).await;
     allow(&admin, READER, "").await;
-    allow(&admin, HALF, "pods").await;
+    allow(&admin, READER_WITHOUT_PODS, "pods").await;
     populate(&admin).await;
     inject(&admin).await;
     let before = state(&admin).await;
@@ -253,7 +253,7 @@ async fn a_real_cluster_is_only_read() {
     );
     assert!(!serde_json::to_string(&report).unwrap().contains("canary"));
 
-    let half = rehearse_as(&cluster, HALF).await;
+    let half = rehearse_as(&cluster, READER_WITHOUT_PODS).await;
     let missing = found(&half, FindingKind::MissingInput);
     let expected =
         "Info input: cannot read Pod: pods is forbidden: User \"half-reader\" cannot list resource \"pods\"";
@@ -264,6 +264,6 @@ async fn a_real_cluster_is_only_read() {
     let writes = audit.entries().unwrap();
     let writes = writes
         .iter()
-        .filter(|entry| entry.user == HALF && !entry.is_read());
+        .filter(|entry| entry.user == READER_WITHOUT_PODS && !entry.is_read());
     assert_eq!(writes.count(), 0);
 }

@@ -1,5 +1,5 @@
-//! Pages of real rehearsals in a real browser, with both methods: visible content is compared with the JSON
-//! of the same report. `SCREENSHOTS=DIR` keeps the screenshots.
+//! Tests the pages of real rehearsals with both methods in a real browser: the visible content is compared
+//! with the JSON of the same report. `SCREENSHOTS=DIR` stores the screenshots.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use support::many::many;
 use support::{batched, istio, mixed_workloads, report, snapshot, upgrade};
 
-/// Contents of a page, collected by one script.
+/// Script that returns the visible contents of a page.
 const SEEN: &str = r"(() => {
     const seen = it => { const box = it.getBoundingClientRect(); return it.checkVisibility() && box.width > 0 && box.height > 0; };
     const all = selector => [...document.querySelectorAll(selector)].filter(seen);
@@ -67,7 +67,7 @@ fn open(report: &Report) -> Page {
     }
 }
 
-/// Fails unless the page loads without errors or requests and its screenshot has content from top to bottom.
+/// Panics if the page has errors, sends requests, or has a screenshot with empty parts.
 fn check_page(page: &mut Page, name: &str) {
     assert_eq!(page.browser.console_errors(), Vec::<Value>::new(), "{name}");
     assert_eq!(page.browser.requests(), [page.address.as_str()], "{name}");
@@ -87,8 +87,8 @@ fn check_page(page: &mut Page, name: &str) {
     assert!(empty < 900, "{name}: {empty} consecutive rows are empty");
 }
 
-/// Returns the number of colours on a grid of pixels, and the largest number of consecutive rows with one
-/// colour.
+/// Returns the number of colours in a grid of pixels, and the largest number of consecutive rows of a
+/// single colour.
 fn measure(picture: &Screenshot, width: u64, height: u64) -> (usize, usize) {
     let (mut colours, mut empty, mut longest) = (BTreeSet::new(), 0, 0);
     for y in 0..usize::try_from(height).unwrap() {

@@ -1,5 +1,5 @@
-//! Rehearsals of a mesh with mixed workloads: the report, its reproducibility, and the operator's actual
-//! actions.
+//! Tests rehearsals of a mesh with mixed workloads: the report, its reproducibility, and that it equals the
+//! operator's actual actions.
 
 #![allow(
     clippy::unwrap_used,
@@ -67,7 +67,7 @@ fn the_report_covers_the_whole_upgrade() {
     );
 }
 
-/// The injector of an external control plane is configured by URL.
+/// The injector of an external control plane is configured with a URL.
 #[test]
 fn injectors_with_a_url_inject() {
     let mut istio = istio(&batched(2, "10s"));
@@ -82,7 +82,7 @@ fn injectors_with_a_url_inject() {
         .filter(|object| object["kind"] == "MutatingWebhookConfiguration");
     let urls = webhooks.filter(|webhook| !webhook["webhooks"][0]["clientConfig"]["url"].is_null());
     assert!(urls.count() > 0, "the injector is called by URL");
-    // Compares both methods; the embedded one also with the operator on the mesh itself.
+    // Compares both methods. The embedded one is also compared with the operator on the mesh itself.
     let embedded = compare_with_operator(&istio, mixed_workloads);
     let calculated = RehearsalRequest {
         method: Some(Method::Calculated),
@@ -109,17 +109,17 @@ fn the_operator_makes_the_rehearsed_writes() {
 }
 
 /// Rehearses an upgrade on a copy of a mesh and compares the writes with those of the operator on the mesh
-/// itself.
+/// itself. Returns the report.
 fn compare_with_operator(istio: &Value, mixed_workloads: Vec<Value>) -> Report {
-    let (objects, trace) = old_mesh(istio, mixed_workloads, async |stage, operator| {
-        let before = objects(&stage);
-        let lines = stage.sim().trace().lines().count();
-        stage
+    let (objects, trace) = old_mesh(istio, mixed_workloads, async |cluster, operator| {
+        let before = objects(&cluster);
+        let lines = cluster.sim().trace().lines().count();
+        cluster
             .merge_patch(ISTIO, &json!({"spec": {"version": "v1.29.1"}}))
             .await?;
-        stage.sleep(Duration::from_mins(30)).await;
+        cluster.sleep(Duration::from_mins(30)).await;
         operator.stop().await?;
-        let trace = stage.sim().trace();
+        let trace = cluster.sim().trace();
         let new = trace.lines().skip(lines).map(str::to_owned);
         Ok((before, new.collect::<Vec<String>>()))
     });

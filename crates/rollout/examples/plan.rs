@@ -1,6 +1,6 @@
 //! Measures planning of one deployment with 100 clusters, 20 components and 3 revisions.
 //!
-//! Prints one line per state, with the median time of several plans and the number of steps, and then the
+//! Prints a line per state with the median time of several plans and the number of steps, followed by the
 //! memory of the process.
 
 #![allow(
@@ -103,7 +103,7 @@ fn snapshot() -> Snapshot {
     }
 }
 
-/// Executes a plan on the snapshot itself; pods are available at once.
+/// Executes a plan on the snapshot. Pods become available immediately.
 fn execute(snapshot: &mut Snapshot, plan: &Plan) {
     snapshot.deployment.status = plan.status.clone();
     for step in plan.prepare.iter().chain(&plan.finish) {
@@ -154,7 +154,7 @@ fn execute_action(view: &mut ClusterView, action: &Action) {
     }
 }
 
-/// Plans several times and prints the median time.
+/// Plans several times and prints the median time. Returns the plan.
 fn measure(title: &str, snapshot: &Snapshot) -> Plan {
     let mut times: Vec<Duration> = (0..RUNS)
         .map(|_| {

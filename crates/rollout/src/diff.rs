@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-/// A revision in a cluster; the empty cluster name is the host cluster.
+/// A revision in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Assignment {
     /// Name of the `ApplicationRevision`.
     pub revision: String,
-    /// Name of the Cluster, empty for the host cluster.
+    /// Name of the Cluster; empty for the host cluster.
     pub cluster: String,
 }
 
-/// Replicas by assignment; `None` means that replicas are not managed, for example because an autoscaler
-/// does.
+/// Replicas by assignment. `None` means that replicas are not managed, for example because an autoscaler
+/// manages them.
 pub type Placements = BTreeMap<Assignment, Option<u32>>;
 
 /// A changed assignment.
@@ -26,8 +26,8 @@ pub struct Change {
     pub to: Option<u32>,
 }
 
-/// The three sets of a change of the specification, each sorted by assignment. They say what changes, not in
-/// which order: execution creates new revisions before it removes old ones.
+/// Changes of a specification as three lists, each sorted by assignment. They do not define an order:
+/// execution creates new revisions before it removes old ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diff {
     /// Assignments to scale down and remove.
@@ -39,7 +39,7 @@ pub struct Diff {
 }
 
 impl Diff {
-    /// Returns whether nothing changes.
+    /// Whether there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.del.is_empty() && self.modify.is_empty() && self.add.is_empty()

@@ -1,25 +1,25 @@
 //! Divides replicas between clusters by the Sainte-Laguë (Webster) method.
 //!
-//! The method is monotone: a larger total never takes a replica away from a cluster. The largest remainder
-//! method and rounding down with a distributed rest do not have this property.
+//! The method is monotone: if the total increases, no cluster loses a replica. The largest remainder
+//! method, and rounding down and distributing the rest, do not have this property.
 
 use std::cmp::Ordering;
 
 /// A participant of a division.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Name of the cluster or revision; breaks ties.
+    /// Name of the cluster or revision. Breaks ties.
     pub name: String,
-    /// Relative weight; zero receives only its minimum.
+    /// Relative weight. A participant with weight 0 receives only its minimum.
     pub weight: u32,
-    /// Replicas that are assigned before all others.
+    /// Minimum number of replicas, which is assigned before all others.
     pub min: u32,
     /// Maximum number of replicas.
     pub max: Option<u32>,
 }
 
 impl Share {
-    /// Creates a share without bounds.
+    /// Creates a share without a minimum and a maximum.
     #[must_use]
     pub fn new(name: impl Into<String>, weight: u32) -> Self {
         Self {
@@ -37,8 +37,8 @@ impl Share {
 
 /// Divides `total` replicas in proportion to the weights and returns the number for each share, in order.
 ///
-/// Minimums are assigned first, in order, as far as `total` allows. If all shares are at their maximum or
-/// have no weight, the rest of `total` stays unassigned.
+/// Minimums are assigned first, in order, as far as `total` allows. If all shares have reached their
+/// maximum or have no weight, the rest of `total` is not assigned.
 #[must_use]
 pub fn divide(total: u32, shares: &[Share]) -> Vec<u32> {
     let minimums = assign_minimums(total, shares);
@@ -68,10 +68,10 @@ fn assign_minimums(total: u32, shares: &[Share]) -> Vec<u32> {
     shares.iter().map(minimum).collect()
 }
 
-/// Assigns all but a few replicas in one step, so that the work does not grow with the total.
+/// Assigns all but a few replicas in one step, so that the cost does not grow with the total.
 ///
 /// For a divisor `d`, each share receives `weight / d` replicas, rounded. The method's result for `total`
-/// contains the result for every `d` whose sum does not exceed `total`; a binary search finds the smallest
+/// contains the result for every `d` whose sum does not exceed `total`. A binary search finds the smallest
 /// such `d`.
 fn assign_most(total: u32, shares: &[Share], minimums: &[u32]) -> Vec<u32> {
     /// Divisors are fixed-point numbers with this unit.
@@ -98,8 +98,8 @@ fn assign_most(total: u32, shares: &[Share], minimums: &[u32]) -> Vec<u32> {
     assign(low)
 }
 
-/// Returns the share with the highest quotient `weight / (2 * assigned + 1)`. Ties go to the share with fewer
-/// replicas, then to the smaller name.
+/// Returns the share with the highest quotient `weight / (2 * assigned + 1)`. Among equal quotients, the
+/// share with fewer replicas is returned, then the one with the smaller name.
 fn next_share(shares: &[Share], assigned: &[u32]) -> Option<usize> {
     let candidates = shares
         .iter()
@@ -146,7 +146,7 @@ mod tests {
     fn totals_follow_the_weights() {
         check(0, &[1, 1], &[0, 0]);
         check(10, &[1, 1], &[5, 5]);
-        // The tenth replica is a tie, which goes to the share with fewer replicas.
+        // The tenth replica is a tie. It is assigned to the share with fewer replicas.
         check(10, &[3, 1], &[7, 3]);
         check(100, &[50, 20], &[71, 29]);
     }

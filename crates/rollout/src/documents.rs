@@ -1,5 +1,5 @@
-//! Reads deployments from text: our kinds, the proposal's documents as they are printed there, and
-//! `KubeVela`'s `AppDeployment`.
+//! Parses deployments: our kinds, the documents of the proposal as printed there, and `KubeVela`'s
+//! `AppDeployment`.
 
 use mainstay_api::delivery::API_VERSION;
 use mainstay_yaml::{Budget, Document, Position, parse_spanned_values, to_json};
@@ -8,21 +8,21 @@ use serde_json::{Map, Value, json};
 /// Group and version of `KubeVela`'s kinds.
 const OAM_API_VERSION: &str = "core.oam.dev/v1beta1";
 
-/// Largest accepted text.
+/// Maximum length of a text in bytes.
 const MAX_BYTES: usize = 4 << 20;
 
-/// An object in the form that the API server accepts.
+/// An object in a form that the API server accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NormalizedObject {
     /// The object.
     pub object: Value,
-    /// Where its document starts.
+    /// Position of its document in the text.
     pub position: Position,
-    /// What was changed, one sentence each.
+    /// Descriptions of the changes that were made, one sentence each.
     pub changes: Vec<String>,
 }
 
-/// Reason that a text cannot be read.
+/// Error of parsing documents.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// The text is too long.
@@ -31,7 +31,7 @@ pub enum DocumentError {
     /// The text is not valid YAML.
     #[error(transparent)]
     Syntax(#[from] mainstay_yaml::Error),
-    /// A value cannot be converted to JSON.
+    /// A value cannot be represented in JSON.
     #[error("line {line}: the document has no JSON form")]
     NoJson {
         /// Line of the document.
@@ -45,7 +45,7 @@ pub enum DocumentError {
         /// Column of the document.
         column: usize,
     },
-    /// The kind is not known.
+    /// The kind is unknown.
     #[error(
         "line {line}, column {column}: {api_version} {kind} is not known; use a kind of delivery.mainstay.dev/v1alpha1 or AppDeployment of core.oam.dev/v1beta1"
     )]
@@ -69,7 +69,7 @@ pub enum DocumentError {
     },
 }
 
-/// Kinds of ours that a text may contain.
+/// Our kinds that a text may contain.
 const KINDS: &[&str] = &[
     "AnalysisTemplate",
     "Application",
@@ -79,7 +79,7 @@ const KINDS: &[&str] = &[
     "DeploymentAction",
 ];
 
-/// Parses every document of a text. Empty documents are skipped.
+/// Parses all documents of a text. Empty documents are skipped.
 pub fn parse_documents(text: &str) -> Result<Vec<NormalizedObject>, DocumentError> {
     if text.len() > MAX_BYTES {
         return Err(DocumentError::TooLong(text.len()));
@@ -97,7 +97,7 @@ pub fn parse_documents(text: &str) -> Result<Vec<NormalizedObject>, DocumentErro
     Ok(objects)
 }
 
-/// Returns the position of the node at `keys`, or of the root.
+/// Returns the position of the node at `keys`, or of the root if there is no such node.
 fn start_of(document: &Document<'_>, keys: &[&str]) -> Position {
     let id = document.find(keys).or_else(|| document.root());
     let node = id.and_then(|id| document.nodes.get(id.0 as usize));
@@ -155,7 +155,7 @@ fn normalize(document: &Document<'_>, value: Value) -> Result<NormalizedObject, 
     })
 }
 
-/// Moves `name` from the top level, where the proposal's example has it, to `metadata`.
+/// Moves `name` from the top level, where it is in the proposal's example, to `metadata`.
 fn move_name(object: &mut Map<String, Value>, changes: &mut Vec<String>) {
     let Some(name) = object.remove("name") else {
         return;
@@ -167,8 +167,8 @@ fn move_name(object: &mut Map<String, Value>, changes: &mut Vec<String>) {
     }
 }
 
-/// Converts `KubeVela`'s kinds: the spec is the same, the status is not taken over, and a target without a
-/// weight of a rule in which others have one gets weight 0, as it does there.
+/// Converts an object of `KubeVela`. The spec is not changed, the status is removed. A target without a
+/// weight gets weight 0 if other targets of the rule have one, as in `KubeVela`.
 fn convert_oam(object: &mut Map<String, Value>, changes: &mut Vec<String>) {
     let kind = object.get("kind").and_then(Value::as_str);
     let kind = if kind == Some("AppDeployment") {

@@ -1,19 +1,19 @@
-//! Errors of rendering revisions and of reading documents.
+//! Errors of rendering revisions.
 
-/// Reason that a revision cannot be rendered for a deployment.
+/// Error of rendering a revision for a deployment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
-    /// A manifest has no `apiVersion`, `kind` or `metadata.name`.
+    /// A manifest lacks `apiVersion`, `kind` or `metadata.name`.
     #[error("component {component:?}: manifest {index} has no {field}")]
     MissingField {
         /// Name of the component.
         component: String,
-        /// Number of the manifest, from 0.
+        /// Index of the manifest, starting at 0.
         index: usize,
-        /// The missing field.
+        /// Missing field.
         field: &'static str,
     },
-    /// A manifest is not an object of a namespace.
+    /// A manifest is cluster-scoped.
     #[error(
         "component {component:?}: {kind} {name:?} is cluster-scoped; revisions contain namespaced objects only"
     )]
@@ -30,10 +30,10 @@ pub enum RenderError {
     Properties {
         /// Name of the component.
         component: String,
-        /// What is wrong.
+        /// Description of the problem.
         message: String,
     },
-    /// The component is rendered outside this crate.
+    /// The component cannot be rendered by this crate.
     #[error("component {0:?} is a Helm chart, which is rendered before")]
     NotRendered(String),
 }

@@ -5,7 +5,7 @@
 //! Snapshot ──plan()──▶ Plan: writes by cluster with preconditions, status, requeue
 //! ```
 //!
-//! [`plan()`] is built from functions that can be used alone:
+//! [`plan()`] is based on functions that can be used separately:
 //!
 //! ```text
 //! selector, clusters ──select()──▶ placement ──divide()──▶ replicas per cluster
@@ -15,8 +15,8 @@
 //!
 //! [`model`] executes plans on a model of clusters in virtual time.
 //!
-//! Every function is pure: no clock, no client, no randomness. A plan leaves no decision to its executor; how
-//! to execute one is described at [`plan::Plan`].
+//! Every function is pure: no clock, no client, no randomness. The executor of a plan makes no decisions;
+//! [`plan::Plan`] describes how to execute a plan.
 //!
 //! Out of scope: rendering of Helm charts, queries of metrics, and API calls.
 

@@ -1,4 +1,4 @@
-//! Objects of a revision as they are applied: named, labelled and hashed per revision.
+//! Objects of a revision in the form in which they are applied: named, labelled and hashed per revision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::names::{label_value, object_name, service_name, shorten};
 /// Key of an object in one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
-    /// Name. The first field, because it distinguishes most objects.
+    /// Name. It is the first field, because it distinguishes most objects.
     pub name: String,
     /// Kind.
     pub kind: String,
@@ -35,11 +35,11 @@ impl fmt::Display for ObjectKey {
 /// Role of an object in a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Runs pods and has `spec.replicas`.
+    /// An object that runs pods and has `spec.replicas`.
     Workload,
-    /// Routes requests to Services.
+    /// An object that routes requests to Services.
     Route,
-    /// Anything else: Services, `ConfigMap`s, …
+    /// Any other object: Services, `ConfigMap`s, …
     Support,
 }
 
@@ -55,21 +55,21 @@ impl Role {
     }
 }
 
-/// An object to apply. It contains no replicas: those are part of the action.
+/// An object to apply. It contains no replicas, which are a part of the action.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
     /// Key.
     pub key: ObjectKey,
     /// Role.
     pub role: Role,
-    /// The object, with its hash as annotation.
+    /// The object, including an annotation with its hash.
     pub object: Value,
     /// Hash of the object.
     pub hash: String,
 }
 
 impl Manifest {
-    /// Creates a manifest; sets the hash annotation and removes replicas of a workload.
+    /// Creates a manifest. Sets the hash annotation and removes the replicas of a workload.
     #[must_use]
     pub fn new(mut object: Value) -> Self {
         let text = |pointer: &str| {
@@ -107,13 +107,13 @@ impl Manifest {
     }
 }
 
-/// Returns the first 16 hexadecimal digits of SHA-256 over the JSON text.
+/// Returns the first 16 hexadecimal digits of the SHA-256 of the JSON text.
 #[must_use]
 pub fn hash_value(value: &Value) -> String {
     hash_text(&value.to_string())
 }
 
-/// Returns the first 16 hexadecimal digits of SHA-256 over a text.
+/// Returns the first 16 hexadecimal digits of the SHA-256 of a text.
 #[must_use]
 pub fn hash_text(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
@@ -122,7 +122,7 @@ pub fn hash_text(text: &str) -> String {
     format!("{number:016x}")
 }
 
-/// Labels of a component's objects and pods.
+/// Values of the labels of a component's objects and pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Name of the deployment.
@@ -136,7 +136,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Returns the labels of a component.
+    /// Returns the labels of a component's objects and pods.
     #[must_use]
     pub fn labels(&self, component: &str) -> BTreeMap<String, String> {
         let mut labels = self.selector(component);
@@ -144,7 +144,7 @@ impl Identity {
         labels
     }
 
-    /// Returns the labels that select the pods of a component of this revision, and of no other.
+    /// Returns the labels that select the pods of a component in this revision only.
     #[must_use]
     pub fn selector(&self, component: &str) -> BTreeMap<String, String> {
         BTreeMap::from([
@@ -155,26 +155,25 @@ impl Identity {
     }
 }
 
-/// A revision ready to be applied in any cluster.
+/// A rendered revision, ready to be applied in any cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreparedRevision {
-    /// Objects without pods, in order: `ConfigMap`s and the like come before workloads.
+    /// Objects that do not run pods, in the order in which they are applied before the workloads.
     pub support: Vec<Arc<Manifest>>,
     /// Workloads.
     pub workloads: Vec<Arc<Manifest>>,
-    /// Replicas in the rendered manifests, of the component with the most.
+    /// Largest number of replicas in the rendered manifests of a component.
     pub rendered_replicas: u32,
     /// Names of the components.
     pub components: BTreeSet<String>,
-    /// Name of the Service by component.
+    /// Names of the Services by component.
     pub services: BTreeMap<String, String>,
 }
 
-/// Ports of Services by component.
+/// Service ports by component.
 pub type ServicePorts = BTreeMap<String, BTreeSet<u16>>;
 
-/// Renders the objects of a revision for a deployment, with one Service for each component that `ports`
-/// names.
+/// Renders the objects of a revision for a deployment, including a Service for each component in `ports`.
 pub fn prepare_revision(
     identity: &Identity,
     revision: &ApplicationRevision,
@@ -192,7 +191,7 @@ pub fn prepare_revision(
         services: BTreeMap::new(),
     };
     for component in components {
-        let renamed = rename(identity, &component.name, &component.manifests)?;
+        let renamed = rename_manifests(identity, &component.name, &component.manifests)?;
         for object in &renamed {
             let replicas = object.pointer("/spec/replicas").and_then(Value::as_u64);
             let replicas = replicas.and_then(|count| u32::try_from(count).ok());
@@ -215,7 +214,7 @@ pub fn prepare_revision(
     Ok(prepared)
 }
 
-/// Kinds without a namespace that applications may try to contain.
+/// Cluster-scoped kinds that applications may try to contain.
 const CLUSTER_SCOPED: &[&str] = &[
     "APIService",
     "ClusterRole",
@@ -235,8 +234,12 @@ const CLUSTER_SCOPED: &[&str] = &[
     "ValidatingWebhookConfiguration",
 ];
 
-/// Renames all manifests of a component for the revision, and the references between them.
-fn rename(identity: &Identity, component: &str, manifests: &[Value]) -> Result<Vec<Value>, RenderError> {
+/// Renames all manifests of a component for the revision, and updates the references between them.
+fn rename_manifests(
+    identity: &Identity,
+    component: &str,
+    manifests: &[Value],
+) -> Result<Vec<Value>, RenderError> {
     let mut names: BTreeMap<(String, String), String> = BTreeMap::new();
     let mut has_workload = false;
     for (index, manifest) in manifests.iter().enumerate() {
@@ -320,7 +323,7 @@ fn relabel(
     rename_references(object, names);
 }
 
-/// Fields that contain the name of an object, with its kind.
+/// Fields that refer to an object: owning field, field with the name, kind of the object.
 const REFERENCES: &[(&str, &str, &str)] = &[
     ("configMap", "name", "ConfigMap"),
     ("configMapRef", "name", "ConfigMap"),
@@ -335,21 +338,21 @@ const REFERENCES: &[(&str, &str, &str)] = &[
     ("spec", "serviceName", "Service"),
 ];
 
-/// Depth at which the search for references ends; rendered manifests are input.
+/// Maximum depth of the search for references. Required, because rendered manifests are untrusted.
 const MAX_DEPTH: usize = 32;
 
 fn rename_references(object: &mut Value, names: &BTreeMap<(String, String), String>) {
-    rename_below(object, "", names, MAX_DEPTH);
+    rename_in_value(object, "", names, MAX_DEPTH);
 }
 
-fn rename_below(value: &mut Value, field: &str, names: &BTreeMap<(String, String), String>, depth: usize) {
+fn rename_in_value(value: &mut Value, field: &str, names: &BTreeMap<(String, String), String>, depth: usize) {
     let Some(depth) = depth.checked_sub(1) else {
         return;
     };
     match value {
         Value::Array(items) => {
             for item in items {
-                rename_below(item, field, names, depth);
+                rename_in_value(item, field, names, depth);
             }
         }
         Value::Object(map) => {
@@ -361,14 +364,14 @@ fn rename_below(value: &mut Value, field: &str, names: &BTreeMap<(String, String
                 }
             }
             for (key, inner) in map {
-                rename_below(inner, key, names, depth);
+                rename_in_value(inner, key, names, depth);
             }
         }
         _ => {}
     }
 }
 
-/// Returns the Service of a component: it selects the pods of this revision only.
+/// Returns the Service of a component. It selects only the pods of this revision.
 fn service_object(
     identity: &Identity,
     component: &str,
@@ -413,7 +416,7 @@ fn container_ports(manifests: &[Value]) -> Vec<u16> {
         .collect()
 }
 
-/// Sets a key of the object at `path`; creates missing objects on the way.
+/// Sets a key of the object at `path`. Missing objects on the path are created.
 fn insert_at(object: &mut Value, path: &[&str], key: &str, value: Value) {
     let mut at = object;
     for step in path {

@@ -1,7 +1,7 @@
-//! A model of clusters that executes plans in virtual time: pods become available after a delay, routes take
-//! effect after another.
+//! A model of clusters that executes plans in virtual time. Pods become available and routes take effect
+//! after a delay.
 //!
-//! [`timeline()`] runs a rollout on it to show what a change leads to. The tests of the planner run the same
+//! [`timeline()`] runs a rollout on it to predict the effects of a change. The planner's tests run the same
 //! model with random delays and faults.
 
 mod execute;
@@ -26,31 +26,31 @@ use crate::snapshot::{ClusterView, Inventory, Measurement, Observed, Snapshot};
 pub use load::{Load, load};
 pub use timeline::{End, Frame, Replicas, Timeline, TimelineOptions, Write, describe_step, timeline};
 
-/// How clusters react. The delays decide how long a rollout takes.
+/// Behavior of clusters. The delays determine the duration of a rollout.
 pub trait Behavior {
-    /// Returns the time until a new pod is ready, or `None` if it never is. `revision` is the value of its
-    /// label.
+    /// Returns the time until a new pod is ready, or `None` if it never becomes ready. `revision` is the
+    /// value of the pod's revision label.
     fn pod_delay(&mut self, cluster: &str, revision: &str) -> Option<SignedDuration>;
 
-    /// Returns the time until a written route is in effect.
+    /// Returns the time until a written route takes effect.
     fn route_delay(&mut self) -> SignedDuration;
 
-    /// Returns the value of a metric, or `None` for no data.
+    /// Returns the value of a metric, or `None` if there is no data.
     fn measure(&mut self, request: &MeasureRequest, metric: Option<&Metric>) -> Option<f64>;
 }
 
-/// Fixed delays, and measurements that succeed.
+/// Behavior with fixed delays and successful measurements.
 #[derive(Clone, Debug, Default)]
 pub struct FixedBehavior {
     /// Time until a new pod is ready.
     pub pod_delay: SignedDuration,
-    /// Time until a written route is in effect.
+    /// Time until a written route takes effect.
     pub route_delay: SignedDuration,
     /// Revisions whose pods never become ready.
     pub never_ready: BTreeSet<String>,
-    /// Templates whose measurements have no data.
+    /// Templates for which measurements have no data.
     pub without_data: BTreeSet<String>,
-    /// Templates whose measurements fail.
+    /// Templates for which measurements fail.
     pub failing: BTreeSet<String>,
 }
 
@@ -79,19 +79,19 @@ impl Behavior for FixedBehavior {
 /// An object in a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct ModelObject {
-    /// What a controller observes.
+    /// State of the object as observed by a controller.
     pub observed: Observed,
-    /// What was applied; null for an object of a snapshot.
+    /// Applied manifest. Null for an object from a snapshot.
     pub manifest: Value,
-    /// Of a route: weights that proxies use.
+    /// For a route: weights that are in effect.
     pub effective: BTreeMap<String, u32>,
-    /// Of a workload: times at which its pods are ready.
+    /// For a workload: times at which its pods become ready.
     pods: Vec<Timestamp>,
     accepted_at: Option<Timestamp>,
 }
 
 impl ModelObject {
-    /// Returns the number of pods that are ready.
+    /// Returns the number of pods that are ready at `now`.
     #[must_use]
     pub fn ready_pods(&self, now: Timestamp) -> u32 {
         let ready = self.pods.iter().filter(|ready_at| **ready_at <= now).count();
@@ -119,20 +119,20 @@ impl ModelObject {
 pub struct ModelCluster {
     /// Labels of the Cluster object.
     pub labels: BTreeMap<String, String>,
-    /// Whether new workloads are kept away.
+    /// Whether new workloads must not be placed in the cluster.
     pub is_unschedulable: bool,
     /// Providers that the cluster supports.
     pub providers: BTreeSet<Provider>,
     /// Objects by key.
     pub objects: BTreeMap<ObjectKey, ModelObject>,
-    /// The inventory of the deployment for this cluster.
+    /// Inventory of the deployment for this cluster.
     pub inventory: Inventory,
-    /// Since when the cluster cannot be reached.
+    /// Start of the period in which the cluster is unreachable.
     pub down_since: Option<Timestamp>,
-    /// Until when the cluster cannot be reached.
+    /// End of the period in which the cluster is unreachable.
     pub down_until: Option<Timestamp>,
-    /// What the controller saw last.
-    seen: BTreeMap<ObjectKey, Observed>,
+    /// Objects as last observed by the controller.
+    last_observed: BTreeMap<ObjectKey, Observed>,
 }
 
 impl ModelCluster {
@@ -152,7 +152,7 @@ impl ModelCluster {
             labels: view.labels,
             is_unschedulable: !view.is_schedulable,
             providers: view.providers,
-            seen: view.objects.clone(),
+            last_observed: view.objects.clone(),
             objects: view.objects.into_iter().map(object).collect(),
             inventory: view.inventory,
             down_since: view.unreachable_since,
@@ -161,20 +161,20 @@ impl ModelCluster {
     }
 }
 
-/// Everything outside the planner.
+/// State of the clusters and the deployment that plans are executed on.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// The time.
+    /// Current time.
     pub now: Timestamp,
-    /// The deployment.
+    /// Deployment.
     pub deployment: ApplicationDeployment,
     /// Revisions by name.
     pub revisions: BTreeMap<String, Arc<ApplicationRevision>>,
-    /// Clusters by name; the empty name is the host cluster.
+    /// Clusters by name. The name of the host cluster is empty.
     pub clusters: BTreeMap<String, ModelCluster>,
     /// Analysis templates by name.
     pub templates: BTreeMap<String, AnalysisTemplate>,
-    /// Actions in the order of their creation.
+    /// Actions in order of creation.
     pub actions: Vec<DeploymentAction>,
     /// Results of measurements since the last snapshot.
     pub measurements: Vec<Measurement>,
@@ -197,8 +197,7 @@ impl Model {
         }
     }
 
-    /// Creates a model that continues from an observed state. Pods that exist but are not available start
-    /// again.
+    /// Creates a model from an observed state. Existing pods that are not available are started again.
     #[must_use]
     pub fn from_snapshot(snapshot: Snapshot, behavior: &mut dyn Behavior) -> Self {
         let mut model = Self::new(snapshot.now, snapshot.deployment);
@@ -210,7 +209,7 @@ impl Model {
         model.clusters = clusters
             .map(|(name, view)| (name, ModelCluster::from_view(view, snapshot.now)))
             .collect();
-        model.settle_pods(behavior);
+        model.adjust_pods(behavior);
         model
     }
 
@@ -221,7 +220,7 @@ impl Model {
         self.deployment.metadata.resource_version = self.next_version();
     }
 
-    /// Creates an action.
+    /// Creates an action for the deployment.
     pub fn request(&mut self, verb: ActionVerb) {
         let uid = self.next_version();
         let spec = ActionSpec {
@@ -235,39 +234,40 @@ impl Model {
         self.actions.push(action);
     }
 
-    /// Deletes the deployment; its finalizer keeps it.
+    /// Marks the deployment as deleted. It is kept by its finalizer.
     pub fn delete_deployment(&mut self) {
         self.deployment.metadata.deletion_timestamp = Some(Time::from_timestamp(self.now));
         self.deployment.metadata.resource_version = self.next_version();
     }
 
-    /// Returns a new resource version.
+    /// Returns a unique resource version.
     pub fn next_version(&mut self) -> String {
         self.versions += 1;
         self.versions.to_string()
     }
 
-    /// Whether a cluster can be reached.
+    /// Whether a cluster is reachable.
     #[must_use]
     pub fn is_up(&self, cluster: &str) -> bool {
         let cluster = self.clusters.get(cluster);
         cluster.is_some_and(|cluster| cluster.down_since.is_none())
     }
 
-    /// Returns an object.
+    /// Returns an object of a cluster, or `None` if it does not exist.
     #[must_use]
     pub fn object(&self, cluster: &str, key: &ObjectKey) -> Option<&ModelObject> {
         self.clusters.get(cluster)?.objects.get(key)
     }
 
-    /// Returns what a controller knows.
+    /// Returns the state as known to a controller. Objects of an unreachable cluster are those last
+    /// observed.
     pub fn snapshot(&mut self) -> Snapshot {
         let mut clusters = BTreeMap::new();
         for (name, cluster) in &mut self.clusters {
             if cluster.down_since.is_none() {
                 let observed =
                     |(key, object): (&ObjectKey, &ModelObject)| (key.clone(), object.observed.clone());
-                cluster.seen = cluster.objects.iter().map(observed).collect();
+                cluster.last_observed = cluster.objects.iter().map(observed).collect();
             }
             let view = ClusterView {
                 labels: cluster.labels.clone(),
@@ -277,7 +277,7 @@ impl Model {
                 unreachable_since: cluster.down_since,
                 breaker_open_until: None,
                 providers: cluster.providers.clone(),
-                objects: cluster.seen.clone(),
+                objects: cluster.last_observed.clone(),
                 inventory: cluster.inventory.clone(),
             };
             clusters.insert(name.clone(), view);
@@ -293,8 +293,8 @@ impl Model {
         }
     }
 
-    /// Makes a cluster unreachable for a time.
-    pub fn cut(&mut self, name: &str, length: SignedDuration) {
+    /// Makes a cluster unreachable for some time.
+    pub fn disconnect(&mut self, name: &str, length: SignedDuration) {
         let now = self.now;
         if let Some(cluster) = self.clusters.get_mut(name) {
             cluster.down_since = Some(now);
@@ -302,7 +302,7 @@ impl Model {
         }
     }
 
-    /// Advances time: pods become ready, routes take effect, clusters return.
+    /// Advances time: pods become ready, routes take effect, clusters become reachable.
     pub fn advance(&mut self, by: SignedDuration) {
         self.now = self.now.saturating_add(by).unwrap_or(Timestamp::MAX);
         let now = self.now;
@@ -324,8 +324,9 @@ impl Model {
         }
     }
 
-    /// Returns the time of the next change that needs no write: a pod becomes ready, a route takes effect, a
-    /// cluster returns. A change that a controller has not observed yet counts as one now.
+    /// Returns the time of the next change that requires no write: a pod becomes ready, a route takes
+    /// effect, or a cluster becomes reachable. If there is a change that a controller has not observed,
+    /// returns the current time.
     #[must_use]
     pub fn next_change(&self) -> Option<Timestamp> {
         let object = |(key, object): (&ObjectKey, &ModelObject)| {

@@ -1,9 +1,9 @@
-//! Names of generated objects. They depend on immutable data only, are valid DNS labels and at most 63 bytes
-//! long.
+//! Names of generated objects. They depend on immutable data only, are valid DNS labels and have at most 63
+//! bytes.
 
 use sha2::{Digest, Sha256};
 
-/// Maximum length of a DNS label.
+/// Maximum length of a DNS label in bytes.
 const MAX_LEN: usize = 63;
 
 /// Length of the hash suffix of a shortened name.
@@ -15,7 +15,7 @@ pub fn object_name(revision: &str, component: &str) -> String {
     shorten(&format!("{revision}-{component}"))
 }
 
-/// Returns the name of a component's Service: the revision if it has one component, else
+/// Returns the name of a component's Service: the name of the revision if it has one component, otherwise
 /// `REVISION-COMPONENT`.
 #[must_use]
 pub fn service_name(revision: &str, component: &str, components: usize) -> String {
@@ -26,13 +26,14 @@ pub fn service_name(revision: &str, component: &str, components: usize) -> Strin
     }
 }
 
-/// Returns a label value: the name, shortened like an object's. Names of objects may be longer than labels.
+/// Returns the label value for a name. Names of objects may be longer than label values, so they are
+/// shortened.
 #[must_use]
 pub fn label_value(name: &str) -> String {
     shorten(name)
 }
 
-/// Returns the name of the Service over all revisions of a component: `DEPLOYMENT-COMPONENT`.
+/// Returns the name of the Service for all revisions of a component: `DEPLOYMENT-COMPONENT`.
 #[must_use]
 pub fn apex_service_name(deployment: &str, component: &str) -> String {
     shorten(&format!("{deployment}-{component}"))
@@ -48,7 +49,7 @@ pub fn inventory_name(deployment: &str, cluster: &str) -> String {
     }
 }
 
-/// Cuts a name that is too long and appends a hash of the whole name.
+/// Truncates a name that is too long and appends a hash of the complete name.
 pub(crate) fn shorten(name: &str) -> String {
     if name.len() <= MAX_LEN {
         return name.to_owned();

@@ -1,7 +1,7 @@
-//! Selects clusters by name and labels; among several matches, by rendezvous hash.
+//! Selects clusters by name and labels. If several clusters match, they are selected by rendezvous hashing.
 //!
-//! The hash is part of the contract: the first eight bytes, big-endian, of SHA-256 over key, a zero byte and
-//! the cluster name. It must not change between releases, because a change would move workloads.
+//! The hash is the first eight bytes, big-endian, of the SHA-256 of key, a zero byte and cluster name. It
+//! must not change between releases, because a change would move workloads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,13 +23,13 @@ pub struct Candidate {
 pub struct Selector {
     /// Exact name.
     pub name: Option<String>,
-    /// Labels that must all match; combined with `name` by AND.
+    /// Labels that must all match. Combined with `name` by AND.
     pub labels: BTreeMap<String, String>,
-    /// Number of clusters to select; `None` selects all matches.
+    /// Number of clusters to select. `None` selects all matching clusters.
     pub count: Option<usize>,
 }
 
-/// Reason that no cluster was selected.
+/// Error of selecting clusters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
     /// The named cluster is not registered.
@@ -43,11 +43,12 @@ pub enum PlacementError {
     NoClusterMatched,
 }
 
-/// Selects clusters for one placement entry, sorted by name.
+/// Selects clusters for a placement entry, sorted by name.
 ///
-/// `key` identifies the entry: namespace, name of the deployment, canonical selector and ordinal among equal
-/// selectors, but not the revision, so that revisions with equal selectors share their clusters. Clusters in
-/// `current` that still match keep their place, even if they are no longer schedulable.
+/// `key` identifies the entry: namespace, name of the deployment, canonical selector and ordinal among
+/// equal selectors. It does not contain the revision, so that revisions with equal selectors use the same
+/// clusters. Clusters in `current` that still match remain selected, even if they are no longer
+/// schedulable.
 pub fn select(
     key: &str,
     selector: &Selector,

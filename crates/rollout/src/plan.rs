@@ -1,8 +1,8 @@
-//! Plans: ordered actions with reasons and preconditions. A plan leaves no decision to the executor.
+//! Plans: ordered actions with reasons and preconditions. The executor makes no decisions.
 //!
 //! The executor runs `prepare` in order and stops at the first failure. It then runs the steps of each
 //! cluster in order, clusters independently of each other: a failure ends the steps of that cluster only.
-//! Last it runs `finish`.
+//! Finally, it runs `finish`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,21 +15,21 @@ use mainstay_api::{OwnerReference, Reason};
 use crate::manifest::{Manifest, ObjectKey};
 use crate::snapshot::{MeasurementKey, Version};
 
-/// The plan of one deployment.
+/// Plan of one deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Writes to the host cluster that must succeed before anything else.
     pub prepare: Vec<Step>,
-    /// Writes by cluster.
+    /// Writes to each cluster.
     pub clusters: BTreeMap<String, Vec<Step>>,
-    /// Writes to the host cluster that follow.
+    /// Writes to the host cluster after all others.
     pub finish: Vec<Step>,
-    /// Objects that should exist by cluster, whether they are written or not. The executor compares live
-    /// objects with them, see [`crate::snapshot::Observed::is_drifted`].
+    /// Objects that should exist in each cluster, whether they are written or not. The executor compares
+    /// live objects with them, see [`crate::snapshot::Observed::is_drifted`].
     pub desired: BTreeMap<String, Vec<Arc<Manifest>>>,
-    /// The status after this plan, written or unchanged.
+    /// Status after this plan, whether it is written or not.
     pub status: DeploymentStatus,
-    /// When the deployment is planned again, besides events.
+    /// When the deployment is planned again without an event.
     pub requeue: Requeue,
 }
 
@@ -61,24 +61,25 @@ pub struct Step {
 /// When a deployment is planned again without an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requeue {
-    /// Only on an event.
+    /// Never; only an event causes the next plan.
     OnEvent,
     /// At this time.
     At(Timestamp),
-    /// At once.
+    /// Immediately.
     Immediately,
 }
 
-/// One write, or one query.
+/// A write or a query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Add our finalizer to the deployment.
     AddFinalizer(Version),
     /// Remove our finalizer from the deployment.
     RemoveFinalizer(Version),
-    /// Replace the inventory of a cluster, in the host cluster. An empty one is deleted.
+    /// Replace the inventory of a cluster, which is stored in the host cluster. An empty inventory is
+    /// deleted.
     WriteInventory(InventoryWrite),
-    /// Create a namespace unless it exists. It is never deleted.
+    /// Create a namespace unless it exists. Namespaces are never deleted.
     EnsureNamespace(String),
     /// Apply an object.
     Apply(Apply),
@@ -92,18 +93,18 @@ pub enum Action {
     CompleteAction {
         /// Name of the action.
         name: String,
-        /// Its version.
+        /// Version of the action.
         version: Version,
-        /// Its status.
+        /// Status of the action.
         status: ActionStatus,
     },
-    /// Run a query; its result is part of the next snapshot.
+    /// Run a query. The result is part of the next snapshot.
     Measure(MeasureRequest),
-    /// Send an event about the deployment.
+    /// Record a Kubernetes event about the deployment.
     Event {
-        /// Whether it is a warning.
+        /// Whether the event is a warning.
         is_warning: bool,
-        /// The message.
+        /// Message.
         message: String,
     },
 }
@@ -145,43 +146,43 @@ pub struct InventoryWrite {
     pub name: String,
     /// Name of the cluster.
     pub cluster: String,
-    /// Version that is replaced; `None` if it must not exist.
+    /// Version to replace; `None` if the inventory must not exist.
     pub precondition: Option<Version>,
-    /// All objects.
+    /// Objects in the inventory.
     pub objects: BTreeSet<ObjectKey>,
 }
 
-/// A server-side apply with our field manager. Only an object of ours is replaced, by force: another client
-/// may own a field that it changed.
+/// A server-side apply with our field manager. Only objects of the deployment are replaced. Conflicts are
+/// forced, because another client may own a field that it changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Apply {
-    /// The object.
+    /// Object to apply.
     pub manifest: Arc<Manifest>,
-    /// `spec.replicas`, if it is set with this write.
+    /// Value of `spec.replicas`, if this write sets it.
     pub replicas: Option<u32>,
-    /// Owner; only in the host cluster.
+    /// Owner of the object; set in the host cluster only.
     pub owner: Option<OwnerReference>,
-    /// Version that is replaced; `None` if the object must not exist.
+    /// Version to replace; `None` if the object must not exist.
     pub precondition: Option<Version>,
 }
 
 /// A change of `spec.replicas`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// The workload.
+    /// Workload.
     pub key: ObjectKey,
-    /// Replicas.
+    /// New value of `spec.replicas`.
     pub replicas: u32,
-    /// Version that is changed.
+    /// Version to change.
     pub precondition: Version,
 }
 
 /// A deletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delete {
-    /// The object.
+    /// Object to delete.
     pub key: ObjectKey,
-    /// Version that is deleted.
+    /// Version to delete.
     pub precondition: Version,
 }
 

@@ -5,26 +5,23 @@
 //! stage, observed ──goals──▶ replicas and weights ──▶ actions by cluster
 //! ```
 //!
-//! A plan that moves the rollout to another step writes only the status; the next plan acts on it. So every
-//! step is stored before it has effects, and a crash between two writes loses nothing.
+//! A plan that moves the rollout to another step writes only the status, and the next plan acts on it.
+//! Every step is stored before it has effects, so that a crash between two writes loses no information.
 
-#![allow(
-    clippy::similar_names,
-    reason = "a stage has states; both are the field's terms"
-)]
+#![allow(clippy::similar_names, reason = "stage and state are both established terms")]
 
 mod actions;
 mod advance;
 mod analysis;
 mod begin;
 mod capacity;
+mod cluster_state;
 mod deletion;
 mod objects;
 mod report;
 mod routes;
 mod stage;
 mod target;
-mod world;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,20 +37,20 @@ use crate::names::{label_value, service_name};
 use crate::plan::{Action, Plan, Requeue, Step};
 use crate::snapshot::{Snapshot, Version};
 pub use actions::check_action;
+use cluster_state::ClusterState;
 use routes::ClusterRoutes;
 pub(crate) use stage::steps as rollout_steps;
 use target::Problem;
-use world::ClusterState;
 
-/// Revisions that are ready to be applied, by label value.
+/// Rendered revisions by label value.
 #[derive(Default)]
-struct Prepared {
+struct PreparedRevisions {
     revisions: BTreeMap<String, PreparedRevision>,
     problem: Option<Problem>,
 }
 
-impl Prepared {
-    fn service(&self, revision: &str, component: &str) -> String {
+impl PreparedRevisions {
+    fn service_of(&self, revision: &str, component: &str) -> String {
         let known = self.revisions.get(&label_value(revision));
         let known = known.and_then(|revision| revision.services.get(component));
         known
@@ -66,11 +63,11 @@ impl Prepared {
 struct Draft<'a> {
     snapshot: &'a Snapshot,
     status: DeploymentStatus,
-    /// Whether the rollout moved to another stage.
+    /// Whether the rollout moved to another step.
     is_transition: bool,
     finish: Vec<Step>,
-    wakeups: Vec<Timestamp>,
-    /// Why the current step waits.
+    requeue_times: Vec<Timestamp>,
+    /// Reason why the current step waits.
     waiting: Option<Reason>,
 }
 
@@ -81,7 +78,7 @@ impl<'a> Draft<'a> {
             status: snapshot.deployment.status.clone(),
             is_transition: false,
             finish: Vec::new(),
-            wakeups: Vec::new(),
+            requeue_times: Vec::new(),
             waiting: None,
         }
     }
@@ -90,16 +87,16 @@ impl<'a> Draft<'a> {
         Time::from_timestamp(self.snapshot.now)
     }
 
-    /// Whether `seconds` have passed since `since`; if not, requeues at that time.
+    /// Whether `seconds` have passed since `since`. If not, requeues the deployment at that time.
     fn has_passed(&mut self, since: Time, seconds: u32) -> bool {
         let due = since.after(SignedDuration::from_secs(i64::from(seconds)));
         if due > self.snapshot.now {
-            self.wakeups.push(due);
+            self.requeue_times.push(due);
         }
         due <= self.snapshot.now
     }
 
-    fn event(&mut self, reason: Reason, is_warning: bool, message: impl Into<String>) {
+    fn add_event(&mut self, reason: Reason, is_warning: bool, message: impl Into<String>) {
         self.finish.push(Step {
             action: Action::Event {
                 is_warning,
@@ -109,13 +106,16 @@ impl<'a> Draft<'a> {
         });
     }
 
-    /// Ends the plan. A transition stores the status first; anything else stores it last.
+    /// Completes the plan. A status with a transition is written first, any other status is written last.
     fn into_plan(mut self, clusters: Clusters) -> Plan {
         let deployment = &self.snapshot.deployment;
         let mut prepare = clusters.prepare;
         if self.status != deployment.status {
             let write = Step {
-                action: Action::WriteStatus(version(&deployment.metadata), Box::new(self.status.clone())),
+                action: Action::WriteStatus(
+                    object_version(&deployment.metadata),
+                    Box::new(self.status.clone()),
+                ),
                 reason: Reason::StatusChanged,
             };
             if self.is_transition {
@@ -128,8 +128,8 @@ impl<'a> Draft<'a> {
         let requeue = if self.is_transition {
             Requeue::Immediately
         } else {
-            self.wakeups.sort();
-            self.wakeups
+            self.requeue_times.sort();
+            self.requeue_times
                 .first()
                 .map_or(Requeue::OnEvent, |at| Requeue::At(*at))
         };
@@ -144,7 +144,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Steps of clusters, and the writes before and after them.
+/// Steps of the clusters, and the writes to the host cluster before and after them.
 #[derive(Default)]
 struct Clusters {
     prepare: Vec<Step>,
@@ -153,31 +153,31 @@ struct Clusters {
     desired: BTreeMap<String, Vec<Arc<Manifest>>>,
 }
 
-fn version(metadata: &mainstay_api::ObjectMeta) -> Version {
+fn object_version(metadata: &mainstay_api::ObjectMeta) -> Version {
     Version {
         uid: metadata.uid.clone(),
         resource_version: metadata.resource_version.clone(),
     }
 }
 
-/// The state of a rollout with everything that follows from it.
+/// State of a rollout and the values derived from it.
 struct Stage<'a> {
     rollout: RolloutStatus,
     clusters: BTreeMap<String, ClusterState<'a>>,
     groups: Vec<stage::Group>,
     steps: Vec<RolloutStep>,
     routes: BTreeMap<String, ClusterRoutes>,
-    prepared: Prepared,
+    prepared: PreparedRevisions,
     /// Whether replicas of the previous revision are kept after completion.
     is_kept_warm: bool,
 }
 
-/// Returns the plan of a deployment. Never fails: what cannot be planned becomes a condition.
+/// Returns the plan of a deployment. Never fails: errors are reported as conditions.
 #[must_use]
 pub fn plan(snapshot: &Snapshot) -> Plan {
     let metadata = &snapshot.deployment.metadata;
     if metadata.is_deleting() {
-        return deletion::plan(snapshot);
+        return deletion::plan_deletion(snapshot);
     }
     let mut draft = Draft::new(snapshot);
     let has_finalizer = metadata
@@ -186,7 +186,7 @@ pub fn plan(snapshot: &Snapshot) -> Plan {
         .any(|name| name == mainstay_api::delivery::FINALIZER);
     if !has_finalizer {
         let step = Step {
-            action: Action::AddFinalizer(version(metadata)),
+            action: Action::AddFinalizer(object_version(metadata)),
             reason: Reason::FinalizerMissing,
         };
         draft.is_transition = true;
@@ -196,25 +196,25 @@ pub fn plan(snapshot: &Snapshot) -> Plan {
             ..Clusters::default()
         });
     }
-    let problem = match target::resolve(snapshot) {
-        Ok(target) => begin::begin(&mut draft, target).err(),
+    let problem = match target::resolve_target(snapshot) {
+        Ok(target) => begin::begin_rollout(&mut draft, target).err(),
         Err(problem) => Some(problem),
     };
     if draft.status.rollout.is_none() {
-        report::report(&mut draft, None, problem.as_ref());
+        report::update_status(&mut draft, None, problem.as_ref());
         return draft.into_plan(Clusters::default());
     }
-    actions::handle(&mut draft);
-    analysis::fold(&mut draft);
+    actions::handle_actions(&mut draft);
+    analysis::count_measurements(&mut draft);
     let is_transition = draft.is_transition;
     let Some(rollout) = draft.status.rollout.as_ref().filter(|_| !is_transition).cloned() else {
-        report::report(&mut draft, None, problem.as_ref());
+        report::update_status(&mut draft, None, problem.as_ref());
         return draft.into_plan(Clusters::default());
     };
     let stage = build_stage(snapshot, rollout, &mut draft);
     let problem = problem.or_else(|| stage.prepared.problem.clone());
     advance::advance(&mut draft, &stage);
-    report::report(&mut draft, Some(&stage), problem.as_ref());
+    report::update_status(&mut draft, Some(&stage), problem.as_ref());
     if draft.is_transition {
         return draft.into_plan(Clusters::default());
     }
@@ -222,8 +222,8 @@ pub fn plan(snapshot: &Snapshot) -> Plan {
     draft.into_plan(clusters)
 }
 
-/// Returns where a rollout ends.
-fn end(rollout: &RolloutStatus) -> &Allocation {
+/// Returns the allocation at which a rollout ends.
+fn end_allocation(rollout: &RolloutStatus) -> &Allocation {
     match rollout.direction {
         Direction::Forward => &rollout.target,
         Direction::Back => &rollout.stable,
@@ -232,8 +232,8 @@ fn end(rollout: &RolloutStatus) -> &Allocation {
 
 fn build_stage<'a>(snapshot: &'a Snapshot, rollout: RolloutStatus, draft: &mut Draft<'_>) -> Stage<'a> {
     let deployment = &snapshot.deployment;
-    let prepared = prepare(snapshot, Some(&rollout));
-    let mut clusters = world::build(snapshot, &rollout, end(&rollout), &prepared);
+    let prepared = prepare_revisions(snapshot, Some(&rollout));
+    let mut clusters = cluster_state::build_states(snapshot, &rollout, end_allocation(&rollout), &prepared);
     let groups = stage::groups(deployment, &rollout, &clusters);
     let steps = stage::steps(deployment, &rollout);
     stage::set_goals(&mut clusters, &rollout, &groups, &steps);
@@ -246,15 +246,15 @@ fn build_stage<'a>(snapshot: &'a Snapshot, rollout: RolloutStatus, draft: &mut D
     let input = routes::RouteInput {
         deployment,
         rollout: &rollout,
-        end: end(&rollout),
+        end: end_allocation(&rollout),
         effects: &effects,
         prepared: &prepared,
-        releasable: capacity::releasable(&clusters),
+        releasable: capacity::releasable_replicas(&clusters),
     };
     let routes = routes::plan_all(&input, &clusters);
     assign_capacity(draft, &rollout, &mut clusters, &routes);
     Stage {
-        is_kept_warm: advance::keeps_warm(deployment, &rollout),
+        is_kept_warm: advance::keeps_previous_warm(deployment, &rollout),
         rollout,
         clusters,
         groups,
@@ -278,20 +278,20 @@ fn assign_capacity(
         unavailable,
         is_paused: !is_complete && advance::is_paused(deployment, rollout),
     };
-    let may_remove = is_warm_over(draft, rollout);
+    let may_remove = has_warm_period_passed(draft, rollout);
     let drain = deployment.spec.traffic.as_ref();
     let drain = drain.map_or(0, |traffic| traffic.drain_seconds.unwrap_or(30));
-    let mut wakeups = Vec::new();
+    let mut requeue_times = Vec::new();
     let now = draft.snapshot.now;
     let idle = idle_times(&draft.snapshot.deployment.status);
     let due = |cluster: &str, revision: &str| {
         let since: &Time = idle.get(&(cluster.to_owned(), revision.to_owned()))?;
         Some(since.after(SignedDuration::from_secs(i64::from(drain))))
     };
-    capacity::assign(
+    capacity::assign_replicas(
         clusters,
         limits,
-        |state, _| capacity::Permission {
+        |state, _| capacity::ShrinkPermission {
             is_routed: routes.get(&state.name).is_some_and(|routes| routes.is_verified),
             may_remove,
         },
@@ -299,10 +299,10 @@ fn assign_capacity(
     );
     for state in clusters.values() {
         for cell in state.cells.values().filter(|cell| cell.spec > cell.target) {
-            wakeups.extend(due(&state.name, &cell.revision).filter(|due| *due > now));
+            requeue_times.extend(due(&state.name, &cell.revision).filter(|due| *due > now));
         }
     }
-    draft.wakeups.extend(wakeups);
+    draft.requeue_times.extend(requeue_times);
 }
 
 fn idle_times(status: &DeploymentStatus) -> BTreeMap<(String, String), Time> {
@@ -318,8 +318,8 @@ fn idle_times(status: &DeploymentStatus) -> BTreeMap<(String, String), Time> {
     times
 }
 
-/// Whether replicas of the previous revision need not be kept warm any longer.
-fn is_warm_over(draft: &mut Draft<'_>, rollout: &RolloutStatus) -> bool {
+/// Whether replicas of the previous revision need not be kept any longer.
+fn has_warm_period_passed(draft: &mut Draft<'_>, rollout: &RolloutStatus) -> bool {
     let keep = keep_warm_seconds(&draft.snapshot.deployment);
     if keep == 0 || rollout.direction == Direction::Back {
         return true;
@@ -337,7 +337,7 @@ fn keep_warm_seconds(deployment: &mainstay_api::delivery::ApplicationDeployment)
 }
 
 /// Renders every revision that the deployment refers to.
-fn prepare(snapshot: &Snapshot, rollout: Option<&RolloutStatus>) -> Prepared {
+fn prepare_revisions(snapshot: &Snapshot, rollout: Option<&RolloutStatus>) -> PreparedRevisions {
     let deployment = &snapshot.deployment;
     let mut ports: BTreeMap<&str, ServicePorts> = BTreeMap::new();
     let rules = deployment.spec.traffic.iter().flat_map(|traffic| &traffic.http);
@@ -346,12 +346,12 @@ fn prepare(snapshot: &Snapshot, rollout: Option<&RolloutStatus>) -> Prepared {
         let known = components.entry(target.component_name.clone()).or_default();
         known.insert(target.port);
     }
-    for share in known_shares(deployment.spec.traffic.is_some(), rollout) {
+    for share in previous_shares(deployment.spec.traffic.is_some(), rollout) {
         let components = ports.entry(&share.revision_name).or_default();
         let known = components.entry(share.component_name.clone()).or_default();
         known.insert(share.port);
     }
-    let mut prepared = Prepared::default();
+    let mut prepared = PreparedRevisions::default();
     let none = ServicePorts::new();
     for name in referenced_revisions(snapshot, rollout) {
         let Some(revision) = snapshot.revisions.get(name) else {
@@ -378,7 +378,7 @@ fn prepare(snapshot: &Snapshot, rollout: Option<&RolloutStatus>) -> Prepared {
     prepared
 }
 
-fn known_shares(has_traffic: bool, rollout: Option<&RolloutStatus>) -> impl Iterator<Item = &RouteShare> {
+fn previous_shares(has_traffic: bool, rollout: Option<&RolloutStatus>) -> impl Iterator<Item = &RouteShare> {
     let rollout = rollout.filter(|_| has_traffic).into_iter();
     rollout.flat_map(|rollout| {
         let routes = [&rollout.stable, &rollout.target]

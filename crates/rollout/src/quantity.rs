@@ -1,8 +1,8 @@
-//! Parses numbers and percentages of replicas, and derives the bounds of a rolling update from them.
+//! Parses numbers and percentages of replicas, and derives the limits of a rolling update from them.
 
 use std::str::FromStr;
 
-/// A number of replicas or a percentage of the desired number.
+/// A number of replicas, or a percentage of the desired number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntOrPercent {
     /// An absolute number.
@@ -11,7 +11,7 @@ pub enum IntOrPercent {
     Percent(u32),
 }
 
-/// Direction in which a percentage is rounded.
+/// Rounding of percentages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     /// Towards zero, as for `maxUnavailable`.
@@ -20,13 +20,13 @@ pub enum Rounding {
     Up,
 }
 
-/// A value that is neither a number nor a percentage, or bounds that allow no progress.
+/// Error of parsing a quantity or of combining two limits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// Not a number or percentage.
+    /// Neither a number nor a percentage.
     #[error("{0:?} is neither a number nor a percentage")]
     Invalid(String),
-    /// Both bounds are zero, so that no pod could be replaced.
+    /// Both limits are zero, so that no pod could be replaced.
     #[error("maxSurge and maxUnavailable must not both be 0")]
     NoProgress,
 }
@@ -48,7 +48,7 @@ impl FromStr for IntOrPercent {
 }
 
 impl IntOrPercent {
-    /// Returns the number of replicas out of `total`.
+    /// Returns the number of replicas for a total number.
     #[must_use]
     pub fn resolve(self, total: u32, rounding: Rounding) -> u32 {
         let percent = match self {
@@ -63,8 +63,8 @@ impl IntOrPercent {
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
-    /// Returns the cumulative number of replicas at a step, clamped to `total`. A percentage below 100 of
-    /// more than one replica leaves at least one replica of the source.
+    /// Returns the cumulative number of replicas at a step, at most `total`. A percentage below 100 of more
+    /// than one replica is at most `total - 1`, so that the source keeps at least one replica.
     #[must_use]
     pub fn resolve_step(self, total: u32) -> u32 {
         let number = self.resolve(total, Rounding::Up).min(total);
@@ -75,20 +75,20 @@ impl IntOrPercent {
     }
 }
 
-/// Bounds of the number of pods during a rollout.
+/// Limits of the number of pods during a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RolloutBudget {
     /// Desired number of replicas.
     pub desired: u32,
-    /// Pods that may exist above the desired number.
+    /// Maximum number of pods above the desired number.
     pub surge: u32,
-    /// Pods that may be unavailable below the desired number.
+    /// Maximum number of unavailable pods.
     pub unavailable: u32,
 }
 
 impl RolloutBudget {
-    /// Resolves the two settings as Kubernetes does: surge rounds up, unavailability rounds down, and if
-    /// percentages resolve to zero both, one pod may be unavailable.
+    /// Resolves both limits like Kubernetes: surge is rounded up, unavailability is rounded down. If both
+    /// percentages resolve to zero, one pod may be unavailable.
     pub fn new(
         desired: u32,
         max_surge: IntOrPercent,
@@ -112,13 +112,13 @@ impl RolloutBudget {
         })
     }
 
-    /// Maximum number of pods.
+    /// Returns the maximum number of pods.
     #[must_use]
     pub fn ceiling(&self) -> u32 {
         self.desired.saturating_add(self.surge)
     }
 
-    /// Minimum number of available pods.
+    /// Returns the minimum number of available pods.
     #[must_use]
     pub fn floor(&self) -> u32 {
         self.desired.saturating_sub(self.unavailable)

@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 use crate::error::RenderError;
 use crate::manifest::hash_value;
 
-/// Unreferenced revisions that are kept by default.
+/// Default number of unreferenced revisions to keep.
 pub const DEFAULT_REVISION_LIMIT: usize = 10;
 
-/// Renders a component. A Helm chart is rendered by the caller, because that needs chart bytes; its manifests
-/// are passed as `rendered`.
+/// Renders a component. Helm charts are rendered by the caller, because rendering requires the bytes of the
+/// chart; the caller passes their manifests as `rendered`.
 pub fn render_component(
     component: &Component,
     rendered: Option<Vec<Value>>,
@@ -25,7 +25,7 @@ pub fn render_component(
         (component_type::WEB_SERVICE, None) => vec![web_service(component)?],
         (component_type::OBJECTS, None) => objects(component)?,
         (component_type::HELM, None) => return Err(RenderError::NotRendered(component.name.clone())),
-        (other, None) => return Err(invalid(component, &format!("unknown type {other:?}"))),
+        (other, None) => return Err(invalid_properties(component, &format!("unknown type {other:?}"))),
     };
     Ok(RenderedComponent {
         name: component.name.clone(),
@@ -33,7 +33,7 @@ pub fn render_component(
     })
 }
 
-fn invalid(component: &Component, message: &str) -> RenderError {
+fn invalid_properties(component: &Component, message: &str) -> RenderError {
     RenderError::Properties {
         component: component.name.clone(),
         message: message.to_owned(),
@@ -44,10 +44,10 @@ fn objects(component: &Component) -> Result<Vec<Value>, RenderError> {
     let objects = component.properties.get("objects").and_then(Value::as_array);
     objects
         .cloned()
-        .ok_or_else(|| invalid(component, "properties.objects is not a list"))
+        .ok_or_else(|| invalid_properties(component, "properties.objects is not a list"))
 }
 
-/// Properties of a web service that are copied to its container.
+/// Properties of a web service that are copied to its container, with the names of the container's fields.
 const CONTAINER_FIELDS: &[(&str, &str)] = &[
     ("cmd", "command"),
     ("args", "args"),
@@ -57,12 +57,12 @@ const CONTAINER_FIELDS: &[(&str, &str)] = &[
     ("readinessProbe", "readinessProbe"),
 ];
 
-/// Returns the Deployment of a web service: `image`, `port` or `ports`, `cmd`, `args`, `env`, `cpu`,
-/// `memory`.
+/// Returns the Deployment of a web service. Supported properties: `image`, `port` or `ports`, `cmd`,
+/// `args`, `env`, `cpu`, `memory`.
 fn web_service(component: &Component) -> Result<Value, RenderError> {
     let properties = &component.properties;
     let image = properties.get("image").and_then(Value::as_str);
-    let image = image.ok_or_else(|| invalid(component, "properties.image is not set"))?;
+    let image = image.ok_or_else(|| invalid_properties(component, "properties.image is not set"))?;
     let mut container = Map::from_iter([
         ("name".to_owned(), json!(component.name)),
         ("image".to_owned(), json!(image)),
@@ -90,7 +90,8 @@ fn web_service(component: &Component) -> Result<Value, RenderError> {
 fn web_service_ports(component: &Component) -> Result<Vec<Value>, RenderError> {
     let port = |value: &Value| {
         let number = value.as_u64().filter(|number| (1..=65535).contains(number));
-        let number = number.ok_or_else(|| invalid(component, "a port is not between 1 and 65535"))?;
+        let number =
+            number.ok_or_else(|| invalid_properties(component, "a port is not between 1 and 65535"))?;
         Ok(json!({"containerPort": number}))
     };
     let one = component.properties.get("port").into_iter();
@@ -112,17 +113,18 @@ fn resources(properties: &Value) -> Option<Value> {
     (!limits.is_empty()).then(|| json!({"limits": limits, "requests": limits}))
 }
 
-/// What a change of an Application leads to.
+/// Result of recording a revision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RevisionChange {
     /// A revision with these components exists.
     Existing(String),
-    /// A new revision.
+    /// A new revision must be created.
     Create(Box<ApplicationRevision>),
 }
 
-/// Returns the revision of an application's rendered components: an existing one with the same hash, else a
-/// new one named `APPLICATION-vN`, where N is greater than that of all existing revisions.
+/// Returns the revision for the rendered components of an application. This is an existing revision with
+/// the same hash, or a new one named `APPLICATION-vN`, where N is greater than the numbers of all existing
+/// revisions.
 #[must_use]
 pub fn record_revision(
     application: &Application,
@@ -171,9 +173,9 @@ pub fn revision_hash(components: &[RenderedComponent]) -> String {
     hash_value(&Value::Array(list))
 }
 
-/// Returns the names of revisions to delete: the oldest that `referenced` does not contain, beyond the limit.
-/// The latest revision is always kept. `referenced` holds every revision that a deployment's spec or status
-/// names.
+/// Returns the names of revisions to delete: the oldest revisions that are not in `referenced`, beyond the
+/// limit. The latest revision is always kept. `referenced` must contain every revision in the spec or
+/// status of a deployment.
 #[must_use]
 pub fn obsolete_revisions(
     application: &Application,

@@ -1,4 +1,4 @@
-//! Observed state that a rollout is planned from.
+//! Observed state that plans are based on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,67 +10,68 @@ use mainstay_api::delivery::{
 
 use crate::manifest::ObjectKey;
 
-/// Everything that the plan of one deployment depends on.
+/// All state that the plan of a deployment depends on.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// The time.
+    /// Current time.
     pub now: Timestamp,
     /// The deployment with its status.
     pub deployment: ApplicationDeployment,
     /// Revisions in its namespace, by name.
     pub revisions: BTreeMap<String, Arc<ApplicationRevision>>,
-    /// Clusters in its namespace by name; the empty name is the host cluster.
+    /// Clusters in its namespace by name. The name of the host cluster is empty.
     pub clusters: BTreeMap<String, ClusterView>,
     /// Analysis templates in its namespace, by name.
     pub templates: BTreeMap<String, AnalysisTemplate>,
-    /// Actions for this deployment, in order of their creation.
+    /// Actions for this deployment in order of creation.
     pub actions: Vec<DeploymentAction>,
     /// Results of measurements since the last plan.
     pub measurements: Vec<Measurement>,
 }
 
-/// One cluster.
+/// Observed state of a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterView {
     /// Labels of the Cluster object.
     pub labels: BTreeMap<String, String>,
     /// Whether new workloads may be placed in it.
     pub is_schedulable: bool,
-    /// Whether its Cluster object was deleted: no workloads are placed in it, and its objects are not
-    /// deleted.
+    /// Whether its Cluster object was deleted. If so, no workloads are placed in it, and its objects are
+    /// not deleted.
     pub is_deleted: bool,
-    /// Since when it cannot be reached; `None` if it can. While it cannot, `objects` are those last seen.
+    /// Time since which the cluster is unreachable; `None` if it is reachable. While it is unreachable,
+    /// `objects` are those last observed.
     pub unreachable_since: Option<Timestamp>,
-    /// Until when its circuit breaker is open: no calls are made before.
+    /// Time until which the circuit breaker is open: no calls are made before.
     pub breaker_open_until: Option<Timestamp>,
-    /// Providers that the cluster supports, `Auto` excluded.
+    /// Providers that the cluster supports, excluding `Auto`.
     pub providers: BTreeSet<Provider>,
-    /// Message of the last failed write, until one succeeds.
+    /// Message of the last failed write; cleared by a successful write.
     pub last_error: Option<String>,
-    /// Objects with a label of this deployment or a name that it needs.
+    /// Objects that have a label of this deployment or a name that the deployment needs.
     pub objects: BTreeMap<ObjectKey, Observed>,
-    /// The inventory of this deployment for the cluster, stored in the host cluster.
+    /// Inventory of this deployment for the cluster. It is stored in the host cluster.
     pub inventory: Inventory,
 }
 
 impl ClusterView {
-    /// Whether calls can be made at `now`.
+    /// Whether API calls can be made at `now`.
     #[must_use]
     pub fn is_reachable(&self, now: Timestamp) -> bool {
         self.unreachable_since.is_none() && self.breaker_open_until.is_none_or(|until| until <= now)
     }
 }
 
-/// An inventory as it is stored.
+/// A stored inventory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
-    /// Its version; `None` if it does not exist.
+    /// Version; `None` if the inventory does not exist.
     pub version: Option<Version>,
-    /// Its objects.
+    /// Objects in the inventory.
     pub objects: BTreeSet<ObjectKey>,
 }
 
-/// The observed version of an object.
+/// Version of an observed object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Version {
     /// UID.
@@ -82,27 +83,27 @@ pub struct Version {
 /// An observed object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// Its version.
+    /// Version.
     pub version: Version,
-    /// Label: name of the deployment it belongs to; `None` for foreign objects.
+    /// Label with the name of the deployment; `None` for foreign objects.
     pub deployment: Option<String>,
-    /// Label: name of the revision.
+    /// Label with the name of the revision.
     pub revision: Option<String>,
-    /// Annotation: hash of what was applied.
+    /// Annotation with the hash of the applied manifest.
     pub hash: Option<String>,
-    /// Whether another client changed a field that was applied.
+    /// Whether another client changed an applied field.
     pub is_drifted: bool,
-    /// Whether it is being deleted.
+    /// Whether the object is being deleted.
     pub is_deleting: bool,
-    /// Of a workload: `spec.replicas`.
+    /// For a workload: `spec.replicas`.
     pub replicas: u32,
-    /// Of a workload: pods that exist.
+    /// For a workload: number of pods.
     pub pods: u32,
-    /// Of a workload: available pods.
+    /// For a workload: number of available pods.
     pub available: u32,
-    /// Of a route: weights by Service, see [`crate::traffic::WEIGHTS`].
+    /// For a route: weights by Service, see [`crate::traffic::WEIGHTS`].
     pub weights: BTreeMap<String, u32>,
-    /// Of a route: whether its current generation is in effect.
+    /// For a route: whether its current generation is in effect.
     pub is_accepted: bool,
 }
 
@@ -117,14 +118,14 @@ pub struct MeasurementKey {
     pub step_hash: String,
 }
 
-/// The result of one query.
+/// Result of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
     /// Metric and template of the measurement.
     pub key: MeasurementKey,
     /// Time of the measurement.
     pub at: Timestamp,
-    /// The value; `None` if the query failed or returned nothing.
+    /// Value; `None` if the query failed or had no result.
     pub value: Option<f64>,
     /// Number of samples, if it was queried.
     pub samples: Option<u64>,

@@ -1,7 +1,7 @@
 //! Renders routes: Istio `VirtualService`s, Gateway API `HTTPRoute`s and Kubernetes Ingresses.
 //!
-//! The input is rules with concrete weights, which the planner computes. Every route has the weights of its
-//! Services in an annotation, from which they are read back.
+//! The input consists of rules with concrete weights, which the planner computes. The weights of a route's
+//! Services are stored in an annotation of the route, from which the planner reads them.
 
 mod gateway;
 mod ingress;
@@ -18,28 +18,29 @@ use serde_json::{Value, json};
 use crate::manifest::{Manifest, hash_text};
 use crate::names::{apex_service_name, label_value, shorten};
 
-/// Annotation of a route: the greatest weight of each Service as JSON. A Service that only header routes or
-/// mirrors refer to has weight 1.
+/// Annotation of a route with the largest weight of each Service, as JSON. A Service to which only header
+/// routes or mirrors refer has weight 1.
 pub const WEIGHTS: &str = "delivery.mainstay.dev/weights";
 
-/// A rule with the weights of one cluster.
+/// A rule with the weights for one cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
-    /// Name.
+    /// Name of the rule.
     pub name: String,
-    /// Suffix of the route object; `None` for the route of the deployment.
+    /// Suffix of the name of an additional route object that contains this rule; `None` for the route of the
+    /// deployment.
     pub route: Option<String>,
-    /// Conditions.
+    /// Conditions on requests.
     pub matches: Vec<HttpMatch>,
-    /// Services; weights sum to 100.
+    /// Services that receive requests. The sum of the weights is 100.
     pub backends: Vec<RouteBackend>,
-    /// Whether weights follow replicas.
+    /// Whether weights are proportional to replicas.
     pub is_proportional: bool,
-    /// Copies of requests.
+    /// Service that receives copies of requests.
     pub mirror: Option<RouteMirror>,
 }
 
-/// A Service behind a rule.
+/// A Service to which a rule sends requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteBackend {
     /// Name of the revision.
@@ -50,7 +51,7 @@ pub struct RouteBackend {
     pub service: String,
     /// Port of the Service.
     pub port: u16,
-    /// Weight.
+    /// Share of requests in percent.
     pub weight: u32,
 }
 
@@ -61,11 +62,11 @@ pub struct RouteMirror {
     pub service: String,
     /// Port of the Service.
     pub port: u16,
-    /// Share of requests.
+    /// Share of requests that are copied, in percent.
     pub percent: u32,
 }
 
-/// What routes need besides rules.
+/// Settings of routes in addition to the rules.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteContext<'a> {
     /// Name of the deployment.
@@ -93,8 +94,8 @@ impl RouteContext<'_> {
         }
     }
 
-    /// Returns the name of the Service over all revisions of the first rule's component.
-    fn apex(&self, rules: &[&Rule]) -> String {
+    /// Returns the name of the Service for all revisions of the first rule's component.
+    fn apex_service(&self, rules: &[&Rule]) -> String {
         let component = rules.iter().flat_map(|rule| &rule.backends).next();
         apex_service_name(
             self.deployment,
@@ -103,7 +104,7 @@ impl RouteContext<'_> {
     }
 }
 
-/// Returns the name of a rule: its own, or one that is derived from route and match.
+/// Returns the name of a rule. If it has none, the name is derived from its route and match.
 #[must_use]
 pub fn rule_name(rule: &HttpRule) -> String {
     rule.name.clone().unwrap_or_else(|| {
@@ -112,7 +113,7 @@ pub fn rule_name(rule: &HttpRule) -> String {
     })
 }
 
-/// Returns the objects for the rules of one cluster: Services over all revisions, destination rules, routes.
+/// Returns the objects for the rules of one cluster: Services for all revisions, destination rules, routes.
 #[must_use]
 pub fn render_routes(provider: Provider, context: RouteContext<'_>, rules: &[Rule]) -> Vec<Arc<Manifest>> {
     if rules.is_empty() || matches!(provider, Provider::None | Provider::Auto) {
@@ -181,11 +182,11 @@ fn route_weights<'a>(rules: &[&'a Rule]) -> BTreeMap<&'a str, u32> {
     weights
 }
 
-/// Prefix of the names of rules that steps generate.
+/// Prefix of the names of rules that are generated for steps.
 pub(crate) const HEADER_PREFIX: &str = "header-";
 
-/// Whether requests are addressed to a Service over all revisions: without host names or gateways, and where
-/// an Ingress distributes by replicas.
+/// Whether requests use a Service for all revisions. This is the case without host names or gateways, and
+/// if an Ingress distributes requests by replicas.
 fn needs_apex(provider: Provider, context: &RouteContext<'_>, rules: &[Rule]) -> bool {
     match provider {
         Provider::Ingress => rules.iter().any(ingress::uses_apex),
@@ -219,7 +220,7 @@ fn apex_services(context: &RouteContext<'_>, rules: &[Rule]) -> Vec<Value> {
     ports.into_iter().map(service).collect()
 }
 
-/// A condition with its kind.
+/// A condition of a string match, with its kind.
 enum Condition<'a> {
     Exact(&'a str),
     Prefix(&'a str),
@@ -233,8 +234,8 @@ fn condition(text: &StringMatch) -> Option<Condition<'_>> {
         .or_else(|| text.regex.as_deref().map(Condition::Regex))
 }
 
-/// Returns the rules with those of session affinity before them: a request with the cookie of a revision goes
-/// to that revision.
+/// Returns the rules preceded by rules for session affinity: a request with the cookie of a revision is
+/// sent to that revision.
 fn with_affinity(rules: &[&Rule], affinity: Option<&SessionAffinity>) -> Vec<Rule> {
     let Some(affinity) = affinity else {
         return rules.iter().map(|rule| (*rule).clone()).collect();
@@ -281,7 +282,7 @@ fn pinned_rule(rule: &Rule, backend: &RouteBackend, affinity: &SessionAffinity) 
     }
 }
 
-/// Returns the value of `Set-Cookie` that keeps a client on a revision.
+/// Returns the `Set-Cookie` value that keeps a client on a revision.
 fn affinity_cookie(affinity: &SessionAffinity, backend: &RouteBackend) -> String {
     let age = affinity.max_age_seconds.unwrap_or(3600);
     format!(

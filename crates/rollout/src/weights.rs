@@ -1,14 +1,14 @@
-//! Computes traffic weights per cluster.
+//! Computes the traffic weights of a cluster.
 //!
-//! A proxy does not skip a destination without endpoints, so weights are distributed over the revisions that
-//! are available in the cluster, and always sum to 100.
+//! Proxies do not skip destinations without endpoints. Therefore, weights are distributed over the
+//! revisions that are available in the cluster. The sum is always 100.
 
 use crate::division::{Share, divide};
 
-/// Sum of the weights of one route.
+/// Sum of the weights of a route.
 const TOTAL: u32 = 100;
 
-/// A revision behind a route, in one cluster.
+/// A revision to which a route sends requests in one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backend {
     /// Name of the revision.
@@ -19,7 +19,7 @@ pub struct Backend {
     pub available: u32,
 }
 
-/// Reason that no weights can be computed.
+/// Error of computing weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WeightError {
     /// No requested revision has an available replica; the route must not change.
@@ -27,8 +27,8 @@ pub enum WeightError {
     NoAvailableBackend,
 }
 
-/// Returns the weight of each backend, in order. Unavailable revisions get 0; the others share 100 in
-/// proportion to their requested weights.
+/// Returns the weight of each backend, in order. Unavailable revisions get weight 0. The others share 100
+/// in proportion to their requested weights.
 pub fn effective_weights(backends: &[Backend]) -> Result<Vec<u32>, WeightError> {
     distribute(backends, |backend| backend.weight)
 }

@@ -1,11 +1,11 @@
-//! Documents that are accepted besides our own form, and errors with their positions.
+//! Tests documents in forms other than ours, and errors with their positions.
 
 use mainstay_api::delivery::{ApplicationDeployment, Cluster, Provider};
 use mainstay_rollout::documents::parse_documents;
 
 /// Both YAML documents of the proposal, byte for byte.
 const PROPOSAL: &str = include_str!("documents/proposal.yaml");
-/// What `KubeVela` 1.1 accepts.
+/// A document that `KubeVela` 1.1 accepts.
 const APP_DEPLOYMENT: &str = include_str!("documents/appdeployment.yaml");
 
 #[test]
@@ -17,7 +17,7 @@ fn the_proposals_documents_are_read_verbatim() {
     assert_eq!(deployment.changes.len(), 2, "{:?}", deployment.changes);
     let typed: ApplicationDeployment = serde_json::from_value(deployment.object.clone()).unwrap();
     assert_eq!(typed.name(), "example-app-deploy");
-    // The spec is unchanged by a round trip through our types: no field of it is unknown.
+    // A round trip through our types does not change the spec, so all its fields are known.
     assert_eq!(
         serde_json::to_value(&typed.spec).unwrap(),
         deployment.object["spec"]

@@ -1,5 +1,5 @@
-//! Features of deployments on the model of clusters: previews, mirroring, waves, failover, autoscalers,
-//! several routes, and what is not supported.
+//! Tests features of deployments on the model of clusters: previews, mirroring, waves, failover,
+//! autoscalers, several routes, and unsupported changes.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use mainstay_rollout::plan::Requeue;
 use model::World;
 use serde_json::{Value, json};
 
-/// Returns the spec of a deployment of one revision with all traffic.
+/// Returns the spec of a deployment of one revision that receives all traffic.
 fn spec(revision: &str, placement: &Value, strategy: &Value) -> Value {
     json!({
         "traffic": {"hosts": ["shop.example.com"], "drainSeconds": 5, "http": [{"weightedTargets": [
@@ -39,26 +39,31 @@ fn in_clusters(rows: &[(&str, u32)]) -> Value {
     rows.iter().map(entry).collect()
 }
 
-/// Returns a world in which `spec` is fully deployed.
+/// Returns a world in which `spec` is completely deployed.
 fn deployed(spec: Value, clusters: &[&str]) -> World {
     let mut world = World::new(11, spec, clusters);
-    assert!(world.run_until_quiet(600), "{:#?}", world.deployment.status);
+    assert!(world.run_until_idle(600), "{:#?}", world.deployment.status);
     world
 }
 
 fn replicas(world: &World, cluster: &str, revision: &str) -> u32 {
     let key = (cluster.to_owned(), revision.to_owned());
-    world.layout().get(&key).copied().unwrap_or_default()
+    world
+        .replicas_by_revision()
+        .get(&key)
+        .copied()
+        .unwrap_or_default()
 }
 
-/// Returns the objects of a kind in a cluster, as text.
+/// Returns the objects of a kind in a cluster as text.
 fn objects(world: &World, cluster: &str, kind: &str) -> Vec<String> {
     let objects = world.clusters[cluster].objects.iter();
     let of_kind = objects.filter(|(key, _)| key.kind == kind);
     of_kind.map(|(_, object)| object.manifest.to_string()).collect()
 }
 
-/// Advances the clock by single seconds until a condition holds; returns the number of seconds.
+/// Advances the clock second by second until `holds` returns true. Returns the number of seconds, or `None`
+/// after `limit`.
 fn seconds_until(world: &mut World, limit: u32, mut holds: impl FnMut(&World) -> bool) -> Option<u32> {
     for second in 0..limit {
         for _ in 0..6 {
@@ -94,9 +99,9 @@ fn previews_and_mirrored_requests_last_as_long_as_the_rollout() {
         let placement = in_clusters(&[("", 4)]);
         let mut world = World::new(11, spec("shop-v1", &placement, &strategy), &[""]);
         world.set_provider(provider);
-        assert!(world.run_until_quiet(600));
+        assert!(world.run_until_idle(600));
         world.set_spec(spec("shop-v2", &placement, &strategy));
-        assert!(world.run_until_quiet(600));
+        assert!(world.run_until_idle(600));
         assert_eq!(world.deployment.status.phase, DeploymentPhase::Paused);
         let route = objects(&world, "", kind).concat();
         assert!(route.contains("x-preview") && route.contains(mirror), "{route}");
@@ -105,7 +110,7 @@ fn previews_and_mirrored_requests_last_as_long_as_the_rollout() {
         assert_eq!(weights[0].weight, Some(100));
         assert!(replicas(&world, "", "shop-v2") >= 1);
         world.request(ActionVerb::Promote);
-        assert!(world.run_until_quiet(600));
+        assert!(world.run_until_idle(600));
         assert_eq!(world.deployment.status.phase, DeploymentPhase::Healthy);
         let route = objects(&world, "", kind).concat();
         assert!(!route.contains("x-preview") && !route.contains(mirror), "{route}");
@@ -113,7 +118,7 @@ fn previews_and_mirrored_requests_last_as_long_as_the_rollout() {
     }
 }
 
-/// The next wave starts only after the first one is complete and has soaked.
+/// The next wave starts when the first one is complete and its soak time has passed.
 #[test]
 fn a_wave_soaks_before_the_next_one_starts() {
     let soak = 90;
@@ -125,7 +130,7 @@ fn a_wave_soaks_before_the_next_one_starts() {
     let mut world = World::new(11, spec("shop-v1", &placement, &strategy), &["", "a", "b"]);
     let labels = &mut world.clusters.get_mut("a").unwrap().labels;
     labels.insert("stage".to_owned(), "pilot".to_owned());
-    assert!(world.run_until_quiet(900));
+    assert!(world.run_until_idle(900));
     world.set_spec(spec("shop-v2", &placement, &strategy));
     let is_moved = |world: &World, cluster: &str| {
         replicas(world, cluster, "shop-v2") == 3 && replicas(world, cluster, "shop-v1") == 0
@@ -142,8 +147,8 @@ fn a_wave_soaks_before_the_next_one_starts() {
     assert!(world.violations.is_empty(), "{:#?}", world.violations);
 }
 
-/// Without `failover` the workloads of a lost cluster are never moved. With it they are moved after the
-/// configured time, except those with a placement that names the cluster.
+/// Without `failover`, the workloads of an unreachable cluster are never moved. With it, they are moved
+/// after the configured time, except those with a placement that names the cluster.
 #[test]
 fn failover_is_opt_in_and_only_for_placements_by_labels() {
     let run = |failover: Value, selector: Value| {
@@ -164,7 +169,7 @@ fn failover_is_opt_in_and_only_for_placements_by_labels() {
             ),
             (3, 0)
         );
-        world.cut(lost, 1_000_000);
+        world.disconnect(lost, 1_000_000);
         let moved = seconds_until(&mut world, 400, |world| replicas(world, other, "shop-v1") == 3);
         assert_eq!(
             replicas(&world, lost, "shop-v1"),
@@ -172,7 +177,7 @@ fn failover_is_opt_in_and_only_for_placements_by_labels() {
             "nothing is deleted while the cluster is unreachable"
         );
         let back = moved.map(|_| {
-            world.heal();
+            world.end_faults();
             let back = seconds_until(&mut world, 400, |world| replicas(world, lost, "shop-v1") == 0);
             assert_eq!(
                 replicas(&world, other, "shop-v1"),
@@ -198,7 +203,7 @@ fn failover_is_opt_in_and_only_for_placements_by_labels() {
     );
 }
 
-/// The previous revision stays warm for the rollback window, and a rollback needs no new pod.
+/// The previous revision remains available during the rollback window, so a rollback requires no new pods.
 #[test]
 fn a_rollback_within_its_window_starts_no_pod() {
     let strategy = json!({"type": "BlueGreen", "rollbackWindow": {"keepWarmSeconds": 300}});
@@ -237,7 +242,7 @@ fn a_rollback_within_its_window_starts_no_pod() {
     assert!((300..400).contains(&gone.unwrap()), "{gone:?}");
 }
 
-/// Replicas that are not set belong to another controller, such as an autoscaler.
+/// Replicas that are not set are managed by another controller, such as an autoscaler.
 #[test]
 fn unset_replicas_are_left_to_an_autoscaler() {
     let placement = json!([{"distribution": {}}]);
@@ -254,7 +259,7 @@ fn unset_replicas_are_left_to_an_autoscaler() {
             .collect()
     };
     let before = versions(&world);
-    assert!(world.run_until_quiet(300));
+    assert!(world.run_until_idle(300));
     assert_eq!(replicas(&world, "", "shop-v1"), 7);
     assert_eq!(
         versions(&world),
@@ -263,7 +268,7 @@ fn unset_replicas_are_left_to_an_autoscaler() {
     );
 }
 
-/// Rules may name several routes: each route becomes a separate object, for every provider.
+/// Rules may name different routes. Each route is a separate object, for every provider.
 #[test]
 fn several_routes_and_ingresses_per_application() {
     for (provider, kind) in [
@@ -289,7 +294,7 @@ fn several_routes_and_ingresses_per_application() {
         ]);
         let mut world = World::new(11, spec.clone(), &[""]);
         world.set_provider(provider);
-        assert!(world.run_until_quiet(600));
+        assert!(world.run_until_idle(600));
         assert_eq!(world.deployment.status.phase, DeploymentPhase::Healthy, "{kind}");
         let found = objects(&world, "", kind);
         assert_eq!(found.len(), 3, "{kind}: {found:#?}");
@@ -299,18 +304,18 @@ fn several_routes_and_ingresses_per_application() {
                 .filter(|object| object.contains(&format!("\"{path}\"")));
             assert_eq!(holders.count(), 1, "{kind} {path}");
         }
-        // A route that is no longer named is deleted.
+        // A route that no rule names any longer is deleted.
         spec["traffic"]["http"].as_array_mut().unwrap().truncate(2);
         world.set_spec(spec);
-        assert!(world.run_until_quiet(600));
+        assert!(world.run_until_idle(600));
         assert_eq!(objects(&world, "", kind).len(), 2, "{kind}");
-        world.check_rest();
+        world.check_inventories();
         assert!(world.violations.is_empty(), "{kind}: {:#?}", world.violations);
     }
 }
 
-/// Strategies with steps replace one revision by one other; anything else is a condition, and nothing
-/// changes.
+/// Strategies with steps support replacing one revision by another. Other changes are reported as a
+/// condition and not executed.
 #[test]
 fn two_replaced_revisions_at_once_are_a_condition() {
     let rolling = json!({"type": "Rolling"});
@@ -327,23 +332,24 @@ fn two_replaced_revisions_at_once_are_a_condition() {
     world
         .revisions
         .insert("shop-v4".to_owned(), std::sync::Arc::new(fourth));
-    let before = world.layout();
+    let before = world.replicas_by_revision();
     world.set_spec(both("shop-v3", "shop-v4"));
-    assert!(world.run_until_quiet(300));
+    assert!(world.run_until_idle(300));
     let ready = world.deployment.status.conditions.get(&ConditionType::Ready);
     assert_eq!(ready.reason, Reason::PlanUnsupported, "{ready:?}");
     assert!(ready.message.contains("use strategy Direct"), "{ready:?}");
-    assert_eq!(world.layout(), before);
+    assert_eq!(world.replicas_by_revision(), before);
 }
 
-/// A revision that does not exist yet is reported as a condition, and the rollout starts when it appears.
+/// A revision that does not exist yet is reported as a condition. The rollout starts when the revision is
+/// created.
 #[test]
 fn a_missing_revision_is_a_condition_until_it_appears() {
     let placement = in_clusters(&[("", 2)]);
     let direct = json!({"type": "Direct"});
     let mut world = deployed(spec("shop-v1", &placement, &direct), &[""]);
     world.set_spec(spec("shop-v4", &placement, &direct));
-    assert!(world.run_until_quiet(300));
+    assert!(world.run_until_idle(300));
     let ready = world.deployment.status.conditions.get(&ConditionType::Ready);
     assert_eq!(ready.reason, Reason::RevisionNotFound, "{ready:?}");
     assert_eq!(replicas(&world, "", "shop-v1"), 2, "running workloads are kept");
@@ -351,7 +357,7 @@ fn a_missing_revision_is_a_condition_until_it_appears() {
     world
         .revisions
         .insert("shop-v4".to_owned(), std::sync::Arc::new(revision));
-    assert!(world.run_until_quiet(300));
+    assert!(world.run_until_idle(300));
     assert_eq!(replicas(&world, "", "shop-v4"), 2);
     assert_eq!(replicas(&world, "", "shop-v1"), 0);
 }
@@ -380,7 +386,7 @@ fn three_revisions_share_the_traffic() {
     assert_eq!(shares, rows.map(|(name, weight)| (name, Some(weight))));
 }
 
-/// Weights are computed per cluster: a revision that does not run in a cluster has weight 0 there.
+/// Weights are computed per cluster: the weight of a revision is 0 in clusters in which it does not run.
 #[test]
 fn weights_are_computed_per_cluster() {
     let mut spec = spec(

@@ -1,5 +1,5 @@
 //! Golden test of the proposal's example: two revisions, two clusters, an even split, a shift, and the
-//! removal of the first revision. The generated objects are compared with stored ones, for each provider.
+//! removal of the first revision. The generated objects are compared with stored ones for each provider.
 //!
 //! `BLESS=1` stores the generated objects.
 
@@ -48,13 +48,13 @@ fn world(spec: Value, provider: Provider) -> World {
 }
 
 fn settle(world: &mut World) {
-    assert!(world.run_until_quiet(500), "{:#?}", world.deployment.status);
+    assert!(world.run_until_idle(500), "{:#?}", world.deployment.status);
     let own = "example-app-deploy";
     assert!(world.violations.is_empty(), "{:#?}", world.violations);
     assert_eq!(world.deployment.status.phase, DeploymentPhase::Healthy, "{own}");
 }
 
-/// Returns all objects except workloads, as YAML.
+/// Returns all objects except workloads as YAML.
 fn objects(world: &World) -> String {
     let mut text = String::new();
     for (name, cluster) in &world.clusters {
@@ -174,7 +174,7 @@ fn several_routes_affinity_and_policy() {
     }
 }
 
-/// Returns the names of the Deployments whose pods each Service selects, by name of the Service.
+/// Returns the names of the Deployments with the pods that each Service selects, by name of the Service.
 fn selected(world: &World) -> BTreeMap<String, Vec<String>> {
     let mut selected: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for cluster in world.clusters.values() {
@@ -196,7 +196,7 @@ fn selected(world: &World) -> BTreeMap<String, Vec<String>> {
     selected
 }
 
-/// In `KubeVela` both Services selected the pods of both revisions, so that weights had no effect.
+/// In `KubeVela`, both Services selected the pods of both revisions, so that weights had no effect.
 #[test]
 fn services_select_the_pods_of_one_revision() {
     let mut world = world(proposal_spec(), Provider::Istio);

@@ -1,4 +1,4 @@
-//! Properties of division, placement, weights and names over random cases.
+//! Tests properties of division, placement, weights and names with random cases.
 
 #![allow(clippy::print_stdout, reason = "counts for proofs")]
 
@@ -11,7 +11,7 @@ use mainstay_testkit::{Random, case_count};
 
 const CASES: usize = 10_000;
 
-/// Checks a property with random cases; its number is the seed.
+/// Checks a property with random cases. `property` is the seed.
 fn each_case(property: u64, mut check: impl FnMut(&mut Random)) {
     let mut random = Random::new(property);
     let cases = case_count(CASES);
@@ -36,7 +36,8 @@ fn shares(random: &mut Random) -> Vec<Share> {
         .collect()
 }
 
-/// P1: a division sums to the total as far as bounds allow, and never decreases when the total grows.
+/// P1: the sum of a division equals the total as far as limits allow, and no share decreases if the total
+/// increases.
 #[test]
 fn division_is_complete_and_monotone() {
     each_case(1, |random| {
@@ -58,7 +59,7 @@ fn division_is_complete_and_monotone() {
     });
 }
 
-/// P2: cumulative steps never decrease and end at the target.
+/// P2: cumulative steps never decrease, and the last one reaches the target.
 #[test]
 fn steps_are_monotone_and_reach_the_target() {
     each_case(2, |random| {
@@ -70,7 +71,7 @@ fn steps_are_monotone_and_reach_the_target() {
     });
 }
 
-/// P4: weights sum to 100 and never point at an unavailable revision.
+/// P4: the sum of weights is 100, and an unavailable revision has weight 0.
 #[test]
 fn weights_sum_to_100_over_available_revisions() {
     each_case(4, |random| {
@@ -96,7 +97,7 @@ fn weights_sum_to_100_over_available_revisions() {
     });
 }
 
-/// P7: adding or removing a cluster moves only the keys that it gains or loses.
+/// P7: adding or removing a cluster moves only the keys that the cluster gains or loses.
 #[test]
 fn rendezvous_hashing_moves_only_necessary_keys() {
     let candidate = |index: usize| Candidate {
@@ -126,7 +127,7 @@ fn rendezvous_hashing_moves_only_necessary_keys() {
     );
 }
 
-/// P10: names are valid DNS labels of at most 63 bytes and distinct for distinct inputs of equal length.
+/// P10: names are valid DNS labels of at most 63 bytes, and distinct for distinct inputs of equal length.
 #[test]
 fn names_are_valid_and_distinct() {
     each_case(10, |random| {

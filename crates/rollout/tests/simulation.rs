@@ -1,5 +1,5 @@
-//! Simulates the planner on a model of several clusters with random specs, faults and actions. Every write is
-//! checked.
+//! Simulates the planner on a model of several clusters with random specs, faults and actions. Every write
+//! is checked.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,7 +36,7 @@ fn placement(rows: &[(&str, u32)]) -> Vec<Value> {
     rows.iter().map(entry).collect()
 }
 
-/// A revision, its replicas by cluster, and its weight.
+/// Name of a revision, its replicas by cluster, and its weight.
 type Row<'a> = (&'a str, &'a [(&'a str, u32)], u32);
 
 fn spec(revisions: &[Row<'_>], strategy: &Value) -> Value {
@@ -59,7 +59,7 @@ fn spec(revisions: &[Row<'_>], strategy: &Value) -> Value {
 
 const CLUSTERS: [&str; 4] = ["", "a", "b", "c"];
 
-/// Number of simulations in a debug build; each plans and checks about a hundred states.
+/// Number of simulations in a debug build. Each simulation plans and checks about a hundred states.
 const SIMULATIONS: usize = 150;
 
 /// Number of rollouts in waves in a debug build.
@@ -68,7 +68,7 @@ const WAVES: usize = 60;
 /// Maximum number of states in which an abort is requested.
 const ABORT_STATES: usize = 120;
 
-/// A random strategy for one pair of revisions.
+/// Returns a random strategy for replacing one revision by another.
 fn random_strategy(random: &mut Random) -> Value {
     let mut strategy = json!({
         "type": *random.pick(&["Direct", "Rolling", "Canary", "BlueGreen"]),
@@ -158,10 +158,10 @@ fn expected(spec: &Value) -> BTreeMap<(String, String), u32> {
     expected
 }
 
-/// Runs the rollout to its end; resumes and promotes pauses. Returns whether it converged.
+/// Runs the rollout until it ends. Resumes and promotes pauses. Returns whether the rollout converged.
 fn finish(world: &mut World) -> bool {
     for _ in 0..6 {
-        let converged = world.run_until_quiet(1500);
+        let converged = world.run_until_idle(1500);
         if world.deployment.status.phase != DeploymentPhase::Paused {
             return converged;
         }
@@ -178,12 +178,12 @@ struct Totals {
     writes: usize,
 }
 
-/// Checks P3, P4, P5, P6, P11 and that no object is leaked, with crashes, conflicts, lost responses,
-/// partitions, actions and spec changes at random times.
+/// Runs a random simulation and checks P3, P4, P5, P6, P11 and that no object is leaked. Crashes,
+/// conflicts, lost responses, partitions, actions and changes of the spec occur at random times.
 fn simulate(seed: u64, defect: Option<fn(&mut Plan, &World)>) -> World {
     let (mut world, specs) = random_world(seed);
-    if !world.run_until_quiet(600) {
-        world.violate("P6", "the first deployment does not converge".into());
+    if !world.run_until_idle(600) {
+        world.record_violation("P6", "the first deployment does not converge".into());
     }
     world.defect = defect;
     let mut random = Random::new(seed ^ 0x5eed);
@@ -216,31 +216,35 @@ fn simulate(seed: u64, defect: Option<fn(&mut Plan, &World)>) -> World {
             _ => {}
         }
     }
-    world.heal();
+    world.end_faults();
     if !finish(&mut world) {
         let rollout = world.deployment.status.rollout.clone();
         let detail = rollout.map(|rollout| (rollout.group, rollout.step, rollout.direction));
         let detail = format!(
             "no convergence: {detail:?} {:?} of {:?}",
-            world.layout(),
+            world.replicas_by_revision(),
             specs[current]["strategy"]
         );
-        world.violate("P6", detail);
+        world.record_violation("P6", detail);
         return world;
     }
-    world.check_rest();
+    world.check_inventories();
     if world.deployment.status.phase == DeploymentPhase::Healthy
-        && world.layout() != expected(&specs[current])
+        && world.replicas_by_revision() != expected(&specs[current])
     {
-        let detail = format!("{:?} instead of {:?}", world.layout(), expected(&specs[current]));
-        world.violate("P6", detail);
+        let detail = format!(
+            "{:?} instead of {:?}",
+            world.replicas_by_revision(),
+            expected(&specs[current])
+        );
+        world.record_violation("P6", detail);
     }
     if !matches!(
         world.deployment.status.phase,
         DeploymentPhase::Healthy | DeploymentPhase::Aborted
     ) {
         let detail = format!("phase {:?}", world.deployment.status.phase);
-        world.violate("P6", detail);
+        world.record_violation("P6", detail);
     }
     world
 }
@@ -271,8 +275,8 @@ fn rollouts_survive_faults() {
     );
 }
 
-/// P8: an abort in every state of a rollout returns to the source, and no cluster ever has fewer ready pods
-/// than before the rollout.
+/// P8: after an abort in any state of a rollout, the source is restored, and no cluster ever has fewer
+/// ready pods than before the rollout.
 #[test]
 fn an_abort_in_every_state_returns_without_a_dip() {
     let mut states = 0;
@@ -289,9 +293,9 @@ fn an_abort_in_every_state_returns_without_a_dip() {
         ];
         for rounds in 0..ABORT_STATES {
             let mut world = World::new(7, specs[0].clone(), &["", "a"]);
-            assert!(world.run_until_quiet(300));
-            let before = world.layout();
-            world.floors = rows
+            assert!(world.run_until_idle(300));
+            let before = world.replicas_by_revision();
+            world.min_ready_pods = rows
                 .iter()
                 .map(|(name, count)| ((*name).to_owned(), *count))
                 .collect();
@@ -302,7 +306,7 @@ fn an_abort_in_every_state_returns_without_a_dip() {
                     world.tick(1);
                 }
             }
-            let is_over = world.layout() == expected(&specs[1])
+            let is_over = world.replicas_by_revision() == expected(&specs[1])
                 && world.deployment.status.phase == DeploymentPhase::Healthy;
             world.request(if is_over {
                 ActionVerb::Rollback
@@ -312,15 +316,19 @@ fn an_abort_in_every_state_returns_without_a_dip() {
             assert!(
                 finish(&mut world),
                 "{kind} after {rounds} rounds: {:?}",
-                world.layout()
+                world.replicas_by_revision()
             );
-            world.check_rest();
+            world.check_inventories();
             assert!(
                 world.violations.is_empty(),
                 "{kind}, {rounds}: {:#?}",
                 world.violations
             );
-            assert_eq!(world.layout(), before, "{kind} after {rounds} rounds");
+            assert_eq!(
+                world.replicas_by_revision(),
+                before,
+                "{kind} after {rounds} rounds"
+            );
             assert_eq!(world.deployment.status.phase, DeploymentPhase::Aborted);
             states += 1;
             if is_over {
@@ -331,7 +339,7 @@ fn an_abort_in_every_state_returns_without_a_dip() {
     println!("rollout aborts: {states} states");
 }
 
-/// Number of random aborts in a debug build.
+/// Number of aborts at random times in a debug build.
 const ABORTS: usize = 30;
 
 /// P8 for random specs, strategies and times of the abort.
@@ -347,10 +355,10 @@ fn aborts_of_random_rollouts_return_without_a_dip() {
         strategy["maxSurge"] = json!(*random.pick(&["1", "25%", "50%", "100%"]));
         let specs = ["shop-v1", "shop-v2"].map(|name| spec(&[(name, &rows, 100)], &strategy));
         let mut world = World::new(seed, specs[0].clone(), &CLUSTERS[..clusters]);
-        assert!(world.run_until_quiet(600), "{seed}");
-        let before = world.layout();
-        let floors = rows.iter().map(|(name, count)| ((*name).to_owned(), *count));
-        world.floors = floors.collect();
+        assert!(world.run_until_idle(600), "{seed}");
+        let before = world.replicas_by_revision();
+        let min_ready_pods = rows.iter().map(|(name, count)| ((*name).to_owned(), *count));
+        world.min_ready_pods = min_ready_pods.collect();
         world.set_spec(specs[1].clone());
         for _ in 0..random.below(80) {
             let (_, requeue) = world.reconcile();
@@ -365,70 +373,75 @@ fn aborts_of_random_rollouts_return_without_a_dip() {
         } else {
             ActionVerb::Abort
         });
-        assert!(finish(&mut world), "{seed}: {:?} {strategy}", world.layout());
-        world.check_rest();
+        assert!(
+            finish(&mut world),
+            "{seed}: {:?} {strategy}",
+            world.replicas_by_revision()
+        );
+        world.check_inventories();
         assert!(
             world.violations.is_empty(),
             "{seed} {strategy}: {:#?}",
             world.violations
         );
-        assert_eq!(world.layout(), before, "{seed} {strategy}");
+        assert_eq!(world.replicas_by_revision(), before, "{seed} {strategy}");
         assert_eq!(world.deployment.status.phase, DeploymentPhase::Aborted, "{seed}");
     }
     println!("rollout property P8: {cases} cases");
 }
 
-/// A broken revision is rolled back by the deadline.
+/// A rollout to a broken revision is rolled back at the deadline.
 #[test]
 fn a_broken_revision_is_rolled_back() {
     for kind in ["Direct", "Rolling", "Canary", "BlueGreen"] {
         let strategy = json!({"type": kind, "onFailure": "Rollback", "progressDeadlineSeconds": 60});
         let rows: &[(&str, u32)] = &[("", 2), ("a", 4)];
         let mut world = World::new(7, spec(&[("shop-v1", rows, 100)], &strategy), &["", "a"]);
-        assert!(world.run_until_quiet(300));
-        let before = world.layout();
-        world.floors = rows
+        assert!(world.run_until_idle(300));
+        let before = world.replicas_by_revision();
+        world.min_ready_pods = rows
             .iter()
             .map(|(name, count)| ((*name).to_owned(), *count))
             .collect();
         world.behavior.broken.insert("shop-v2".into());
         world.set_spec(spec(&[("shop-v2", rows, 100)], &strategy));
-        assert!(world.run_until_quiet(1000));
-        world.check_rest();
+        assert!(world.run_until_idle(1000));
+        world.check_inventories();
         assert!(world.violations.is_empty(), "{kind}: {:#?}", world.violations);
-        assert_eq!(world.layout(), before, "{kind}");
+        assert_eq!(world.replicas_by_revision(), before, "{kind}");
         let failure = world.deployment.status.rollout.clone().unwrap().failure;
         assert_eq!(failure, Reason::ProgressDeadlineExceeded);
     }
 }
 
-/// A dead cluster is neither changed nor waited for; it catches up when it returns.
+/// An unreachable cluster is not changed and does not block others. It is updated when it becomes
+/// reachable.
 #[test]
 fn a_dead_cluster_blocks_no_other() {
     for kind in ["Direct", "Rolling", "Canary", "BlueGreen"] {
         let strategy = json!({"type": kind, "maxSurge": 1});
         let rows: &[(&str, u32)] = &[("", 2), ("a", 3), ("b", 4)];
         let mut world = World::new(3, spec(&[("shop-v1", rows, 100)], &strategy), &["", "a", "b"]);
-        assert!(world.run_until_quiet(300));
-        world.cut("b", 100_000);
+        assert!(world.run_until_idle(300));
+        world.disconnect("b", 100_000);
         let untouched = world.objects()["b"].clone();
         world.set_spec(spec(&[("shop-v2", rows, 100)], &strategy));
         for _ in 0..400 {
             world.reconcile();
             world.tick(1);
         }
-        let layout = world.layout();
+        let layout = world.replicas_by_revision();
         assert_eq!(layout[&(String::new(), "shop-v2".to_owned())], 2, "{kind}");
         assert_eq!(layout[&("a".to_owned(), "shop-v2".to_owned())], 3, "{kind}");
         assert_eq!(world.objects()["b"], untouched, "{kind}");
         assert_eq!(world.deployment.status.phase, DeploymentPhase::Degraded, "{kind}");
-        world.heal();
-        assert!(world.run_until_quiet(600), "{kind}");
-        world.check_rest();
+        world.end_faults();
+        assert!(world.run_until_idle(600), "{kind}");
+        world.check_inventories();
         assert!(world.violations.is_empty(), "{kind}: {:#?}", world.violations);
         assert_eq!(world.deployment.status.phase, DeploymentPhase::Healthy, "{kind}");
         assert_eq!(
-            world.layout()[&("b".to_owned(), "shop-v2".to_owned())],
+            world.replicas_by_revision()[&("b".to_owned(), "shop-v2".to_owned())],
             4,
             "{kind}"
         );
@@ -446,12 +459,12 @@ fn waves(seed: u64, limit: &str) -> World {
         .map(|name| (*name, 1 + random.below(4) as u32))
         .collect();
     let mut world = World::new(seed, spec(&[("shop-v1", &rows, 100)], &strategy), &CLUSTERS);
-    assert!(world.run_until_quiet(600));
+    assert!(world.run_until_idle(600));
     world.set_spec(spec(&[("shop-v2", &rows, 100)], &strategy));
     world
 }
 
-/// P9: never more clusters change than the wave allows.
+/// P9: the number of clusters that change at the same time never exceeds the limit of the wave.
 #[test]
 fn waves_limit_concurrent_clusters() {
     let mut plans = 0;
@@ -461,7 +474,7 @@ fn waves_limit_concurrent_clusters() {
         let (limit, number) = limits[seed as usize % limits.len()];
         let mut world = waves(seed, limit);
         world.concurrency = Some(number);
-        assert!(world.run_until_quiet(1500), "{seed} {limit}");
+        assert!(world.run_until_idle(1500), "{seed} {limit}");
         assert!(
             world.violations.is_empty(),
             "{seed} {limit}: {:#?}",
@@ -474,7 +487,7 @@ fn waves_limit_concurrent_clusters() {
     println!("rollout waves: {plans} states");
 }
 
-/// Deletion removes everything that was created, and nothing else.
+/// Deletion removes all objects that were created, and no others.
 #[test]
 fn deletion_leaves_nothing() {
     for seed in 0..20 {
@@ -485,7 +498,7 @@ fn deletion_leaves_nothing() {
             world.tick(1);
         }
         world.delete_deployment();
-        world.run_until_quiet(100);
+        world.run_until_idle(100);
         let left: Vec<_> = world.objects().into_values().flatten().collect();
         assert!(left.is_empty(), "{left:?}");
         assert!(world.deployment.metadata.finalizers.is_empty());
@@ -493,7 +506,7 @@ fn deletion_leaves_nothing() {
     }
 }
 
-/// A failed analysis returns to the stable revision; no data pauses.
+/// A failed analysis restores the stable revision. An analysis without data pauses the rollout.
 #[test]
 fn analysis_decides() {
     let run = |metric: Option<f64>, on_no_data: &str| {
@@ -510,7 +523,7 @@ fn analysis_decides() {
         world
             .templates
             .insert("rate".into(), serde_json::from_value(template).unwrap());
-        assert!(world.run_until_quiet(300));
+        assert!(world.run_until_idle(300));
         world.behavior.metric = metric;
         world.set_spec(spec(&[("shop-v2", rows, 100)], &strategy));
         for _ in 0..400 {
@@ -530,7 +543,7 @@ fn analysis_decides() {
     assert_eq!(run(None, "Fail"), DeploymentPhase::Aborted);
 }
 
-/// Planted defects, by the property that must catch them.
+/// Planted defects, with the property that must detect each of them.
 type Defect = (&'static str, fn(&mut Plan, &World));
 
 const DEFECTS: &[Defect] = &[
@@ -565,7 +578,7 @@ fn change_scales(plan: &mut Plan, change: fn(u32) -> u32) {
     }
 }
 
-/// Points every route at a revision that is not deployed.
+/// Changes all routes to refer to a revision that is not deployed.
 fn change_routes(plan: &mut Plan) {
     for step in plan.clusters.values_mut().flatten() {
         let Action::Apply(apply) = &mut step.action else {
@@ -586,7 +599,7 @@ fn every_property_catches_its_defect() {
     for (number, (property, defect)) in DEFECTS.iter().enumerate() {
         let found = (0..40).find(|seed| {
             let world = simulate(*seed, Some(*defect));
-            // A plan that never becomes empty is detected as a rollout that never ends.
+            // If a plan never becomes empty, the rollout never ends, which violates P6.
             let property = if *property == "P5" { "P6" } else { property };
             world
                 .violations
@@ -599,18 +612,18 @@ fn every_property_catches_its_defect() {
     let strategy = json!({"type": "BlueGreen"});
     let rows: &[(&str, u32)] = &[("", 3)];
     let mut world = World::new(1, spec(&[("shop-v1", rows, 100)], &strategy), &[""]);
-    assert!(world.run_until_quiet(300));
+    assert!(world.run_until_idle(300));
     world.set_spec(spec(&[("shop-v2", rows, 100)], &strategy));
-    assert!(world.run_until_quiet(300));
-    world.floors.insert(String::new(), 3);
+    assert!(world.run_until_idle(300));
+    world.min_ready_pods.insert(String::new(), 3);
     world.defect = Some(|plan, _| change_scales(plan, |_| 0));
     world.request(ActionVerb::Rollback);
     for _ in 0..60 {
         world.reconcile();
         world.tick(1);
     }
-    // The defect scales the growing revision to 0, so the rollback never completes; the floor is violated
-    // once v2 is scaled down.
+    // The defect scales the growing revision to 0, so that the rollback never completes. The minimum is
+    // violated when v2 is scaled down.
     world.defect = Some(|plan, world| {
         for (cluster, steps) in &mut plan.clusters {
             let keys: Vec<_> = world.objects()[cluster].iter().cloned().collect();
@@ -630,10 +643,10 @@ fn every_property_catches_its_defect() {
             .iter()
             .any(|violation| violation.property == "P8")
     );
-    // P9: two clusters change at the same time where one is allowed.
+    // P9: two clusters change at the same time, but only one is allowed.
     let mut world = waves(1, "2");
     world.concurrency = Some(1);
-    world.run_until_quiet(1500);
+    world.run_until_idle(1500);
     assert!(
         world
             .violations

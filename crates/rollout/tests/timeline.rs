@@ -1,4 +1,4 @@
-//! Timelines of rollouts on the model: order of weights, pauses, failures and load.
+//! Tests timelines of rollouts on the model: the order of weights, pauses, failures and load.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
@@ -58,7 +58,7 @@ const OPTIONS: TimelineOptions = TimelineOptions {
     promotes: true,
 };
 
-/// Deploys v1, then changes to v2; returns the timeline of the change and the model.
+/// Deploys v1, then changes to v2. Returns the timeline of the change and the model.
 fn run(strategy: &Value, behavior: &mut FixedBehavior, options: TimelineOptions) -> (Timeline, Model) {
     let deployment = ApplicationDeployment::new(
         "default",
@@ -88,14 +88,14 @@ fn canary() -> Value {
     ]})
 }
 
-/// Returns the shares of v2 in percent, without repetitions.
+/// Returns the shares of v2 in percent, without consecutive duplicates.
 fn shares(timeline: &Timeline) -> Vec<i64> {
     let mut shares: Vec<i64> = timeline
         .frames
         .iter()
         .map(|frame| {
             let rules = frame.shares("");
-            #[allow(clippy::cast_possible_truncation, reason = "a percentage")]
+            #[allow(clippy::cast_possible_truncation, reason = "the value is a percentage")]
             let percent = (rules[0].1.get("shop-v2").copied().unwrap_or_default() * 100.0).round() as i64;
             percent
         })

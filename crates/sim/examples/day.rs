@@ -1,9 +1,14 @@
-//! Measures a virtual day of rolling restarts: 1,000 Deployments of three pods each, every one restarted
-//! once, spread over 24 hours; then the cost of a restart in a cluster of ten times the size, with a Service
-//! and a disruption budget each. One line per figure: `name value unit`.
+//! Measures a virtual day of rolling restarts: 1,000 Deployments with three pods each, which are restarted
+//! once in the course of 24 hours. Then compares the cost of a restart in a small cluster and in a cluster of
+//! ten times the size, in which each Deployment has a Service and a disruption budget. Prints one line per
+//! figure: `name value unit`. An argument divides all counts.
 
-#![allow(clippy::expect_used, clippy::print_stdout, reason = "an example that talks")]
-#![allow(clippy::cast_precision_loss, reason = "figures for people")]
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "the example prints its figures"
+)]
+#![allow(clippy::cast_precision_loss, reason = "figures are rounded")]
 
 use std::time::Duration;
 
@@ -16,10 +21,10 @@ const DEPLOYMENTS: usize = 1_000;
 const DAY: Duration = Duration::from_hours(24);
 
 fn main() {
-    let share = std::env::args().nth(1).and_then(|text| text.parse().ok());
-    let share: usize = share.unwrap_or(1).max(1);
-    day(DEPLOYMENTS / share);
-    let (small, large) = (restart_cost(300 / share), restart_cost(3_000 / share));
+    let divisor = std::env::args().nth(1).and_then(|text| text.parse().ok());
+    let divisor: usize = divisor.unwrap_or(1).max(1);
+    measure_day(DEPLOYMENTS / divisor);
+    let (small, large) = (restart_cost(300 / divisor), restart_cost(3_000 / divisor));
     print_figure("restart_small", small * 1e3, "ms");
     print_figure("restart_large", large * 1e3, "ms");
     print_figure("restart_growth", large / small, "times");
@@ -29,7 +34,7 @@ fn print_figure(name: &str, value: f64, unit: &str) {
     println!("{name} {value:.2} {unit}");
 }
 
-fn day(deployments: usize) {
+fn measure_day(deployments: usize) {
     let cluster = create_cluster(deployments, false);
     let version = cluster.with(|state| state.store.version());
     let (started, began) = (processor_seconds(), cluster.now());
@@ -48,12 +53,12 @@ fn day(deployments: usize) {
         "virtual_hours",
     );
     print_figure("day_restarts", deployments as f64, "restarts");
-    print_figure("day_unfinished", unfinished(&cluster) as f64, "restarts");
+    print_figure("day_unfinished", count_unfinished(&cluster) as f64, "restarts");
     print_figure("day", elapsed, "s");
     print_figure("day_writes", writes as f64 / elapsed, "per_second");
 }
 
-/// Returns the seconds that one rolling restart takes.
+/// Returns the CPU time of one rolling restart in seconds.
 fn restart_cost(deployments: usize) -> f64 {
     let cluster = create_cluster(deployments, true);
     let count = 100.min(deployments);
@@ -66,7 +71,7 @@ fn restart_cost(deployments: usize) -> f64 {
     (processor_seconds() - started) / count as f64
 }
 
-fn create_cluster(deployments: usize, selected: bool) -> Cluster {
+fn create_cluster(deployments: usize, with_services: bool) -> Cluster {
     let cluster = Cluster::new(Options {
         trace: false,
         ..Options::default()
@@ -74,8 +79,8 @@ fn create_cluster(deployments: usize, selected: bool) -> Cluster {
     cluster.run_workloads(50);
     for number in 0..deployments {
         create(&cluster, number);
-        if selected {
-            select(&cluster, number);
+        if with_services {
+            create_service_and_budget(&cluster, number);
         }
         cluster.settle();
     }
@@ -83,7 +88,7 @@ fn create_cluster(deployments: usize, selected: bool) -> Cluster {
     cluster
 }
 
-/// CPU time of this thread in seconds, which does not depend on the load of the machine.
+/// Returns the CPU time of this thread in seconds, which does not depend on the load of the machine.
 fn processor_seconds() -> f64 {
     let counts = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let spent = counts
@@ -93,7 +98,7 @@ fn processor_seconds() -> f64 {
     spent.unwrap_or(0.0) / 1e9
 }
 
-fn change(cluster: &Cluster, resource: (&str, &str), number: usize, how: &dyn Fn(&mut Value)) {
+fn change(cluster: &Cluster, resource: (&str, &str), number: usize, edit: &dyn Fn(&mut Value)) {
     let name = format!("web-{number}");
     cluster.with(|state| {
         let resource = state.resources.preferred(resource.0, resource.1);
@@ -107,7 +112,7 @@ fn change(cluster: &Cluster, resource: (&str, &str), number: usize, how: &dyn Fn
         let nothing = json!({"metadata": {"name": name}});
         let live = state.store.get(&resource.table, &target.key());
         let mut value = live.map_or(nothing, |live| live.packed());
-        how(&mut value);
+        edit(&mut value);
         let value = write::decode(state, &resource, value, &mut context).expect("a valid object");
         if exists(state, &target) {
             let mut change = |_: &mut _, _: Option<&Value>, _: &mut _| Ok(value.clone());
@@ -122,8 +127,8 @@ fn exists(state: &mainstay_sim::State, target: &Target<'_>) -> bool {
     state.store.get(&target.resource.table, &target.key()).is_some()
 }
 
-/// A Service and a disruption budget for a Deployment's pods.
-fn select(cluster: &Cluster, number: usize) {
+/// Creates a Service and a disruption budget for the pods of a Deployment.
+fn create_service_and_budget(cluster: &Cluster, number: usize) {
     let labels = json!({"app": format!("web-{number}")});
     change(cluster, ("", "services"), number, &|value| {
         tree::set(
@@ -168,7 +173,7 @@ fn restart(cluster: &Cluster, number: usize, at: usize) {
     });
 }
 
-fn unfinished(cluster: &Cluster) -> usize {
+fn count_unfinished(cluster: &Cluster) -> usize {
     cluster.with(|state| {
         let done = |value: &Value| {
             ["replicas", "updatedReplicas", "availableReplicas"]

@@ -1,14 +1,14 @@
-//! Measures speed and size: 10,000 Deployments and 30,000 Pods in one cluster, then reads and a mix of writes
-//! on one core, and the cost of a write in a cluster of ten times the size. One line per figure: `name value
-//! unit`. An argument divides all counts.
+//! Measures speed and size of a cluster with 10,000 Deployments and 30,000 Pods: memory, reads and a mix of
+//! writes on one core. Then compares the cost of a write in a small cluster and in a cluster of ten times the
+//! size. Prints one line per figure: `name value unit`. An argument divides all counts.
 
 #![allow(
     clippy::expect_used,
     clippy::print_stdout,
     clippy::indexing_slicing,
-    reason = "an example that talks"
+    reason = "the example prints its figures"
 )]
-#![allow(clippy::cast_precision_loss, reason = "figures for people")]
+#![allow(clippy::cast_precision_loss, reason = "figures are rounded")]
 
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
@@ -22,46 +22,46 @@ const DEPLOYMENTS: usize = 10_000;
 const READS: usize = 200_000;
 const WRITES: usize = 40_000;
 const BATCHES: usize = 10;
-/// Pods per Deployment, and Deployments per namespace.
 const PODS_PER_DEPLOYMENT: usize = 3;
 const DEPLOYMENTS_PER_NAMESPACE: usize = 100;
 
 fn main() {
-    let share = std::env::args().nth(1).and_then(|text| text.parse().ok());
-    let share: usize = share.unwrap_or(1).max(1);
-    let world = TestCluster::filled(DEPLOYMENTS / share, false);
-    world.read(READS / share);
-    world.write(WRITES / share);
-    world.list();
+    let divisor = std::env::args().nth(1).and_then(|text| text.parse().ok());
+    let divisor: usize = divisor.unwrap_or(1).max(1);
+    let test_cluster = TestCluster::filled(DEPLOYMENTS / divisor, false);
+    test_cluster.read(READS / divisor);
+    test_cluster.write(WRITES / divisor);
+    test_cluster.list();
     print_figure("memory_in_the_end", resident_mib(), "MiB");
-    drop(world);
-    growth(share);
+    drop(test_cluster);
+    compare_growth(divisor);
 }
 
 fn print_figure(name: &str, value: f64, unit: &str) {
     println!("{name} {value:.2} {unit}");
 }
 
-/// Compares the cost of a write in a small and in a large cluster with active watchers and controllers.
-fn growth(share: usize) {
+/// Compares the cost of a write in a small and in a large cluster, both with active watches and controllers.
+fn compare_growth(divisor: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
     let cost = |deployments: usize| {
-        let world = TestCluster::filled(deployments, true);
-        runtime.block_on(world.write_watched(4_000 / share.min(10)))
+        let test_cluster = TestCluster::filled(deployments, true);
+        runtime.block_on(test_cluster.write_watched(4_000 / divisor.min(10)))
     };
-    let (small, large) = (cost(DEPLOYMENTS / share / 10), cost(DEPLOYMENTS / share));
+    let (small, large) = (cost(DEPLOYMENTS / divisor / 10), cost(DEPLOYMENTS / divisor));
     print_figure("watched_write_small", small * 1e6, "µs");
     print_figure("watched_write_large", large * 1e6, "µs");
     print_figure("watched_write_growth", large / small, "times");
 }
 
-/// A cluster with this many Deployments, three Pods each, in namespaces of a hundred.
+/// A cluster with a number of Deployments, three Pods per Deployment, and a hundred Deployments per
+/// namespace.
 struct TestCluster {
     connection: Connection,
     deployments: usize,
-    /// Whether nothing was measured before.
+    /// Whether this is the first measurement, in which creates and memory are reported.
     first: bool,
 }
 
@@ -73,13 +73,13 @@ impl TestCluster {
             ..Options::default()
         };
         let cluster = Cluster::new(options);
-        let world = Self {
+        let test_cluster = Self {
             connection: cluster.connect("bench"),
             deployments,
             first: !automatic,
         };
-        world.fill();
-        world
+        test_cluster.fill();
+        test_cluster
     }
 
     fn fill(&self) {
@@ -129,7 +129,8 @@ impl TestCluster {
         print_figure("list_of_all_pods_size", length as f64 / f64::from(1 << 20), "MiB");
     }
 
-    /// Runs the mix: every kind of write, equally often. The time to build requests is not counted.
+    /// Runs the mix of writes: each kind of write, equally often. The time for building requests is not
+    /// included.
     fn write(&self, count: usize) {
         let (each, mut spent, mut done) = (count / MIX.len(), 0.0, 0.0);
         let mut rates = Vec::new();
@@ -153,7 +154,8 @@ impl TestCluster {
         }
     }
 
-    /// Runs the mix with a watcher per namespace and ten of everything; returns seconds per write.
+    /// Runs the mix of writes with one watch of pods per namespace and ten watches of all namespaces. Returns
+    /// the seconds per write.
     async fn write_watched(&self, count: usize) -> f64 {
         let local = tokio::task::LocalSet::new();
         let paths = (0..self.deployments.div_ceil(DEPLOYMENTS_PER_NAMESPACE))
@@ -214,10 +216,10 @@ impl TestCluster {
 
 type MakeRequest = fn(&TestCluster, usize) -> ApiRequest;
 
-/// The writes of clients and controllers.
+/// Kinds of writes of clients and controllers.
 const MIX: [(&str, MakeRequest); 8] = [
-    ("writes_create_pod", |world, number| {
-        let at = number % world.deployments;
+    ("writes_create_pod", |test_cluster, number| {
+        let at = number % test_cluster.deployments;
         let mut value = pod(at);
         value["metadata"]["name"] = format!("extra-{number}").into();
         call(
@@ -228,15 +230,15 @@ const MIX: [(&str, MakeRequest); 8] = [
             &value,
         )
     }),
-    ("writes_update_deployment", |world, number| {
-        let path = deployment_path(number % world.deployments);
-        let mut value: Value = serde_json::from_slice(&world.get(&path)).expect("JSON");
+    ("writes_update_deployment", |test_cluster, number| {
+        let path = deployment_path(number % test_cluster.deployments);
+        let mut value: Value = serde_json::from_slice(&test_cluster.get(&path)).expect("JSON");
         value["spec"]["replicas"] = (number % 7).into();
         call(Method::PUT, &path, "", JSON, &value)
     }),
-    ("writes_update_deployment_status", |world, number| {
-        let path = deployment_path(number % world.deployments);
-        let mut value: Value = serde_json::from_slice(&world.get(&path)).expect("JSON");
+    ("writes_update_deployment_status", |test_cluster, number| {
+        let path = deployment_path(number % test_cluster.deployments);
+        let mut value: Value = serde_json::from_slice(&test_cluster.get(&path)).expect("JSON");
         value["status"] = json!({
             "observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "readyReplicas": number % 4, "availableReplicas": 3,
             "conditions": [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable", "message": number.to_string()}],
@@ -249,10 +251,10 @@ const MIX: [(&str, MakeRequest); 8] = [
             &value,
         )
     }),
-    ("writes_patch_pod_status", |world, number| {
+    ("writes_patch_pod_status", |test_cluster, number| {
         let path = format!(
             "{}/status",
-            pod_path(number % (world.deployments * PODS_PER_DEPLOYMENT))
+            pod_path(number % (test_cluster.deployments * PODS_PER_DEPLOYMENT))
         );
         let change = json!({"status": {
             "phase": "Running", "podIP": format!("10.1.0.{}", number % 250), "message": number.to_string(),
@@ -266,15 +268,15 @@ const MIX: [(&str, MakeRequest); 8] = [
             &change,
         )
     }),
-    ("writes_merge_patch_pod", |world, number| {
+    ("writes_merge_patch_pod", |test_cluster, number| {
         let change = json!({"metadata": {"annotations": {"seen": number.to_string()}}});
-        let path = pod_path(number % (world.deployments * PODS_PER_DEPLOYMENT));
+        let path = pod_path(number % (test_cluster.deployments * PODS_PER_DEPLOYMENT));
         call(Method::PATCH, &path, "", "application/merge-patch+json", &change)
     }),
-    ("writes_strategic_patch_deployment", |world, number| {
+    ("writes_strategic_patch_deployment", |test_cluster, number| {
         let change =
             json!({"spec": {"template": {"metadata": {"annotations": {"restartedAt": number.to_string()}}}}});
-        let path = deployment_path(number % world.deployments);
+        let path = deployment_path(number % test_cluster.deployments);
         call(
             Method::PATCH,
             &path,
@@ -283,8 +285,8 @@ const MIX: [(&str, MakeRequest); 8] = [
             &change,
         )
     }),
-    ("writes_apply_deployment", |world, number| {
-        let at = number % world.deployments;
+    ("writes_apply_deployment", |test_cluster, number| {
+        let at = number % test_cluster.deployments;
         let change = json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": format!("deployment-{at}"), "labels": {"applied": (number % 3).to_string()}},
@@ -299,10 +301,10 @@ const MIX: [(&str, MakeRequest); 8] = [
             &change,
         )
     }),
-    ("writes_delete_pod", |world, number| {
+    ("writes_delete_pod", |test_cluster, number| {
         let path = format!(
             "/api/v1/{}/pods/extra-{number}",
-            location(number % world.deployments)
+            location(number % test_cluster.deployments)
         );
         call(Method::DELETE, &path, "", "", &Value::Null)
     }),
@@ -328,7 +330,7 @@ fn deployment_path(number: usize) -> String {
 
 const JSON: &str = "application/json";
 
-fn call(method: Method, path: &str, query: &str, sort: &str, body: &Value) -> ApiRequest {
+fn call(method: Method, path: &str, query: &str, content_type: &str, body: &Value) -> ApiRequest {
     let body = match body {
         Value::Null => Bytes::new(),
         body => body.to_string().into(),
@@ -341,14 +343,14 @@ fn call(method: Method, path: &str, query: &str, sort: &str, body: &Value) -> Ap
         path: path.to_owned(),
         query: Query::parse(query),
         accept: "application/json".into(),
-        content_type: sort.to_owned(),
+        content_type: content_type.to_owned(),
         user_agent: "bench/1".into(),
         body,
         webhook_replies: Vec::new(),
     }
 }
 
-/// Measures the CPU time of this thread, which does not depend on the load of the machine.
+/// Timer of the CPU time of this thread, which does not depend on the load of the machine.
 struct CpuTimer(f64);
 
 impl CpuTimer {
@@ -365,7 +367,7 @@ impl CpuTimer {
     }
 }
 
-/// CPU time of this thread so far, in seconds.
+/// Returns the CPU time of this thread in seconds.
 fn processor_seconds() -> f64 {
     let counts = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let spent = counts

@@ -18,9 +18,9 @@ mod webhook;
 pub use webhook::{Handler, Handlers, Hooks, PendingWebhookCalls};
 #[cfg(feature = "serve")]
 pub use webhook::{HttpsTransport, Resolver};
-pub(crate) use webhook::{attempt, condition_problem};
+pub(crate) use webhook::{attempt, condition_compile_error};
 
-/// The admission operation.
+/// Operation of a write under admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Creation of an object.
@@ -46,14 +46,14 @@ impl Operation {
     }
 }
 
-/// The attributes of a write under admission.
+/// Attributes of a write under admission.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
-    /// The object being written.
+    /// Location of the object being written.
     pub target: &'a Target<'a>,
     /// The operation.
     pub operation: Operation,
-    /// The existing object.
+    /// Stored object before the write, if it exists.
     pub old: Option<&'a Value>,
 }
 
@@ -65,15 +65,15 @@ pub fn mutate(
     context: &mut Context,
 ) -> Result<()> {
     lifecycle::check(state, attributes, value)?;
-    let new_pod = attributes.operation == Operation::Create
+    let is_new_pod = attributes.operation == Operation::Create
         && attributes.target.resource.is("", "pods")
         && context.subresource.is_empty();
     let plugins = |state: &mut State, value: &mut Value| {
-        if new_pod {
+        if is_new_pod {
             limits::set_defaults(state, attributes, value);
-            pods::service_account(state, attributes.target.namespace, value)?;
-            pods::tolerations(value);
-            pods::priority(state, value)?;
+            pods::set_service_account(state, attributes.target.namespace, value)?;
+            pods::add_tolerations(value);
+            pods::set_priority(state, value)?;
         }
         Ok(())
     };

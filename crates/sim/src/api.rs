@@ -1,4 +1,4 @@
-//! The API: handles one request. Depends on the state only; it does not use sockets or the system clock.
+//! Handling of API requests. It depends on the state only and uses neither sockets nor the system clock.
 
 use bytes::Bytes;
 use http::Method;
@@ -24,7 +24,7 @@ mod write;
 
 pub use query::Query;
 pub(crate) use query::decode_percent;
-pub(crate) use read::LAG;
+pub(crate) use read::LAG_PARAMETER;
 pub use response::ApiResponse;
 pub use route::{Route, parse_route};
 pub(crate) use scale::selector_text;
@@ -32,7 +32,7 @@ pub(crate) use scale::selector_text;
 /// A request, independent of its transport.
 #[derive(Clone, Debug)]
 pub struct ApiRequest {
-    /// The client's name in fault rules and traces.
+    /// Name of the client in fault rules and traces.
     pub client: String,
     /// The authenticated user.
     pub user: User,
@@ -56,7 +56,7 @@ pub struct ApiRequest {
     pub webhook_replies: Vec<(WebhookCall, WebhookReply)>,
 }
 
-/// The result of a request.
+/// Result of a request.
 #[derive(Debug)]
 pub enum Outcome {
     /// A complete response.
@@ -70,8 +70,8 @@ pub enum Outcome {
 /// Handles one request.
 pub fn handle(state: &mut State, call: &ApiRequest) -> Outcome {
     let random = state.random.clone();
-    let ips = touches_services(call).then(|| state.ips.savepoint());
-    let mut context = context(call);
+    let savepoint = modifies_services(call).then(|| state.ips.savepoint());
+    let mut context = request_context(call);
     let outcome = match dispatch(state, call, &mut context) {
         Ok(outcome) => outcome,
         Err(_) if context.pending.is_some() => Outcome::Response(ApiResponse::empty(500)),
@@ -79,15 +79,14 @@ pub fn handle(state: &mut State, call: &ApiRequest) -> Outcome {
     };
     let rejected =
         context.pending.is_some() || matches!(&outcome, Outcome::Response(response) if response.code >= 400);
-    match ips {
-        // Addresses allocated for a Service that was not stored are released.
-        Some(mark) if rejected => state.ips.rollback(mark),
-        Some(mark) => state.ips.commit(mark),
+    match savepoint {
+        // Releases addresses that were allocated for a Service that was not stored.
+        Some(savepoint) if rejected => state.ips.rollback(savepoint),
+        Some(savepoint) => state.ips.commit(savepoint),
         None => {}
     }
     if let Some(call) = context.pending.take() {
-        // The attempt is discarded together with its random numbers, so that the retry produces the same
-        // values.
+        // Restores the random number generator, so that the retry produces the same values.
         state.random = random;
         return Outcome::CallWebhook(call);
     }
@@ -97,7 +96,7 @@ pub fn handle(state: &mut State, call: &ApiRequest) -> Outcome {
     }
 }
 
-fn touches_services(call: &ApiRequest) -> bool {
+fn modifies_services(call: &ApiRequest) -> bool {
     call.method != Method::GET && call.path.contains("/services")
 }
 
@@ -118,7 +117,7 @@ fn dispatch(state: &mut State, call: &ApiRequest, context: &mut Context) -> Resu
         .find(&path.group, &path.version, &path.plural)
         .cloned()
     else {
-        return Ok(Outcome::Response(unknown_resource(state, path)));
+        return Ok(Outcome::Response(unknown_resource_response(state, path)));
     };
     if resource.namespaced
         && path.namespace.is_empty()
@@ -154,7 +153,7 @@ fn dispatch(state: &mut State, call: &ApiRequest, context: &mut Context) -> Resu
     request.handle(state, context)
 }
 
-/// Authorizes the request, after impersonation if requested; returns the resource path, if the route has one.
+/// Authorizes the request, after impersonation if requested. Returns the resource path if the route has one.
 fn authorize_request<'a>(
     state: &mut State,
     call: &ApiRequest,
@@ -169,18 +168,19 @@ fn authorize_request<'a>(
         path.name_or_selected(&call.method, &call.query)
     });
     let attributes = match route.resource_path() {
-        Some(path) => path.attributes(path.authorised_verb(&call.method, &call.query, &name), &name),
-        None => auth::Attributes::on_path(&method, &call.path),
+        Some(path) => path.attributes(path.authorization_verb(&call.method, &call.query, &name), &name),
+        None => auth::Attributes::for_path(&method, &call.path),
     };
-    if let Some(wanted) = &call.impersonation {
-        context.user = auth::impersonate(state, &call.user, wanted, &attributes)?;
+    if let Some(impersonation) = &call.impersonation {
+        context.user = auth::impersonate(state, &call.user, impersonation, &attributes)?;
     }
     auth::authorize(state, &context.user, &attributes)?;
     Ok(route.resource_path())
 }
 
-/// Built-in groups return a `NotFound` status; other paths return the generic 404.
-fn unknown_resource(state: &State, path: &route::ResourcePath) -> ApiResponse {
+/// Returns the response for a resource that is not served: a `NotFound` status if the version has built-in
+/// resources, otherwise the generic 404.
+fn unknown_resource_response(state: &State, path: &route::ResourcePath) -> ApiResponse {
     let version = state.resources.version(&path.group, &path.version);
     let builtin = |resource: &std::sync::Arc<crate::resource::Resource>| {
         matches!(resource.shape, crate::resource::Shape::Builtin(_))
@@ -234,7 +234,7 @@ const ENDPOINTS_DEPRECATED: &str =
 /// Maximum length of a field manager's name.
 const MAX_MANAGER_LEN: usize = 128;
 
-fn context(call: &ApiRequest) -> Context {
+fn request_context(call: &ApiRequest) -> Context {
     let query = &call.query;
     let named = query.get("fieldManager");
     let manager = match named {
@@ -259,14 +259,14 @@ fn context(call: &ApiRequest) -> Context {
             "Strict" => FieldValidation::Strict,
             _ => FieldValidation::Warn,
         },
-        options: options(query),
+        options: write_options(query),
         webhook_replies: call.webhook_replies.clone(),
         ..Context::default()
     }
 }
 
 /// Returns the write options in the query, as shown to webhooks.
-fn options(query: &Query) -> serde_json::Value {
+fn write_options(query: &Query) -> serde_json::Value {
     let mut options = serde_json::Map::new();
     if let Some(dry) = query.find("dryRun") {
         options.insert("dryRun".into(), vec![dry].into());
@@ -279,7 +279,7 @@ fn options(query: &Query) -> serde_json::Value {
     options.into()
 }
 
-/// Parses a body as JSON.
+/// Parses a body as JSON. `what` names the expected kind in the error.
 fn parse_body(body: &[u8], what: &str) -> Result<serde_json::Value> {
     serde_json::from_slice(body).map_err(|error| {
         let _ = error;

@@ -30,20 +30,21 @@ use managed::{Entry, Managed, Manager};
 use set::Set;
 use updater::{Applied, Conflict, Updater};
 
-const MANAGED: [&str; 2] = ["metadata", "managedFields"];
+const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
-/// A `DaemonSet` without this annotation is treated as if it were `0`, so that the manager that sets it
-/// becomes its owner.
+/// Annotation that counts as `0` if a `DaemonSet` does not have it, so that the manager that sets it becomes
+/// its owner.
 const TEMPLATE_GENERATION: [&str; 3] = [
     "metadata",
     "annotations",
     "deprecated.daemonset.template.generation",
 ];
 
-/// The manager of fields that existed before ownership was tracked.
+/// Name of the manager of fields that existed before ownership was tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// Applies `patch` to `live`; without a live object, it is created.
+/// Applies `patch` to `live`, or to an empty object if there is no live object. Fails if the configuration is
+/// invalid or conflicts with other managers.
 pub fn apply(
     state: &State,
     resource: &Resource,
@@ -52,15 +53,18 @@ pub fn apply(
     context: &Context,
 ) -> Result<Value> {
     check_type(resource, patch)?;
-    if let Some(text) = check::check(types::Ref::for_resource(state.schema, resource), patch) {
-        let text = format!("failed to create typed patch object ({}): {text}", named(patch));
+    if let Some(text) = check::validation_errors(types::Ref::for_resource(state.schema, resource), patch) {
+        let text = format!(
+            "failed to create typed patch object ({}): {text}",
+            describe_object(patch)
+        );
         return Err(Status::unknown(text));
     }
     let mut live = live.cloned().unwrap_or_else(|| empty_object(state, resource));
-    let sent = tree::remove(&mut live, &MANAGED);
+    let sent = tree::remove(&mut live, &MANAGED_FIELDS);
     let mut owners = Managed::parse(sent.as_ref().map_or(&[], |list| tree::list(list, &[])))
         .map_err(|text| Status::unknown(format!("failed to decode managed fields: {text}")))?;
-    let updater = updater(state, resource, context);
+    let updater = new_updater(state, resource, context);
     let now = state.now().rfc3339();
     if owners.0.is_empty() {
         let empty = empty_object(state, resource);
@@ -70,7 +74,7 @@ pub fn apply(
             &resource.api_version(),
             &context.subresource,
         );
-        note(&updater, &empty, &live, &mut owners, writer, &now);
+        assign_changes(&updater, &empty, &live, &mut owners, writer, &now);
     }
     let manager = Manager::new(
         &context.manager,
@@ -78,7 +82,8 @@ pub fn apply(
         &resource.api_version(),
         &context.subresource,
     );
-    let Applied { object, mut owners } = merged(&updater, &live, patch, owners, &manager, context)?;
+    let Applied { object, mut owners } =
+        apply_or_take_over(&updater, &live, patch, owners, &manager, context)?;
     if let Some(entry) = owners.0.get_mut(&manager) {
         entry.set = entry.set.difference(never_owned()).into();
         if object.is_some() {
@@ -90,10 +95,10 @@ pub fn apply(
     if context.manager == "kubectl" {
         last_applied::update_annotation(&mut object, patch);
     }
-    Ok(with_managed(object, &owners))
+    Ok(with_managed_fields(object, &owners))
 }
 
-/// Records in `managedFields` the changes of a create or update.
+/// Records the changes of a create or update in `managedFields`.
 #[must_use]
 pub fn track(
     state: &State,
@@ -105,46 +110,47 @@ pub fn track(
     if context.applied {
         return new;
     }
-    let sent = tree::remove(&mut new, &MANAGED);
-    let mut owners = known_owners(live, sent.as_ref(), context);
+    let sent = tree::remove(&mut new, &MANAGED_FIELDS);
+    let mut owners = owners_before(live, sent.as_ref(), context);
     if owners.0.is_empty() && live.is_some() {
         return new;
     }
-    let nothing = live.is_none().then(|| empty_object(state, resource));
-    let old = live.or(nothing.as_ref()).unwrap_or(&Value::Null);
-    let updater = updater(state, resource, context);
+    let empty = live.is_none().then(|| empty_object(state, resource));
+    let old = live.or(empty.as_ref()).unwrap_or(&Value::Null);
+    let updater = new_updater(state, resource, context);
     let version = resource.api_version();
     let writer = Manager::new(&context.manager, false, &version, &context.subresource);
     let now = state.now().rfc3339();
     if resource.is("apps", "daemonsets") {
-        let mut seen = new.clone();
-        tree::set_default_text(&mut seen, &TEMPLATE_GENERATION, "0");
-        note(&updater, old, &seen, &mut owners, writer, &now);
+        let mut with_annotation = new.clone();
+        tree::set_default_text(&mut with_annotation, &TEMPLATE_GENERATION, "0");
+        assign_changes(&updater, old, &with_annotation, &mut owners, writer, &now);
     } else {
-        note(&updater, old, &new, &mut owners, writer, &now);
+        assign_changes(&updater, old, &new, &mut owners, writer, &now);
     }
-    with_managed(new, &owners)
+    with_managed_fields(new, &owners)
 }
 
-/// Keeps the old object if an update changes nothing but the times in `managedFields`.
+/// Returns the new object, with the old `managedFields` if only the times in them differ from the old object.
 #[must_use]
 pub fn keep_times_if_unchanged(mut new: Value, old: &Value) -> Value {
-    let (Some(now), Some(before)) = (tree::get(&new, &MANAGED), tree::get(old, &MANAGED)) else {
+    let (Some(now), Some(before)) = (tree::get(&new, &MANAGED_FIELDS), tree::get(old, &MANAGED_FIELDS))
+    else {
         return new;
     };
     if now == before || !equal_except_times(tree::list(now, &[]), tree::list(before, &[])) {
         return new;
     }
     let kept = before.clone();
-    let sent = std::mem::take(tree::get_mut(&mut new, &MANAGED).unwrap_or(&mut Value::Null));
-    tree::set(&mut new, &MANAGED, kept);
+    let sent = std::mem::take(tree::get_mut(&mut new, &MANAGED_FIELDS).unwrap_or(&mut Value::Null));
+    tree::set(&mut new, &MANAGED_FIELDS, kept);
     if new != *old {
-        tree::set(&mut new, &MANAGED, sent);
+        tree::set(&mut new, &MANAGED_FIELDS, sent);
     }
     new
 }
 
-/// Returns whether two lists differ in their times only.
+/// Returns whether two `managedFields` lists are equal, ignoring times.
 fn equal_except_times(one: &[Value], other: &[Value]) -> bool {
     one.len() == other.len()
         && one.iter().zip(other).all(|(one, other)| {
@@ -161,9 +167,9 @@ fn equal_except_times(one: &[Value], other: &[Value]) -> bool {
         })
 }
 
-/// Converts a client's object to the stored form, in which each field set is one string.
+/// Converts an object sent by a client to the stored form, in which each field set is one string.
 pub fn pack(sent: &mut Value) {
-    if let Some(list) = tree::list_mut(sent, &MANAGED) {
+    if let Some(list) = tree::list_mut(sent, &MANAGED_FIELDS) {
         managed::pack(list);
     }
 }
@@ -172,38 +178,46 @@ pub fn pack(sent: &mut Value) {
 #[must_use]
 pub fn unpacked(object: &Value) -> Value {
     let mut object = object.clone();
-    if let Some(list) = tree::list_mut(&mut object, &MANAGED) {
+    if let Some(list) = tree::list_mut(&mut object, &MANAGED_FIELDS) {
         managed::unpack(list);
     }
     object
 }
 
-/// Returns whether a client's object resets field ownership.
+/// Returns whether an object sent by a client resets field ownership.
 #[must_use]
-pub fn resets(sent: &Value) -> bool {
-    managed::is_reset(tree::get(sent, &MANAGED))
+pub fn resets_ownership(sent: &Value) -> bool {
+    managed::is_reset(tree::get(sent, &MANAGED_FIELDS))
 }
 
-/// Returns the managers before a write: those of the live object unless the client's object has a valid list.
-fn known_owners(live: Option<&Value>, sent: Option<&Value>, context: &Context) -> Managed {
-    let kept = || {
-        let list = live.map_or(&[][..], |live| tree::list(live, &MANAGED));
+/// Returns the managers before a write: those in the object sent by the client if it contains a valid list,
+/// otherwise those of the live object.
+fn owners_before(live: Option<&Value>, sent: Option<&Value>, context: &Context) -> Managed {
+    let live_owners = || {
+        let list = live.map_or(&[][..], |live| tree::list(live, &MANAGED_FIELDS));
         Managed::parse(list).unwrap_or_default()
     };
     if !context.subresource.is_empty() {
-        return kept();
+        return live_owners();
     }
     if context.resets_owners || managed::is_reset(sent) {
         return Managed::default();
     }
     match Managed::parse(sent.map_or(&[], |list| tree::list(list, &[]))) {
         Ok(owners) if !owners.0.is_empty() => owners,
-        _ => kept(),
+        _ => live_owners(),
     }
 }
 
-/// Assigns the differences between two versions of an object to `writer`.
-fn note(updater: &Updater<'_>, old: &Value, new: &Value, owners: &mut Managed, writer: Manager, now: &str) {
+/// Makes `writer` the owner of the fields that differ between two versions of an object.
+fn assign_changes(
+    updater: &Updater<'_>,
+    old: &Value,
+    new: &Value,
+    owners: &mut Managed,
+    writer: Manager,
+    now: &str,
+) {
     let Difference {
         changed: mut written,
         added,
@@ -234,11 +248,12 @@ fn note(updater: &Updater<'_>, old: &Value, new: &Value, owners: &mut Managed, w
         owners.0.insert(writer, entry);
     }
     owners.drop_empty();
-    owners.cap_updaters();
+    owners.cap_update_entries();
 }
 
-/// Applies a configuration; `kubectl` takes over fields from its own earlier client-side apply.
-fn merged(
+/// Applies a configuration. `kubectl` takes over conflicting fields that it set by an earlier client-side
+/// apply.
+fn apply_or_take_over(
     updater: &Updater<'_>,
     live: &Value,
     patch: &Value,
@@ -246,23 +261,23 @@ fn merged(
     manager: &Manager,
     context: &Context,
 ) -> Result<Applied> {
-    let tried = updater.apply(live, patch, owners.clone(), manager, context.force);
-    let conflicts = match tried {
+    let result = updater.apply(live, patch, owners.clone(), manager, context.force);
+    let conflicts = match result {
         Ok(applied) => return Ok(applied),
         Err(conflicts) => conflicts,
     };
-    let past = (context.manager == "kubectl")
+    let client_side = (context.manager == "kubectl")
         .then(|| last_applied::unchanged_since(updater.state, updater.resource, live))
         .flatten();
-    let Some(past) = past else {
+    let Some(client_side) = client_side else {
         return Err(conflict_status(&conflicts));
     };
-    let left: Vec<Conflict> = conflicts
+    let remaining: Vec<Conflict> = conflicts
         .into_iter()
-        .filter(|conflict| !past.has_path(&conflict.path))
+        .filter(|conflict| !client_side.has_path(&conflict.path))
         .collect();
-    if !left.is_empty() {
-        return Err(conflict_status(&left));
+    if !remaining.is_empty() {
+        return Err(conflict_status(&remaining));
     }
     updater
         .apply(live, patch, owners, manager, true)
@@ -293,7 +308,7 @@ fn conflict_status(conflicts: &[Conflict]) -> Status {
     })
 }
 
-fn updater<'a>(state: &'a State, resource: &'a Resource, context: &Context) -> Updater<'a> {
+fn new_updater<'a>(state: &'a State, resource: &'a Resource, context: &Context) -> Updater<'a> {
     Updater {
         state,
         resource,
@@ -301,7 +316,8 @@ fn updater<'a>(state: &'a State, resource: &'a Resource, context: &Context) -> U
     }
 }
 
-/// Returns the base for a create: a struct's zero value, or an object with its type only.
+/// Returns the object that a create is compared with: the zero value of a Go struct, or an object that
+/// contains only its type.
 fn empty_object(state: &State, resource: &Resource) -> Value {
     let mut value = match resource.shape {
         Shape::Builtin(Some(id)) => state.schema.zero(id).clone(),
@@ -312,7 +328,8 @@ fn empty_object(state: &State, resource: &Resource) -> Value {
     value
 }
 
-/// Returns the fields that are set by the server and never owned.
+/// Returns the fields that no manager owns: the type and the metadata that identify an object or are set
+/// by the server.
 fn never_owned() -> &'static Set {
     static SET: std::sync::OnceLock<Set> = std::sync::OnceLock::new();
     SET.get_or_init(|| {
@@ -333,21 +350,22 @@ fn never_owned() -> &'static Set {
     })
 }
 
-fn with_managed(mut object: Value, owners: &Managed) -> Value {
+fn with_managed_fields(mut object: Value, owners: &Managed) -> Value {
     match owners.to_list() {
-        Some(list) => tree::set(&mut object, &MANAGED, list),
-        None => drop(tree::remove(&mut object, &MANAGED)),
+        Some(list) => tree::set(&mut object, &MANAGED_FIELDS, list),
+        None => drop(tree::remove(&mut object, &MANAGED_FIELDS)),
     }
     object
 }
 
-/// Formats the type as `apps/v1, Kind=Deployment`; the slash is present without a group, too.
+/// Formats the type as `apps/v1, Kind=Deployment`. The slash is present even if the group is empty.
 fn type_name(value: &Value) -> String {
     let (group, version) = split_api_version(tree::text(value, &["apiVersion"]));
     format!("{group}/{version}, Kind={}", tree::text(value, &["kind"]))
 }
 
-fn named(value: &Value) -> String {
+/// Formats name and type as `namespace/name; apps/v1, Kind=Deployment`.
+fn describe_object(value: &Value) -> String {
     let (namespace, name) = (
         tree::text(value, &["metadata", "namespace"]),
         tree::text(value, &["metadata", "name"]),
@@ -355,7 +373,7 @@ fn named(value: &Value) -> String {
     format!("{namespace}/{name}; {}", type_name(value))
 }
 
-/// Rejects a configuration without a type or with managed fields.
+/// Rejects a configuration of a different type or with managed fields.
 fn check_type(resource: &Resource, patch: &Value) -> Result<()> {
     let (version, kind) = (tree::text(patch, &["apiVersion"]), tree::text(patch, &["kind"]));
     if version != resource.api_version() || kind != &*resource.kind {
@@ -364,7 +382,7 @@ fn check_type(resource: &Resource, patch: &Value) -> Result<()> {
             type_name(patch)
         )));
     }
-    if tree::get(patch, &MANAGED).is_some_and(|list| !list.is_null()) {
+    if tree::get(patch, &MANAGED_FIELDS).is_some_and(|list| !list.is_null()) {
         return Err(Status::bad_request("metadata.managedFields must be nil"));
     }
     Ok(())

@@ -1,12 +1,12 @@
-//! Authorization (RBAC): decides whether a user may perform a request, with the real server's error texts.
-//! [`Authenticator`] identifies the user.
+//! Authorization (RBAC): decides whether a user may perform a request, with the error texts of the real
+//! server. [`Authenticator`] identifies the user.
 //!
 //! ```text
 //! headers, certificate ──Authenticator──▶ User ──impersonate──▶ User ──authorize──▶ allowed | 403
 //! ```
 //!
-//! Roles and bindings are read from the store's history into an [`Index`] by subject: a check reads only the
-//! bindings of the requesting user, regardless of the number of others.
+//! Roles and bindings are read from the store's history into an [`Index`] by subject. A check reads only
+//! the bindings of the requesting user; its cost does not depend on the number of other bindings.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -28,13 +28,13 @@ pub(crate) use authenticate::authenticate_token;
 pub use authenticate::{Authenticator, Credentials};
 pub(crate) use bootstrap::bootstrap;
 pub use certificate::{certificate_validity, user_from_certificate};
-pub(crate) use escalation::check as check_escalation;
+pub(crate) use escalation::check_escalation;
 pub use impersonate::Impersonation;
 pub(crate) use impersonate::impersonate;
 pub use index::Index;
 pub use rule::Rule;
 pub(crate) use rule::texts;
-pub use token::{Bound, TokenError};
+pub use token::{BoundObject, TokenError};
 pub(crate) use token::{Claims, ISSUER, mint};
 
 /// An authenticated user.
@@ -50,11 +50,11 @@ pub struct User {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// The group whose members bypass RBAC.
+/// Group of users that bypass RBAC.
 pub const MASTERS: &str = "system:masters";
-/// The group of all authenticated users.
+/// Group of all authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// The group of all unauthenticated users.
+/// Group of all unauthenticated users.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 impl User {
@@ -129,7 +129,7 @@ impl User {
     }
 }
 
-/// The attributes of a request to authorize: a resource or a path.
+/// Attributes of a request for authorization: those of a resource, or a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Attributes<'a> {
     /// Verb.
@@ -138,7 +138,7 @@ pub struct Attributes<'a> {
     pub group: &'a str,
     /// Version.
     pub version: &'a str,
-    /// Plural.
+    /// Plural name of the resource.
     pub resource: &'a str,
     /// Subresource, or empty.
     pub subresource: &'a str,
@@ -146,20 +146,20 @@ pub struct Attributes<'a> {
     pub namespace: &'a str,
     /// Name, or empty.
     pub name: &'a str,
-    /// The path, for a request that is not about a resource.
+    /// Path of a non-resource request, or empty.
     pub path: &'a str,
 }
 
 impl<'a> Attributes<'a> {
-    /// Returns whether the request is about a path instead of a resource.
+    /// Returns whether this is a non-resource request.
     #[must_use]
     pub fn is_path(&self) -> bool {
         !self.path.is_empty()
     }
 
-    /// Returns the attributes of a request for a path.
+    /// Returns the attributes of a non-resource request.
     #[must_use]
-    pub fn on_path(verb: &'a str, path: &'a str) -> Self {
+    pub fn for_path(verb: &'a str, path: &'a str) -> Self {
         Self {
             verb,
             path,
@@ -169,7 +169,7 @@ impl<'a> Attributes<'a> {
 
     fn rejection(&self, user: &User, reason: &str) -> Status {
         let mut cause = self
-            .sentence(&user.name)
+            .describe(&user.name)
             .replace('&', "&amp;")
             .replace('<', "&lt;")
             .replace('>', "&gt;");
@@ -183,7 +183,8 @@ impl<'a> Attributes<'a> {
         Status::forbidden(what, self.name, &cause).with_details()
     }
 
-    fn sentence(&self, user: &str) -> String {
+    /// Returns the first sentence of the rejection.
+    fn describe(&self, user: &str) -> String {
         if self.is_path() {
             return format!("User {user:?} cannot {} path {:?}", self.verb, self.path);
         }
@@ -202,12 +203,12 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// The result of an authorization check.
+/// Result of an authorization check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// Whether the request is allowed.
     pub allowed: bool,
-    /// The reason, or empty.
+    /// Reason, or empty.
     pub reason: String,
 }
 
@@ -237,7 +238,7 @@ pub fn decide(state: &mut State, user: &User, attributes: &Attributes<'_>) -> De
     }
     Decision {
         allowed: false,
-        reason: unresolved(missing),
+        reason: unresolved_reason(missing),
     }
 }
 
@@ -254,7 +255,7 @@ pub fn authorize(state: &mut State, user: &User, attributes: &Attributes<'_>) ->
     }
 }
 
-/// Returns the rules that apply to `user` in `namespace`, and the roles that could not be resolved.
+/// Returns the rules that apply to `user` in `namespace`, and one error per role that does not exist.
 pub fn rules_for(state: &mut State, user: &User, namespace: &str) -> (Vec<Rule>, Vec<String>) {
     state.access.index.refresh(&state.store);
     let index = &state.access.index;
@@ -272,8 +273,8 @@ fn role_not_found(kind: &str, name: &str) -> String {
     format!("{kind}.rbac.authorization.k8s.io {name:?} not found")
 }
 
-/// Formats the errors of an evaluation.
-fn unresolved(mut missing: Vec<String>) -> String {
+/// Formats the errors about missing roles as a reason, without duplicates.
+fn unresolved_reason(mut missing: Vec<String>) -> String {
     let mut seen = Vec::new();
     missing.retain(|one| {
         let new = !seen.contains(one);
@@ -283,16 +284,16 @@ fn unresolved(mut missing: Vec<String>) -> String {
     match missing.as_slice() {
         [] => String::new(),
         [one] => format!("RBAC: {one}"),
-        many => format!("RBAC: [{}]", many.join(", ")),
+        several => format!("RBAC: [{}]", several.join(", ")),
     }
 }
 
-/// The authentication and authorization state of a cluster.
+/// Authentication and authorization state of a cluster.
 #[derive(Debug, Default)]
 pub struct Access {
     /// Roles and bindings by subject.
     pub index: Index,
-    /// The impersonation mode that last succeeded, by user.
+    /// Impersonation mode that last succeeded, by user.
     last_mode: HashMap<String, impersonate::Mode>,
     /// Accepted credentials.
     pub credentials: Credentials,

@@ -1,4 +1,4 @@
-//! Response bodies: complete bytes, or the stream of a watch.
+//! Response bodies: complete bytes or the stream of a watch.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,25 +15,25 @@ use crate::watch::Watch;
 #[derive(Debug)]
 pub struct Body {
     inner: Inner,
-    /// Dropped with the body, when the response has been sent.
+    /// Value to drop with the body, when the response has been sent.
     guard: Option<Box<dyn Guard>>,
 }
 
-/// A value that lives as long as a response.
+/// A value that is dropped with the body of a response.
 pub(crate) trait Guard: std::fmt::Debug + Send {}
 
 #[derive(Debug)]
 enum Inner {
-    Whole(Option<Bytes>),
+    Complete(Option<Bytes>),
     Watch(Cluster, Box<Watch>),
 }
 
 impl Body {
-    pub(crate) fn whole(bytes: Bytes) -> Self {
-        Self::new(Inner::Whole(Some(bytes)))
+    pub(crate) fn from_bytes(bytes: Bytes) -> Self {
+        Self::new(Inner::Complete(Some(bytes)))
     }
 
-    pub(crate) fn watch(cluster: Cluster, watch: Box<Watch>) -> Self {
+    pub(crate) fn from_watch(cluster: Cluster, watch: Box<Watch>) -> Self {
         Self::new(Inner::Watch(cluster, watch))
     }
 
@@ -49,7 +49,7 @@ impl Body {
 
     fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         match &mut self.inner {
-            Inner::Whole(bytes) => Poll::Ready(bytes.take()),
+            Inner::Complete(bytes) => Poll::Ready(bytes.take()),
             Inner::Watch(cluster, watch) => cluster.with(|state| watch.poll(state, context.waker())),
         }
     }
@@ -68,12 +68,14 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.inner, Inner::Whole(None))
+        matches!(self.inner, Inner::Complete(None))
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.inner {
-            Inner::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Inner::Complete(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
             Inner::Watch(..) => SizeHint::default(),
         }
     }

@@ -1,10 +1,10 @@
 //! CEL: compiles expressions and evaluates them within depth and cost limits.
 //!
-//! Parser, type checker and core evaluation are implemented here; the Kubernetes function libraries are those
-//! of `kube-cel`. `cel::Program` (cel 0.13, kube-cel 0.8, default settings) is no substitute: of the 197
-//! expressions in the unit tests and conformance scenarios, 62 differ. Two examples: `1 + 'a'` compiles, and
-//! `self.?q.orValue('none')` does not. The nested loop of the test `cost_is_bounded` did not finish within a
-//! minute.
+//! Parser, type checker and core evaluation are implemented here. The Kubernetes function libraries are
+//! those of `kube-cel`. `cel::Program` (cel 0.13, kube-cel 0.8, default settings) cannot be used instead:
+//! 62 of the 197 expressions in the unit tests and conformance scenarios have different results. For
+//! example, it compiles `1 + 'a'` and rejects `self.?q.orValue('none')`. It did not finish the nested loop
+//! of the test `cost_is_bounded` within a minute.
 
 mod ast;
 mod check;
@@ -20,12 +20,12 @@ mod types;
 mod url;
 mod value;
 
-pub(crate) use eval::{Failure, Given, Names};
+pub(crate) use eval::{Failure, KnownNames, Names};
 pub(crate) use types::Type;
 pub(crate) use value::Val;
 
 /// Cost limit of one expression.
-pub(crate) const CALL_COST: u64 = 1_000_000;
+pub(crate) const PER_CALL_LIMIT: u64 = 1_000_000;
 
 /// A compiled expression.
 #[derive(Debug)]
@@ -34,7 +34,8 @@ pub(crate) struct Program {
     patterns: library::Patterns,
 }
 
-/// An invalid expression, with the compiler's report: one or more messages with position and source line.
+/// Error of an expression that does not compile. The report consists of one or more messages with position
+/// and source line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{report}")]
 pub(crate) struct CompileError {
@@ -47,13 +48,13 @@ impl CompileError {
     }
 }
 
-/// Compiles an expression; the error is the compiler's report.
+/// Compiles an expression that may use `names`. Returns the program and the type of its result.
 pub(crate) fn compile<'t>(
     source: &str,
     names: &[(&str, Type<'t>)],
 ) -> Result<(Program, Type<'t>), CompileError> {
     let expr = parse::parse(source)?;
-    let kind = check::check(source, &expr, names)?;
+    let kind = check::check_types(source, &expr, names)?;
     let patterns = library::Patterns::new(&expr);
     Ok((Program { expr, patterns }, kind))
 }
@@ -61,12 +62,13 @@ pub(crate) fn compile<'t>(
 impl Program {
     /// Returns whether the expression refers to `name`.
     pub(crate) fn uses(&self, name: &str) -> bool {
-        self.expr.names(name)
+        self.expr.refers_to(name)
     }
 
-    /// Evaluates the expression. `cost` is the remaining budget and is reduced by the cost of the evaluation.
-    pub(crate) fn run<'a>(&'a self, names: &dyn Names<'a>, cost: &mut u64) -> Result<Val<'a>, Failure> {
-        eval::run(&self.expr, &self.patterns, names, cost)
+    /// Evaluates the expression. `cost` is the remaining budget, which is reduced by the cost of the
+    /// evaluation.
+    pub(crate) fn evaluate<'a>(&'a self, names: &dyn Names<'a>, cost: &mut u64) -> Result<Val<'a>, Failure> {
+        eval::evaluate(&self.expr, &self.patterns, names, cost)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Virtual time: instants, their Kubernetes notation, and a clock that is advanced explicitly. Does not read
-//! the wall clock.
+//! Virtual time: instants, their formats in Kubernetes, and a clock that is advanced explicitly. The system
+//! clock is never read.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,25 +9,25 @@ use std::time::Duration;
 pub struct Instant(i64);
 
 impl Instant {
-    /// The instant `micros` microseconds after the epoch.
+    /// Returns the instant `micros` microseconds after the epoch.
     #[must_use]
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// The instant `seconds` seconds after the epoch.
+    /// Returns the instant `seconds` seconds after the epoch.
     #[must_use]
     pub const fn from_seconds(seconds: i64) -> Self {
         Self(seconds.saturating_mul(1_000_000))
     }
 
-    /// Microseconds since the epoch.
+    /// Returns the microseconds since the epoch.
     #[must_use]
     pub const fn as_micros(self) -> i64 {
         self.0
     }
 
-    /// Whole seconds since the epoch, rounded down.
+    /// Returns the whole seconds since the epoch, rounded down.
     #[must_use]
     pub const fn as_seconds(self) -> i64 {
         self.0.div_euclid(1_000_000)
@@ -42,7 +42,7 @@ impl Instant {
         )
     }
 
-    /// Returns the instant a signed number of seconds later.
+    /// Returns the instant `seconds` later, or earlier if negative.
     #[must_use]
     pub fn plus_seconds(self, seconds: i64) -> Self {
         Self(self.0.saturating_add(seconds.saturating_mul(1_000_000)))
@@ -54,21 +54,21 @@ impl Instant {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// Formats as `metav1.Time`, in whole seconds.
+    /// Formats the instant as `metav1.Time`, in whole seconds.
     #[must_use]
     pub fn rfc3339(self) -> String {
-        let (date, time) = self.civil();
+        let (date, time) = self.date_and_time();
         format!("{date}T{time}Z")
     }
 
-    /// Formats as `metav1.MicroTime`.
+    /// Formats the instant as `metav1.MicroTime`.
     #[must_use]
     pub fn rfc3339_micro(self) -> String {
-        let (date, time) = self.civil();
+        let (date, time) = self.date_and_time();
         format!("{date}T{time}.{:06}Z", self.0.rem_euclid(1_000_000))
     }
 
-    /// Parses an RFC 3339 time, with or without a fraction, with any offset.
+    /// Parses an RFC 3339 time with any offset. The fraction of a second is optional.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (date, rest) = text.split_once(['T', 't'])?;
@@ -78,21 +78,21 @@ impl Instant {
         let (whole, fraction) = clock.split_once('.').unwrap_or((clock, ""));
         let mut hms = whole.splitn(3, ':').map(str::parse::<i64>);
         let (hour, minute, second) = (hms.next()?.ok()?, hms.next()?.ok()?, hms.next()?.ok()?);
-        let sane = (0..=9999).contains(&year)
+        let in_range = (0..=9999).contains(&year)
             && (1..=12).contains(&month)
             && (1..=31).contains(&day)
             && (0..24).contains(&hour)
             && (0..60).contains(&minute)
             && (0..=60).contains(&second);
-        if !sane {
+        if !in_range {
             return None;
         }
         let seconds =
             days_from_civil(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset;
-        Some(Self(seconds * 1_000_000 + micros(fraction)?))
+        Some(Self(seconds * 1_000_000 + parse_fraction(fraction)?))
     }
 
-    fn civil(self) -> (String, String) {
+    fn date_and_time(self) -> (String, String) {
         let seconds = self.as_seconds();
         let (year, month, day) = civil_from_days(seconds.div_euclid(86_400));
         let rest = seconds.rem_euclid(86_400);
@@ -109,11 +109,13 @@ impl fmt::Display for Instant {
     }
 }
 
-fn micros(fraction: &str) -> Option<i64> {
+/// Returns the microseconds of the digits after the decimal point.
+fn parse_fraction(fraction: &str) -> Option<i64> {
     let digits: String = fraction.chars().chain("000000".chars()).take(6).collect();
     digits.parse().ok()
 }
 
+/// Splits the offset in seconds from the time of day.
 fn split_offset(rest: &str) -> Option<(&str, i64)> {
     if let Some(clock) = rest.strip_suffix(['Z', 'z']) {
         return Some((clock, 0));
@@ -128,42 +130,48 @@ fn split_offset(rest: &str) -> Option<(&str, i64)> {
     ))
 }
 
-/// Days since the epoch of a proleptic Gregorian date (eras of 400 years, March first).
+/// Returns the days since the epoch of a proleptic Gregorian date. Eras have 400 years, and years start in
+/// March.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
+/// Returns year, month and day, the inverse of [`days_from_civil`].
 fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
-    let of_era = days.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     (year, month, day)
 }
 
-/// A virtual clock, which advances only when [`Clock::advance`] is called.
+/// A virtual clock. It advances only when [`Clock::advance`] is called.
 #[derive(Clone, Debug)]
 pub struct Clock {
     now: Instant,
 }
 
 impl Clock {
-    /// Creates a clock set to `start`.
+    /// Creates a clock with the current time `start`.
     #[must_use]
-    pub fn starting_at(start: Instant) -> Self {
+    pub fn new(start: Instant) -> Self {
         Self { now: start }
     }
 
-    /// The current time.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
@@ -176,9 +184,10 @@ impl Clock {
 }
 
 impl Default for Clock {
-    /// 2026-01-01T00:00:00Z: arbitrary but fixed, so that traces are comparable.
+    /// Returns a clock that starts at 2026-01-01T00:00:00Z: arbitrary but fixed, so that traces are
+    /// comparable.
     fn default() -> Self {
-        Self::starting_at(Instant::from_seconds(1_767_225_600))
+        Self::new(Instant::from_seconds(1_767_225_600))
     }
 }
 
@@ -192,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_and_writes_rfc3339() {
+    fn rfc3339_is_parsed_and_formatted() {
         check("1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z");
         check("2024-02-29T23:59:59.5Z", "2024-02-29T23:59:59.500000Z");
         check("2026-01-01T00:00:00+02:00", "2025-12-31T22:00:00.000000Z");

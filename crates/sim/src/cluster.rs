@@ -1,4 +1,4 @@
-//! A running cluster: the lock around [`State`] and the controllers that act on it.
+//! A running cluster: the lock that protects [`State`], and the controllers that change it.
 
 use std::fmt;
 use std::future::Future;
@@ -27,9 +27,9 @@ struct Inner {
     state: State,
     controllers: Vec<Box<dyn Controller>>,
     transport: Option<Arc<dyn WebhookTransport>>,
-    /// Maximum number of writes per [`Inner::settle`].
+    /// Maximum number of writes of controllers per [`Inner::settle`].
     max_writes: u64,
-    /// Whether controllers have more work to do now.
+    /// Whether the last [`Inner::settle`] stopped before all work was done.
     unsettled: bool,
 }
 
@@ -39,17 +39,16 @@ impl fmt::Debug for Cluster {
     }
 }
 
-/// The pending reply of a webhook.
+/// Future of the reply of a webhook.
 pub type ReplyFuture = Pin<Box<dyn Future<Output = WebhookReply> + Send>>;
 
-/// Sends webhook calls that have no registered handler in this process.
+/// Transport for calls of webhooks that have no handler in this process.
 pub trait WebhookTransport: Send + Sync {
     /// Sends one call to its webhook.
     fn call(&self, call: WebhookCall) -> ReplyFuture;
 }
 
-/// Maximum number of controller rounds per [`Cluster::settle`]; guards against controllers that never
-/// converge.
+/// Maximum number of controller rounds per [`Cluster::settle`], in case controllers do not converge.
 const MAX_ROUNDS: usize = 10_000;
 
 impl Default for Cluster {
@@ -86,7 +85,7 @@ impl Cluster {
         }
     }
 
-    /// Connects as an administrator. Fault rules and traces identify the connection by `client`.
+    /// Connects as an administrator. `client` identifies the connection in fault rules and traces.
     #[must_use]
     pub fn connect(&self, client: &str) -> Connection {
         self.connect_as(client, User::admin())
@@ -103,7 +102,7 @@ impl Cluster {
         self.lock(|inner| inner.controllers.push(controller));
     }
 
-    /// Creates `nodes` nodes and starts the workload controllers and a kubelet that follows
+    /// Creates `nodes` nodes, and starts the workload controllers and a kubelet that runs pods according to
     /// [`State::scripts`].
     pub fn run_workloads(&self, nodes: usize) {
         self.with(|state| controllers::create_nodes(state, nodes));
@@ -114,15 +113,15 @@ impl Cluster {
         self.settle();
     }
 
-    /// Registers `handler` for the webhook at `to`: it maps an `AdmissionReview` request to a response. The
-    /// handler runs under the cluster's lock and must not call the cluster.
+    /// Registers `handler` for the webhook at `to`. It receives an `AdmissionReview` request and returns the
+    /// response. It runs while the lock of the cluster is held and must not call the cluster.
     pub fn handle_webhook(&self, to: &Destination, mut handler: impl FnMut(Value) -> Value + Send + 'static) {
         self.handle_webhook_with(to, move |review| {
             WebhookReply::Response(200, handler(review.clone()).to_string())
         });
     }
 
-    /// Registers a handler that may also fail or time out.
+    /// Like [`Cluster::handle_webhook`], with a handler that may also fail or time out.
     pub fn handle_webhook_with(
         &self,
         to: &Destination,
@@ -140,7 +139,7 @@ impl Cluster {
         });
     }
 
-    /// Sends the webhook calls that controllers wait for until none is pending. A [`Server`] does this in the
+    /// Sends the pending webhook calls of controllers until there are none. A [`Server`] does this in the
     /// background.
     ///
     /// [`Server`]: crate::serve::Server
@@ -157,7 +156,7 @@ impl Cluster {
         }
     }
 
-    /// Takes the webhook calls of controllers that have not been sent yet.
+    /// Returns the webhook calls of controllers that have not been sent yet, and marks them as sent.
     pub(crate) fn take_webhook_calls(&self) -> Vec<WebhookCall> {
         self.with(|state| state.webhooks.pending.take())
     }
@@ -169,7 +168,7 @@ impl Cluster {
         }
     }
 
-    /// Passes a webhook's reply to the controller that waits for it.
+    /// Stores the reply of a webhook for the controller that is waiting for it, and runs the controllers.
     pub(crate) fn accept_webhook_reply(&self, call: &WebhookCall, reply: WebhookReply) {
         self.lock(|inner| {
             inner.state.webhooks.pending.accept(call, reply);
@@ -187,11 +186,11 @@ impl Cluster {
     }
 
     /// Reads or changes the state directly, without admission or validation. Watches receive the changes.
-    pub fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        self.lock(|inner| act(&mut inner.state))
+    pub fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        self.lock(|inner| f(&mut inner.state))
     }
 
-    /// Returns the cluster's current time.
+    /// Returns the current time of the cluster.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.with(|state| state.now())
@@ -203,13 +202,13 @@ impl Cluster {
         self.with(|state| state.trace.text().to_owned())
     }
 
-    /// Runs the controllers until none of them has work that is due now.
+    /// Runs the controllers until none of them has work to do at the current time.
     pub fn settle(&self) {
         self.lock(Inner::settle);
     }
 
-    /// Limits the writes of controllers per call. The rest is done by the next calls: [`Cluster::due`]
-    /// returns the current time until then.
+    /// Limits the writes of controllers per [`Cluster::settle`]. The next calls do the remaining work;
+    /// until then, [`Cluster::due`] returns the current time.
     #[cfg(feature = "serve")]
     pub(crate) fn limit_writes_per_settle(&self, max: u64) {
         self.lock(|inner| inner.max_writes = max);
@@ -224,13 +223,14 @@ impl Cluster {
         });
     }
 
-    /// Advances the clock, stopping at each time at which a controller has work to do.
+    /// Advances the clock by `by`. Stops at each time at which a controller has work to do and runs the
+    /// controllers.
     pub fn advance(&self, by: Duration) {
         self.lock(|inner| inner.advance(by));
     }
 
-    /// Advances the clock to the next time at which a controller has work to do, but not beyond `target`.
-    /// Returns whether `target` is reached and no work is left.
+    /// Advances the clock to the next time at which a controller has work to do, at most to `target`, and
+    /// runs the controllers. Returns whether `target` is reached and no work is left.
     #[cfg(feature = "serve")]
     pub(crate) fn advance_once(&self, target: Instant) -> bool {
         self.lock(|inner| {
@@ -242,19 +242,20 @@ impl Cluster {
         })
     }
 
-    /// Skips time without running controllers.
+    /// Advances the clock without running controllers.
     #[cfg(feature = "serve")]
     pub(crate) fn skip(&self, by: Duration) {
         self.with(|state| state.advance(by));
     }
 
-    /// Returns the earliest time at which a controller has work to do: after now, or now if work is left.
+    /// Returns the next time at which a controller has work to do, or the current time if the last
+    /// [`Cluster::settle`] left work to do.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
         self.lock(|inner| inner.due())
     }
 
-    /// Returns a future that completes when the cluster's clock has advanced by `by`. Another task must
+    /// Returns a future that completes when the clock of the cluster has advanced by `by`. Another task must
     /// advance the clock.
     #[must_use]
     pub fn sleep(&self, by: Duration) -> Sleep {
@@ -264,10 +265,10 @@ impl Cluster {
         }
     }
 
-    fn lock<R>(&self, act: impl FnOnce(&mut Inner) -> R) -> R {
+    fn lock<R>(&self, f: impl FnOnce(&mut Inner) -> R) -> R {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let before = inner.state.store.version();
-        let result = act(&mut inner);
+        let result = f(&mut inner);
         let wakers = inner.state.store.take_wakers(before);
         drop(inner);
         for waker in wakers {
@@ -282,11 +283,11 @@ impl Inner {
         self.state.pause_at = self.state.store.version().saturating_add(self.max_writes);
         self.unsettled = false;
         for _ in 0..MAX_ROUNDS {
-            let mut busy = false;
+            let mut changed = false;
             for controller in &mut self.controllers {
-                busy |= controller.step(&mut self.state);
+                changed |= controller.step(&mut self.state);
             }
-            if !busy {
+            if !changed {
                 return;
             }
             if self.state.is_paused() {
@@ -337,7 +338,7 @@ impl Future for Sleep {
             if state.now() >= self.until {
                 return Poll::Ready(());
             }
-            state.store.on_change(&Arc::from(""), "", context.waker());
+            state.store.register_waker(&Arc::from(""), "", context.waker());
             Poll::Pending
         })
     }

@@ -1,4 +1,4 @@
-//! A client's connection to the cluster: maps HTTP requests to HTTP responses and injects faults.
+//! The connection of a client to the cluster: handles HTTP requests and injects faults.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -15,7 +15,7 @@ use crate::fault::{Fault, RequestKind};
 use crate::status::Status;
 use crate::trace::digest;
 
-/// A `tower` service for `kube::Client::new` or any HTTP server.
+/// A connection to a cluster: a `tower` service for `kube::Client::new` or any HTTP server.
 #[derive(Clone, Debug)]
 pub struct Connection {
     cluster: Cluster,
@@ -23,7 +23,7 @@ pub struct Connection {
     user: User,
 }
 
-/// A request that failed without an HTTP response.
+/// Failure of a request without an HTTP response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
     /// The client has crashed.
@@ -37,10 +37,10 @@ pub enum TransportError {
     Unreadable,
 }
 
-/// Maximum size of a request body in bytes, equal to the real server's limit.
+/// Maximum size of a request body in bytes, as in the real server.
 const MAX_BODY_SIZE: usize = 3 << 20;
 
-/// Maximum number of webhook calls per request; guards against a state that changes on every retry.
+/// Maximum number of webhook calls per request, in case the state changes on every retry.
 const MAX_WEBHOOK_CALLS: usize = 256;
 
 impl Connection {
@@ -65,7 +65,7 @@ impl Connection {
         self.handle_with(request, |_| Ok(())).await
     }
 
-    /// Handles a request after `translate` has converted it.
+    /// Converts a request with `translate` and handles it.
     pub(crate) async fn handle_with<B>(
         &self,
         request: Request<B>,
@@ -75,15 +75,15 @@ impl Connection {
         B: http_body::Body,
     {
         let (parts, body) = request.into_parts();
-        let Some(body) = collect(body).await? else {
+        let Some(body) = read_body(body).await? else {
             let text = format!("Request entity too large: limit is {MAX_BODY_SIZE}");
             let status = Status::new(413, "RequestEntityTooLarge", text);
-            return Ok(respond(ApiResponse::from_status(&status)));
+            return Ok(to_http_response(ApiResponse::from_status(&status)));
         };
         let mut request = self.api_request(&parts, body);
         match translate(&mut request) {
             Ok(()) => self.send(request).await,
-            Err(status) => Ok(respond(ApiResponse::from_status(&status))),
+            Err(status) => Ok(to_http_response(ApiResponse::from_status(&status))),
         }
     }
 
@@ -121,43 +121,44 @@ impl Connection {
         });
         match &fault {
             Some(Fault::CrashBefore) => {
-                return self.lost(&line, "crashed", TransportError::Crashed(self.client.clone()));
+                return self.fail(&line, "crashed", TransportError::Crashed(self.client.clone()));
             }
-            Some(Fault::LoseRequest) => return self.lost(&line, "request lost", TransportError::Lost),
+            Some(Fault::LoseRequest) => return self.fail(&line, "request lost", TransportError::Lost),
             Some(Fault::Reject(status)) => {
                 let response = ApiResponse::from_status(status);
-                self.note(&line, &format!("{} (injected)", response.code));
-                return Ok(respond(response));
+                self.trace(&line, &format!("{} (injected)", response.code));
+                return Ok(to_http_response(response));
             }
-            Some(Fault::Stale(lag)) => request.query.push(api::LAG, &lag.to_string()),
+            Some(Fault::Stale(lag)) => request.query.push(api::LAG_PARAMETER, &lag.to_string()),
             _ => {}
         }
-        let outcome = self.outcome(&mut request).await;
+        let outcome = self.handle_with_webhooks(&mut request).await;
         if request_kind(&request) == RequestKind::Write {
             self.cluster.settle_if_automatic();
         }
         match fault {
             Some(Fault::CrashAfter) => {
-                return self.lost(
+                return self.fail(
                     &line,
                     "handled, then crashed",
                     TransportError::Crashed(self.client.clone()),
                 );
             }
             Some(Fault::LoseResponse) => {
-                return self.lost(&line, "handled, reply lost", TransportError::Lost);
+                return self.fail(&line, "handled, reply lost", TransportError::Lost);
             }
             Some(Fault::RejectAfter(status)) => {
-                self.note(&line, &format!("handled, {} (injected)", status.code()));
-                return Ok(respond(ApiResponse::from_status(&status)));
+                self.trace(&line, &format!("handled, {} (injected)", status.code()));
+                return Ok(to_http_response(ApiResponse::from_status(&status)));
             }
             Some(Fault::Slow(by)) => self.cluster.sleep(by).await,
             _ => {}
         }
-        Ok(self.respond(outcome, fault.as_ref(), &line))
+        Ok(self.outcome_response(outcome, fault.as_ref(), &line))
     }
 
-    async fn outcome(&self, request: &mut ApiRequest) -> Outcome {
+    /// Handles a request and calls the webhooks that it requires.
+    async fn handle_with_webhooks(&self, request: &mut ApiRequest) -> Outcome {
         loop {
             if request.webhook_replies.len() > MAX_WEBHOOK_CALLS {
                 return Outcome::Response(ApiResponse::empty(500));
@@ -167,45 +168,46 @@ impl Connection {
                     let response = self.cluster.call_webhook(&call).await;
                     request.webhook_replies.push((call, response));
                 }
-                done => return done,
+                outcome => return outcome,
             }
         }
     }
 
-    fn respond(&self, outcome: Outcome, fault: Option<&Fault>, line: &str) -> Response<Body> {
+    fn outcome_response(&self, outcome: Outcome, fault: Option<&Fault>, line: &str) -> Response<Body> {
         match outcome {
             Outcome::Response(mut response) => {
                 if fault == Some(&Fault::Truncate) {
                     let half = response.body.len() / 2;
                     response.body.truncate(half);
                 }
-                self.note_with(line, || {
+                self.trace_with(line, || {
                     format!("{} {:016x}", response.code, digest(&response.body))
                 });
-                respond(response)
+                to_http_response(response)
             }
             Outcome::Watch(mut watch) => {
                 watch.inject_fault(fault.cloned());
-                self.note(line, "watch");
-                let mut response = Response::new(Body::watch(self.cluster.clone(), watch));
+                self.trace(line, "watch");
+                let mut response = Response::new(Body::from_watch(self.cluster.clone(), watch));
                 let json = header::HeaderValue::from_static("application/json");
                 response.headers_mut().insert(header::CONTENT_TYPE, json);
                 response
             }
-            Outcome::CallWebhook(_) => respond(ApiResponse::empty(500)),
+            Outcome::CallWebhook(_) => to_http_response(ApiResponse::empty(500)),
         }
     }
 
-    fn lost<T>(&self, line: &str, what: &str, error: TransportError) -> Result<T, TransportError> {
-        self.note(line, what);
+    /// Adds a line to the trace and returns the error.
+    fn fail<T>(&self, line: &str, what: &str, error: TransportError) -> Result<T, TransportError> {
+        self.trace(line, what);
         Err(error)
     }
 
-    fn note(&self, line: &str, what: &str) {
-        self.note_with(line, || what.to_owned());
+    fn trace(&self, line: &str, what: &str) {
+        self.trace_with(line, || what.to_owned());
     }
 
-    fn note_with(&self, line: &str, what: impl FnOnce() -> String) {
+    fn trace_with(&self, line: &str, what: impl FnOnce() -> String) {
         self.cluster.with(|state| {
             if state.trace.is_recorded() {
                 let (now, what) = (state.now(), what());
@@ -225,8 +227,8 @@ fn request_kind(request: &ApiRequest) -> RequestKind {
     }
 }
 
-pub(crate) fn respond(from: ApiResponse) -> Response<Body> {
-    let mut response = Response::new(Body::whole(from.body));
+pub(crate) fn to_http_response(from: ApiResponse) -> Response<Body> {
+    let mut response = Response::new(Body::from_bytes(from.body));
     *response.status_mut() =
         http::StatusCode::from_u16(from.code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in from.headers {
@@ -237,8 +239,8 @@ pub(crate) fn respond(from: ApiResponse) -> Response<Body> {
     response
 }
 
-/// Reads the whole body; returns `None` if it is larger than [`MAX_BODY_SIZE`].
-pub(crate) async fn collect<B: http_body::Body>(body: B) -> Result<Option<Bytes>, TransportError> {
+/// Reads the whole body. Returns `None` if it is larger than [`MAX_BODY_SIZE`].
+pub(crate) async fn read_body<B: http_body::Body>(body: B) -> Result<Option<Bytes>, TransportError> {
     let mut body = pin!(body);
     let mut out = BytesMut::new();
     while let Some(frame) = std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await {

@@ -1,4 +1,4 @@
-//! The context of one request: user, options, warnings and webhook replies.
+//! Context of a request: user, options, warnings and webhook replies.
 
 use serde_json::Value;
 
@@ -8,69 +8,69 @@ use crate::tree;
 /// Handling of fields that the schema does not define.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// Drop them without a warning.
+    /// Drop unknown fields without a warning.
     Ignore,
-    /// Drop them and return a warning header.
+    /// Drop unknown fields and return a warning header.
     #[default]
     Warn,
-    /// Reject the object.
+    /// Reject objects with unknown fields.
     Strict,
 }
 
-/// The context that accompanies a request through decoding, admission and storage.
+/// Context of a request during decoding, admission and storage.
 #[derive(Clone, Debug, Default)]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "independent yes/no facts about a request"
+    reason = "independent properties of a request"
 )]
 pub struct Context {
     /// The authenticated (or impersonated) user.
     pub user: User,
-    /// `dryRun=All`: nothing is stored.
+    /// Whether nothing is stored (`dryRun=All`).
     pub dry_run: bool,
-    /// The field manager, from the query or else from the user agent.
+    /// Field manager: from the query if it contains one, otherwise from the user agent.
     pub manager: String,
-    /// Whether the query names the field manager.
+    /// Whether the query contains the field manager.
     pub manager_named: bool,
-    /// `force=true` of an apply.
+    /// Whether an apply has `force=true`.
     pub force: bool,
-    /// The write is a patch: a uid in it is not a precondition.
+    /// Whether the write is a patch. A uid in a patch is not a precondition.
     pub patched: bool,
-    /// The write is a server-side apply: field ownership was determined by the merge.
+    /// Whether the write is a server-side apply, which has determined field ownership already.
     pub applied: bool,
-    /// The request sets empty `managedFields`, which resets field ownership.
+    /// Whether the request sets empty `managedFields`, which resets field ownership.
     pub resets_owners: bool,
     /// Handling of unknown fields.
     pub field_validation: FieldValidation,
-    /// The subresource being written, empty for the object itself.
+    /// Subresource being written. Empty for the object itself.
     pub subresource: String,
-    /// The options of the query and body, as shown to webhooks (without their kind).
+    /// Options in the query and body as webhooks receive them, without their kind.
     pub options: Value,
-    /// The write comes from a built-in controller, which cannot wait for a webhook's reply.
+    /// Whether the write comes from a built-in controller, which cannot wait for the reply of a webhook.
     pub internal: bool,
     /// Warnings for the response header.
     pub warnings: Vec<String>,
     /// Replies to the webhook calls of earlier attempts of this request.
     pub webhook_replies: Vec<(WebhookCall, WebhookReply)>,
-    /// A webhook call that must complete before the request can continue. The request is then retried from
-    /// the start.
+    /// Webhook call that must complete before the request can be handled. The request is then handled
+    /// again from the start.
     pub pending: Option<WebhookCall>,
 }
 
 /// A call to an admission webhook outside this process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebhookCall {
-    /// The webhook's address.
+    /// Address of the webhook.
     pub to: Destination,
-    /// The CA bundle of the webhook: base64-encoded PEM, or empty.
+    /// CA bundle of the webhook: base64-encoded PEM, or empty.
     pub ca_bundle: String,
-    /// The timeout in seconds.
+    /// Timeout in seconds.
     pub timeout_seconds: i64,
     /// The `AdmissionReview` to send.
     pub body: Value,
 }
 
-/// The address of a webhook.
+/// Address of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// A URL.
@@ -116,7 +116,7 @@ impl Destination {
         }
     }
 
-    /// Returns the connection error that is reported if no transport is set.
+    /// Returns the text of the connection error that is reported if no transport is set.
     #[must_use]
     pub fn unreachable_reason(&self) -> String {
         match self {
@@ -131,7 +131,7 @@ impl Destination {
         }
     }
 
-    /// Returns the URL shown in errors and used for certificate verification.
+    /// Returns the URL for error messages and for the verification of certificates.
     #[must_use]
     pub fn url(&self) -> String {
         match self {
@@ -146,12 +146,12 @@ impl Destination {
     }
 }
 
-/// The result of a webhook call.
+/// Result of a webhook call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookReply {
     /// An HTTP response: status code and body.
     Response(u16, String),
-    /// The connection error, in the words of Go's HTTP client.
+    /// A connection error, with the text of Go's HTTP client.
     Failed(String),
     /// No response within the timeout.
     TimedOut,

@@ -1,5 +1,5 @@
-//! The cluster's controllers: each changes the state as needed. The workload controllers and the kubelet are
-//! added by [`crate::Cluster::run_workloads`].
+//! Controllers of the cluster. The workload controllers and the kubelet are added by
+//! [`crate::Cluster::run_workloads`].
 
 use serde_json::json;
 
@@ -27,15 +27,15 @@ pub use quotas::Quotas;
 pub use taints::Taints;
 pub use workloads::{Workloads, int_or_percent};
 
-/// A controller.
+/// A controller, which is run by [`crate::Cluster::settle`].
 pub trait Controller: Send {
-    /// Name, for the trace.
+    /// Returns the name of the controller in the trace.
     fn name(&self) -> &'static str;
 
-    /// Does the work that is due now; returns whether it changed anything.
+    /// Does the work that is due at the current time. Returns whether anything changed.
     fn step(&mut self, state: &mut State) -> bool;
 
-    /// Returns the next time at which the controller has work to do without a change in the store.
+    /// Returns the next time at which the controller has work to do even if the store does not change.
     fn next(&self, _state: &State) -> Option<Instant> {
         None
     }
@@ -56,18 +56,18 @@ pub fn standard() -> Vec<Box<dyn Controller>> {
 /// Creates the objects that every cluster has.
 pub fn bootstrap(state: &mut State) {
     for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
-        make(state, "", "namespaces", "", json!({"metadata": {"name": name}}));
+        create_if_absent(state, "", "namespaces", "", json!({"metadata": {"name": name}}));
     }
     let service = json!({
         "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
         "spec": {"ports": [{"name": "https", "port": 443, "targetPort": 6443, "protocol": "TCP"}]},
     });
-    make(state, "", "services", "default", service);
+    create_if_absent(state, "", "services", "default", service);
     crate::auth::bootstrap(state);
 }
 
-/// Creates an object as a cluster component; an existing object is unchanged.
-pub(crate) fn make(
+/// Creates an object as a cluster component if it does not exist. Returns whether it was created.
+pub(crate) fn create_if_absent(
     state: &mut State,
     group: &str,
     plural: &str,

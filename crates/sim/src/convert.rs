@@ -1,12 +1,12 @@
-//! Converts objects between API versions. Only kinds that share a table need it.
+//! Conversion of objects between API versions. Only kinds with several versions in one table are converted.
 
 use serde_json::{Value, json};
 
 use crate::resource::{Resource, Shape};
 use crate::tree;
 
-/// Fields of an Event with different names in `v1` and `events.k8s.io/v1`.
-const EVENT: [(&str, &str); 7] = [
+/// Fields of an Event that have different names in `v1` and `events.k8s.io/v1`.
+const EVENT_FIELDS: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
     ("source", "deprecatedSource"),
@@ -16,7 +16,7 @@ const EVENT: [(&str, &str); 7] = [
     ("reportingComponent", "reportingController"),
 ];
 
-/// Converts an object from the resource's version to the stored version of its table.
+/// Converts an object from the version of the resource to the stored version of its table.
 #[must_use]
 pub fn to_stored(resource: &Resource, mut value: Value) -> Value {
     if let Shape::Custom(custom) = &resource.shape {
@@ -26,7 +26,7 @@ pub fn to_stored(resource: &Resource, mut value: Value) -> Value {
         return value;
     }
     match (&*resource.group, &*resource.plural) {
-        ("events.k8s.io", "events") => rename(&mut value, EVENT.map(|(core, new)| (new, core))),
+        ("events.k8s.io", "events") => rename_fields(&mut value, EVENT_FIELDS.map(|(core, new)| (new, core))),
         ("autoscaling", "horizontalpodautoscalers") => autoscaler_to_v2(&mut value),
         _ => {}
     }
@@ -34,14 +34,14 @@ pub fn to_stored(resource: &Resource, mut value: Value) -> Value {
     value
 }
 
-/// Converts a stored object to the resource's version.
+/// Converts a stored object to the version of the resource.
 #[must_use]
 pub fn from_stored(resource: &Resource, mut value: Value) -> Value {
     if is_as_stored(resource) {
         return value;
     }
     match (&*resource.group, &*resource.plural) {
-        ("events.k8s.io", "events") => rename(&mut value, EVENT),
+        ("events.k8s.io", "events") => rename_fields(&mut value, EVENT_FIELDS),
         ("autoscaling", "horizontalpodautoscalers") => autoscaler_to_v1(&mut value),
         _ => {
             if let Shape::Custom(custom) = &resource.shape {
@@ -53,14 +53,14 @@ pub fn from_stored(resource: &Resource, mut value: Value) -> Value {
     value
 }
 
-/// Returns whether stored bytes can be returned without conversion.
+/// Returns whether stored objects need no conversion.
 #[must_use]
 pub fn is_as_stored(resource: &Resource) -> bool {
     let changed = matches!(&resource.shape, Shape::Custom(custom) if !custom.as_stored);
     !changed && resource.has_api_version(&resource.stored_as)
 }
 
-fn rename<const N: usize>(value: &mut Value, pairs: [(&str, &str); N]) {
+fn rename_fields<const N: usize>(value: &mut Value, pairs: [(&str, &str); N]) {
     if let Some(map) = value.as_object_mut() {
         for (from, to) in pairs {
             if let Some(moved) = map.remove(from) {

@@ -1,5 +1,5 @@
 //! Custom resources: serves the resources of a `CustomResourceDefinition`, and prunes, defaults and validates
-//! custom objects. Schemas, patterns and rules are compiled when the definition changes.
+//! custom objects. Schemas, patterns and rules are compiled when a definition changes.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) mod show;
 mod validate;
 
 pub use definition::{defaults, prepare, validate as validate_definition};
-pub use object::{decode, default, validate, warn};
+pub use object::{apply_defaults, decode, validate, warn};
 pub(crate) use object::{from_stored, to_stored};
 pub use serve::{serve, stop_serving};
 
@@ -36,31 +36,34 @@ pub struct Custom {
     pub selectable: Vec<String>,
     /// `subresources.scale`.
     pub scale: Option<Value>,
-    /// The number of versions.
+    /// Number of versions.
     pub versions: usize,
-    /// The kind of lists.
+    /// Kind of lists.
     pub list_kind: String,
-    /// The deprecation warning for every request.
+    /// Deprecation warning that is returned for every request.
     pub warning: Option<String>,
-    /// The definition is being deleted: no new objects can be created.
+    /// Whether the definition is terminating. New objects cannot be created then.
     pub terminating: bool,
     /// Whether stored objects can be returned without conversion.
     pub as_stored: bool,
+    /// Parts of the definition that determine how objects are served.
     identity: Arc<Value>,
     pub(crate) node: Arc<schema::Node>,
+    /// Schema of the stored version.
     pub(crate) stored: Arc<schema::Node>,
     pub(crate) rules: Option<rules::Rules>,
 }
 
 impl Custom {
-    /// Returns whether the definition is unchanged; otherwise its watches end.
+    /// Returns whether `new` serves objects in the same way. If not, watches of the resource end.
     #[must_use]
-    pub fn is_unchanged(&self, now: &Self) -> bool {
-        Arc::ptr_eq(&self.identity, &now.identity)
+    pub fn is_unchanged(&self, new: &Self) -> bool {
+        Arc::ptr_eq(&self.identity, &new.identity)
     }
 }
 
-/// Sorts versions as Kubernetes does: `v2` before `v1` before `v1beta1` before `v1alpha1` before the rest.
+/// Returns a sort key for versions. The highest key has the highest priority, as in Kubernetes: `v2`, `v1`,
+/// `v1beta1`, `v1alpha1`, then all other names.
 #[must_use]
 pub fn version_priority(name: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
     let parsed = name.strip_prefix('v').and_then(|rest| {

@@ -1,5 +1,4 @@
-//! Fills in the defaults of a decoded object. One function per kind, in the submodules; the table here
-//! assigns them.
+//! Applies defaults to decoded objects. The submodules contain one function per kind.
 
 use serde_json::Value;
 
@@ -17,9 +16,9 @@ pub use pod::{pod, pod_spec};
 
 type Defaulter = fn(&mut Value);
 
-/// The defaulting function of each kind.
+/// Group, resource and defaulting function of each kind.
 const TABLE: &[(&str, &str, Defaulter)] = &[
-    ("", "configmaps", core::nothing),
+    ("", "configmaps", core::no_defaults),
     ("", "endpoints", core::endpoints),
     ("", "limitranges", core::limit_range),
     ("", "namespaces", core::namespace),
@@ -82,19 +81,19 @@ const TABLE: &[(&str, &str, Defaulter)] = &[
     ("storage.k8s.io", "storageclasses", other::storage_class),
 ];
 
-/// Fills in the defaults of a new object. Fails if they make a custom object too large to be stored.
+/// Applies the defaults to a new object. Fails if a custom object becomes too large to be stored.
 pub fn apply(_state: &State, resource: &Resource, value: &mut Value) -> Result<()> {
     if let Shape::Custom(custom) = &resource.shape {
-        return crate::crd::default(custom, value);
+        return crate::crd::apply_defaults(custom, value);
     }
-    let found = TABLE.iter().find(|(group, plural, _)| resource.is(group, plural));
-    if let Some((_, _, fill)) = found {
-        fill(value);
+    let entry = TABLE.iter().find(|(group, plural, _)| resource.is(group, plural));
+    if let Some((_, _, apply_defaults)) = entry {
+        apply_defaults(value);
     }
     Ok(())
 }
 
-/// Fills in the defaults of a changed object.
+/// Applies the defaults to a changed object.
 pub fn apply_update(state: &State, resource: &Resource, new: &mut Value, _old: &Value) -> Result<()> {
     apply(state, resource, new)
 }

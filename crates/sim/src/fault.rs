@@ -1,4 +1,5 @@
-//! Fault injection: selects the fault, if any, for each request. Does not depend on the content of requests.
+//! Fault injection: selects the fault, if any, for each request. The selection depends on the client, the
+//! kind of the request, its method and its path, not on its body.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use crate::status::Status;
 pub enum Fault {
     /// The client crashes before the request is handled; its later requests fail.
     CrashBefore,
-    /// The client crashes after the request was handled; its later requests fail.
+    /// The client crashes after the request is handled; its later requests fail.
     CrashAfter,
     /// The request is lost before it is handled.
     LoseRequest,
@@ -25,20 +26,20 @@ pub enum Fault {
     Slow(Duration),
     /// The response body is truncated.
     Truncate,
-    /// A read returns the state of this many versions ago (a lagging replica).
+    /// A read returns the state before this many versions, as a lagging replica does.
     Stale(u64),
     /// A watch closes without an error after this many events.
     DropWatch(u64),
     /// A watch ends with 410 after this many events.
     ExpireWatch(u64),
-    /// A watch omits the event with this index (from 0).
+    /// A watch omits the event with this index, starting at 0.
     SkipEvent(u64),
     /// A watch sends the event with this index twice.
     RepeatEvent(u64),
 }
 
 impl Fault {
-    /// Returns a 409 conflict.
+    /// Returns a fault that rejects the request with 409 `Conflict`.
     #[must_use]
     pub fn conflict() -> Self {
         Self::Reject(Status::new(
@@ -48,7 +49,7 @@ impl Fault {
         ))
     }
 
-    /// Returns a 429 with a Retry-After header.
+    /// Returns a fault that rejects the request with 429 and a `Retry-After` header of `retry_after` seconds.
     #[must_use]
     pub fn throttled(retry_after: u64) -> Self {
         Self::Reject(Status::too_many_requests(
@@ -57,19 +58,19 @@ impl Fault {
         ))
     }
 
-    /// Returns a 500.
+    /// Returns a fault that rejects the request with 500.
     #[must_use]
     pub fn internal() -> Self {
         Self::Reject(Status::internal("injected fault"))
     }
 
-    /// Returns a 503.
+    /// Returns a fault that rejects the request with 503.
     #[must_use]
     pub fn unavailable() -> Self {
         Self::Reject(Status::unavailable("apiserver not ready"))
     }
 
-    /// Returns a 504.
+    /// Returns a fault that rejects the request with 504.
     #[must_use]
     pub fn timeout() -> Self {
         Self::Reject(Status::timeout(
@@ -82,11 +83,11 @@ impl Fault {
 /// Selects the requests to which a fault applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// The client's request with this index (from 0).
+    /// The client's request with this index, starting at 0.
     Request(u64),
-    /// The client's write with this index (from 0).
+    /// The client's write with this index, starting at 0.
     Write(u64),
-    /// The client's watch with this index (from 0).
+    /// The client's watch with this index, starting at 0.
     Watch(u64),
     /// Every request whose method and path contain this text, such as `PATCH /apis/apps`.
     Matching(String),
@@ -97,18 +98,18 @@ pub enum Trigger {
 /// A fault with the client and the requests to which it applies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// The client's name; all clients if unset.
+    /// Name of the client; `None` applies the rule to all clients.
     pub client: Option<String>,
-    /// The affected requests.
+    /// Selects the affected requests.
     pub trigger: Trigger,
-    /// Number of times the fault is injected.
+    /// Number of times the fault is still to be injected.
     pub times: u64,
-    /// The fault.
+    /// Fault to inject.
     pub fault: Fault,
 }
 
 impl Rule {
-    /// Creates a rule that applies once.
+    /// Creates a rule that applies once, to a request of `client`.
     #[must_use]
     pub fn once(client: &str, trigger: Trigger, fault: Fault) -> Self {
         Self {
@@ -129,29 +130,29 @@ pub struct Faults {
     skews: BTreeMap<String, ClockSkew>,
 }
 
-/// Number of requests of a client so far.
+/// Number of requests that a client has sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestCounts {
-    /// All requests.
+    /// Number of all requests.
     pub requests: u64,
-    /// Requests that may change an object.
+    /// Number of requests that may change an object.
     pub writes: u64,
-    /// Watches.
+    /// Number of watches.
     pub watches: u64,
 }
 
 /// Deviation of a client's clock from the cluster's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockSkew {
-    /// Offset in microseconds; positive is ahead.
+    /// Offset in microseconds; a positive offset is ahead of the cluster's clock.
     pub offset: i64,
-    /// Rate in thousandths: 1000 is the true rate.
+    /// Rate in thousandths; 1000 is the rate of the cluster's clock.
     pub rate: i64,
     /// Time at which the skew began.
     pub since: Instant,
 }
 
-/// The kind of a request, as far as fault rules distinguish it.
+/// Kind of a request, as distinguished by fault rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
     /// A get or a list.
@@ -168,7 +169,7 @@ impl Faults {
         self.rules.push(rule);
     }
 
-    /// Removes all rules. Crashed clients stay crashed.
+    /// Removes all rules. Crashed clients remain crashed.
     pub fn clear(&mut self) {
         self.rules.clear();
     }
@@ -178,7 +179,7 @@ impl Faults {
         self.crashed.remove(client);
     }
 
-    /// Whether a client has crashed.
+    /// Reports whether a client has crashed.
     #[must_use]
     pub fn has_crashed(&self, client: &str) -> bool {
         self.crashed.contains(client)
@@ -220,7 +221,7 @@ impl Faults {
         let rule = self
             .rules
             .iter_mut()
-            .find(|rule| rule.times > 0 && rule.applies(client, kind, before, line))?;
+            .find(|rule| rule.times > 0 && rule.matches(client, kind, before, line))?;
         rule.times -= 1;
         let fault = rule.fault.clone();
         if matches!(fault, Fault::CrashBefore | Fault::CrashAfter) {
@@ -245,7 +246,7 @@ impl RequestCounts {
 }
 
 impl Rule {
-    fn applies(&self, client: &str, kind: RequestKind, before: RequestCounts, line: &str) -> bool {
+    fn matches(&self, client: &str, kind: RequestKind, before: RequestCounts, line: &str) -> bool {
         if self.client.as_deref().is_some_and(|name| name != client) {
             return false;
         }

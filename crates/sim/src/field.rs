@@ -1,5 +1,5 @@
-//! Field errors: a path, an error type and a detail, formatted as the API server does. Does not depend on
-//! kinds.
+//! Errors of fields: a path, an error type and a detail, formatted as the API server formats them. This
+//! module does not depend on kinds.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ impl Path {
         Self(text.to_owned())
     }
 
-    /// The field `name` below this one.
+    /// Returns the path of the field `name` of this object.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
         if self.0.is_empty() {
@@ -26,13 +26,13 @@ impl Path {
         }
     }
 
-    /// The item at `index` of this list.
+    /// Returns the path of the item at `index` of this list.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         Self(format!("{}[{index}]", self.0))
     }
 
-    /// The entry `key` of this map.
+    /// Returns the path of the entry `key` of this map.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
         Self(format!("{}[{key}]", self.0))
@@ -62,9 +62,9 @@ pub enum ErrorType {
     NotFound,
     /// The value occurs more than once.
     Duplicate,
-    /// Too many bytes.
+    /// The value has too many bytes.
     TooLong,
-    /// Too many items.
+    /// The list has too many items.
     TooMany,
     /// An internal error prevented the check.
     Internal,
@@ -86,7 +86,7 @@ impl ErrorType {
         }
     }
 
-    fn words(self) -> &'static str {
+    fn message_prefix(self) -> &'static str {
         match self {
             Self::Required => "Required value",
             Self::Forbidden => "Forbidden",
@@ -111,28 +111,28 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    /// The type of the error.
+    /// Returns the type of the error.
     #[must_use]
     pub fn error_type(&self) -> ErrorType {
         self.error_type
     }
 
-    /// The cause's reason, such as `FieldValueInvalid`.
+    /// Returns the reason of the status cause, such as `FieldValueInvalid`.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         self.error_type.reason()
     }
 
-    /// The path of the field.
+    /// Returns the path of the field.
     #[must_use]
     pub fn field(&self) -> &str {
         &self.field
     }
 
-    /// The message, without the path.
+    /// Returns the message without the path.
     #[must_use]
     pub fn body(&self) -> String {
-        let mut body = self.error_type.words().to_owned();
+        let mut body = self.error_type.message_prefix().to_owned();
         if let Some(value) = &self.value {
             body.push_str(": ");
             body.push_str(value);
@@ -162,13 +162,13 @@ impl FieldErrors {
         Self::default()
     }
 
-    /// Returns whether there are no errors.
+    /// Reports whether there are no errors.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The number of errors.
+    /// Returns the number of errors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -195,7 +195,7 @@ impl FieldErrors {
         let error = FieldError {
             error_type,
             field: path.to_string(),
-            value: value.map(shown),
+            value: value.map(to_json_text),
             detail: detail.into(),
         };
         self.0.push(error);
@@ -216,8 +216,8 @@ impl FieldErrors {
         self.push(ErrorType::Invalid, path, Some(&value.into()), detail);
     }
 
-    /// Adds an error for an invalid value that is printed as `shown` (the server's internal types have
-    /// different field names).
+    /// Adds an error for an invalid value that is printed as `shown`. The API server prints its internal
+    /// types, which have field names that differ from the JSON.
     pub fn invalid_shown(&mut self, path: &Path, shown: String, detail: impl Into<String>) {
         self.0.push(FieldError {
             error_type: ErrorType::Invalid,
@@ -227,7 +227,7 @@ impl FieldErrors {
         });
     }
 
-    /// Adds an error of any type; the value is printed as `shown`, or omitted.
+    /// Adds an error of any type. The value is printed as `shown`, or omitted if `shown` is `None`.
     pub fn push_shown(
         &mut self,
         error_type: ErrorType,
@@ -297,7 +297,7 @@ impl FieldErrors {
         );
     }
 
-    /// Joins the distinct messages: a single one as it is, several in brackets.
+    /// Joins the distinct messages. Several messages are enclosed in brackets, a single one is not.
     #[must_use]
     pub fn aggregate(&self) -> String {
         let mut seen: Vec<String> = Vec::new();
@@ -315,7 +315,7 @@ impl FieldErrors {
     }
 }
 
-fn shown(value: &Value) -> String {
+fn to_json_text(value: &Value) -> String {
     value.to_string()
 }
 

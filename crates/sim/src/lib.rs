@@ -8,9 +8,10 @@
 //! ```
 //!
 //! [`Cluster`] is the entry point; [`Cluster::connect`] returns a `tower` service for `kube::Client::new`.
-//! Only [`snapshot`] reads files, and nothing reads the wall clock or a socket: time is advanced by
-//! [`Cluster::advance`], randomness comes from [`Options::seed`], and the same seed and calls produce the
-//! same [`Cluster::trace`], byte for byte. Faults are injected by a [`fault::Rule`].
+//! Without the feature `serve`, only [`snapshot`] reads files, and no module reads the wall clock or a
+//! socket: [`Cluster::advance`] advances the time and [`Options::seed`] determines all random values, so that
+//! the same seed and calls produce the same [`Cluster::trace`], byte for byte. A [`fault::Rule`] injects
+//! faults.
 
 pub mod admission;
 mod alloc;

@@ -1,11 +1,12 @@
 //! A stored version of an object: its JSON text with the metadata parsed.
 //!
-//! An object is stored as serialised JSON (about a tenth of the memory of a tree, and usually what the
-//! response needs) plus the parsed metadata that selectors, watches and garbage collection use.
+//! An object is stored as serialised JSON, plus the parsed metadata that selectors, watches and garbage
+//! collection use. JSON text needs about a tenth of the memory of a tree, and most responses return it
+//! unchanged.
 //!
-//! During a write, a tree contains each field set of `managedFields` as one string (it is *packed*): field
-//! sets are usually larger than the rest of the object, and few writes change them. In requests, responses
-//! and stored bytes they have their normal form.
+//! During a write, the tree of an object is *packed*: each field set of `managedFields` is one string,
+//! because field sets are usually larger than the rest of the object and few writes change them. In requests,
+//! responses and stored bytes, field sets are JSON objects.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -22,20 +23,20 @@ pub struct Object {
     meta: Meta,
     /// The whole object as JSON.
     text: Bytes,
-    /// The length of `{"kind":"Pod","apiVersion":"v1",`, which items of builtin lists omit.
+    /// Length of the prefix `{"kind":"Pod","apiVersion":"v1",`, which items of builtin lists omit.
     head: usize,
-    /// The byte ranges of the `managedFields` sets in the text.
-    sets: Sets,
+    /// Byte ranges of the field sets of `managedFields` in the text.
+    sets: FieldSetRanges,
     fields: Fields,
 }
 
-/// Byte ranges in a text, in order.
-type Sets = Box<[Range<u32>]>;
+/// Byte ranges of field sets in a text, in order.
+type FieldSetRanges = Box<[Range<u32>]>;
 
-/// Paths and values for field selectors, besides name and namespace.
+/// Paths and values of selectable fields, except name and namespace.
 pub type Fields = Box<[(Cow<'static, str>, Box<str>)]>;
 
-/// The metadata that the store uses.
+/// Metadata that the store uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     /// `metadata.name`.
@@ -46,7 +47,7 @@ pub struct Meta {
     pub uid: Box<str>,
     /// `metadata.resourceVersion`.
     pub version: u64,
-    /// `metadata.generation`, or zero.
+    /// `metadata.generation`, or zero if it is unset.
     pub generation: i64,
     /// `metadata.labels`, sorted by key.
     pub labels: Box<[(Box<str>, Box<str>)]>,
@@ -76,7 +77,7 @@ pub struct Owner {
 }
 
 impl Object {
-    /// Creates an object from a tree. `fields` are the values for field selectors.
+    /// Creates an object from a tree, packed or not. `fields` are the values of its selectable fields.
     #[must_use]
     pub fn freeze(value: &Value, fields: Fields) -> Self {
         let (text, head, sets) = BUFFER.with_borrow_mut(|out| {
@@ -93,19 +94,19 @@ impl Object {
         }
     }
 
-    /// The parsed metadata.
+    /// Returns the parsed metadata.
     #[must_use]
     pub fn meta(&self) -> &Meta {
         &self.meta
     }
 
-    /// The whole object as JSON text.
+    /// Returns the whole object as JSON text.
     #[must_use]
     pub fn json(&self) -> Bytes {
         self.text.clone()
     }
 
-    /// The length of the JSON text in bytes.
+    /// Returns the length of the JSON text in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.text.len()
@@ -116,27 +117,27 @@ impl Object {
         out.extend_from_slice(&self.text);
     }
 
-    /// Appends the object without kind and apiVersion, as items of builtin lists are written.
+    /// Appends the object without `kind` and `apiVersion`, the form of items of builtin lists.
     pub fn write_item(&self, out: &mut Vec<u8>) {
         out.push(b'{');
         out.extend_from_slice(self.text.get(self.head..).unwrap_or_default());
     }
 
-    /// The whole object as a tree.
+    /// Returns the whole object as a tree.
     #[must_use]
     pub fn value(&self) -> Value {
         serde_json::from_slice(&self.text).unwrap_or(Value::Null)
     }
 
-    /// The whole object as a packed tree, the starting point of a write.
+    /// Returns the whole object as a packed tree, from which a write starts.
     #[must_use]
     pub fn packed(&self) -> Value {
         let read = BUFFER.with_borrow_mut(|buffer| {
-            write_without(&self.text, &self.sets, buffer);
+            write_without_field_sets(&self.text, &self.sets, buffer);
             serde_json::from_slice(buffer)
         });
         read.ok()
-            .and_then(|value| fill_in(value, &self.text, &self.sets))
+            .and_then(|value| insert_field_sets(value, &self.text, &self.sets))
             .unwrap_or(Value::Null)
     }
 
@@ -154,57 +155,57 @@ impl Object {
         }
     }
 
-    /// The values for field selectors.
+    /// Returns the values of the selectable fields.
     #[must_use]
     pub fn fields(&self) -> Fields {
         self.fields.clone()
     }
 
-    /// The key of the object in its table.
+    /// Returns the key of the object in its table.
     #[must_use]
     pub fn key(&self) -> String {
         key(&self.meta.namespace, &self.meta.name)
     }
 }
 
-/// Parses a request body into a packed tree: field sets of `managedFields` remain text.
+/// Parses a request body into a packed tree, in which the field sets of `managedFields` remain text.
 pub(crate) fn parse_packed(body: &[u8]) -> serde_json::Result<Value> {
-    let sets = find_sets(body);
+    let sets = find_field_sets(body);
     if sets.is_empty() {
         return serde_json::from_slice(body);
     }
     let read = BUFFER.with_borrow_mut(|buffer| {
-        write_without(body, &sets, buffer);
+        write_without_field_sets(body, &sets, buffer);
         serde_json::from_slice(buffer)
     });
-    match read.ok().and_then(|value| fill_in(value, body, &sets)) {
+    match read.ok().and_then(|value| insert_field_sets(value, body, &sets)) {
         Some(value) => Ok(value),
-        // Invalid JSON, or another field has the same name: parse the original text.
+        // The JSON is invalid, or another field is named `fieldsV1`: parse the original text.
         None => serde_json::from_slice(body),
     }
 }
 
 /// Finds the byte ranges of all objects in the text whose key is `fieldsV1`.
-fn find_sets(text: &[u8]) -> Vec<Range<u32>> {
+fn find_field_sets(text: &[u8]) -> Vec<Range<u32>> {
     const KEY: &[u8] = b"\"fieldsV1\":{";
     let mut sets = Vec::new();
     let mut at = 0;
-    while let Some(found) = text.get(at..).and_then(|rest| find(rest, KEY)) {
+    while let Some(found) = text.get(at..).and_then(|rest| find_bytes(rest, KEY)) {
         let start = at + found + KEY.len() - 1;
         let Some(end) = text.get(start..).and_then(end_of_object) else {
             return Vec::new();
         };
         at = start + end;
-        sets.extend(range(start, at));
+        sets.extend(to_u32_range(start, at));
     }
     sets
 }
 
-fn find(text: &[u8], word: &[u8]) -> Option<usize> {
+fn find_bytes(text: &[u8], word: &[u8]) -> Option<usize> {
     text.windows(word.len()).position(|part| part == word)
 }
 
-/// Returns the end of the object at the start of the text.
+/// Returns the byte offset of the end of the JSON object at the start of the text.
 fn end_of_object(text: &[u8]) -> Option<usize> {
     let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
     for (at, byte) in text.iter().enumerate() {
@@ -221,31 +222,31 @@ fn end_of_object(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Writes the text with an empty string in place of each field set, so that the parser skips them.
-fn write_without(text: &[u8], sets: &[Range<u32>], out: &mut Vec<u8>) {
+/// Writes the text with an empty string instead of each field set, so that the parser skips the field sets.
+fn write_without_field_sets(text: &[u8], sets: &[Range<u32>], out: &mut Vec<u8>) {
     out.clear();
     let mut from = 0;
     for set in sets {
-        out.extend_from_slice(part(text, &(from..set.start)));
+        out.extend_from_slice(slice(text, &(from..set.start)));
         out.extend_from_slice(b"\"\"");
         from = set.end;
     }
     out.extend_from_slice(text.get(from as usize..).unwrap_or_default());
 }
 
-/// Inserts the field sets into the tree; `None` if their number does not match.
-fn fill_in(mut value: Value, text: &[u8], sets: &[Range<u32>]) -> Option<Value> {
+/// Inserts the field sets into the tree. Returns `None` if the tree contains a different number of them.
+fn insert_field_sets(mut value: Value, text: &[u8], sets: &[Range<u32>]) -> Option<Value> {
     let entries = tree::list_mut(&mut value, &["metadata", "managedFields"]);
     let locations = entries.into_iter().flatten();
     let locations = locations.filter_map(|entry| entry.get_mut("fieldsV1").filter(|set| *set == ""));
     let mut sets = sets.iter();
     for location in locations {
-        *location = String::from_utf8_lossy(part(text, sets.next()?)).into();
+        *location = String::from_utf8_lossy(slice(text, sets.next()?)).into();
     }
     sets.next().is_none().then_some(value)
 }
 
-fn part<'t>(text: &'t [u8], range: &Range<u32>) -> &'t [u8] {
+fn slice<'t>(text: &'t [u8], range: &Range<u32>) -> &'t [u8] {
     let range = range.start as usize..range.end as usize;
     text.get(range).unwrap_or_default()
 }
@@ -255,8 +256,9 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Writes the object with kind and apiVersion first; returns their length and the ranges of the field sets.
-fn write_object(value: &Value, out: &mut Vec<u8>) -> (usize, Sets) {
+/// Writes the object with `kind` and `apiVersion` first. Returns the length of this prefix and the ranges of
+/// the field sets.
+fn write_object(value: &Value, out: &mut Vec<u8>) -> (usize, FieldSetRanges) {
     for (key, lead) in [("kind", "{\"kind\":"), ("apiVersion", ",\"apiVersion\":")] {
         out.extend_from_slice(lead.as_bytes());
         write_text(tree::text(value, &[key]), out);
@@ -300,18 +302,18 @@ fn write_managed(entries: &[Value], out: &mut Vec<u8>, sets: &mut Vec<Range<u32>
                 _ => write_json(field, out),
             }
             if key == "fieldsV1" {
-                sets.extend(range(start, out.len()));
+                sets.extend(to_u32_range(start, out.len()));
             }
         });
     }
     out.push(b']');
 }
 
-fn range(start: usize, end: usize) -> Option<Range<u32>> {
+fn to_u32_range(start: usize, end: usize) -> Option<Range<u32>> {
     Some(u32::try_from(start).ok()?..u32::try_from(end).ok()?)
 }
 
-/// Writes fields and the closing brace.
+/// Writes the fields of an object and the closing brace.
 fn write_fields<'v>(
     fields: impl Iterator<Item = (&'v String, &'v Value)>,
     out: &mut Vec<u8>,
@@ -328,7 +330,7 @@ fn write_fields<'v>(
     out.push(b'}');
 }
 
-// Writing JSON to a vector cannot fail.
+// Both functions ignore the result because writing JSON to a vector cannot fail.
 
 fn write_json(value: &Value, out: &mut Vec<u8>) {
     let _ = serde_json::to_writer(out, value);
@@ -338,7 +340,7 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
     let _ = serde_json::to_writer(out, text);
 }
 
-/// Returns `namespace/name`, or the name of a cluster-scoped object; keys sort as in etcd.
+/// Returns `namespace/name`, or the name of a cluster-scoped object. Keys sort as in etcd.
 #[must_use]
 pub fn key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
@@ -361,7 +363,7 @@ impl Meta {
             uid: tree::text(meta, &["uid"]).into(),
             version: tree::text(meta, &["resourceVersion"]).parse().unwrap_or(0),
             generation: tree::int(meta, &["generation"]).unwrap_or(0),
-            labels: pairs(meta),
+            labels: parse_labels(meta),
             owners: tree::list(meta, &["ownerReferences"])
                 .iter()
                 .map(Owner::from_value)
@@ -389,7 +391,7 @@ impl Meta {
     }
 }
 
-fn pairs(meta: &Value) -> Box<[(Box<str>, Box<str>)]> {
+fn parse_labels(meta: &Value) -> Box<[(Box<str>, Box<str>)]> {
     let mut pairs: Box<[(Box<str>, Box<str>)]> = tree::map(meta, &["labels"])
         .into_iter()
         .flatten()

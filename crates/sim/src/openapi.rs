@@ -1,5 +1,6 @@
 //! The `/openapi/v3` documents that `kubectl explain`, `apply` and `diff` read, built from the table of Go
-//! types and the custom schemas. Builtin fields have no descriptions: those are upstream's texts.
+//! types and the custom schemas. Builtin fields have no descriptions, because these texts belong to upstream
+//! Kubernetes.
 
 use std::fmt::Write as _;
 
@@ -20,12 +21,12 @@ pub fn respond(state: &State, path: &str, accept: &str) -> ApiResponse {
         return v2_document(accept);
     }
     match path.strip_prefix("v3") {
-        Some("" | "/") => ApiResponse::json(200, &index(state)),
+        Some("" | "/") => ApiResponse::json(200, &index_document(state)),
         Some(below) => {
-            let found = group_version(below.trim_start_matches('/'))
+            let found = parse_group_version(below.trim_start_matches('/'))
                 .and_then(|(group, version)| Some((group, state.resources.version(group, version)?)));
             match found {
-                Some((group, version)) => ApiResponse::json(200, &document(state, group, version)),
+                Some((group, version)) => ApiResponse::json(200, &version_document(state, group, version)),
                 None => ApiResponse::not_found(),
             }
         }
@@ -33,8 +34,8 @@ pub fn respond(state: &State, path: &str, accept: &str) -> ApiResponse {
     }
 }
 
-/// `kubectl` reads version 2 only for kinds that version 3 does not contain, so an empty document is
-/// sufficient.
+/// Returns an empty version 2 document. This is sufficient because `kubectl` reads version 2 only for kinds
+/// that version 3 does not contain.
 fn v2_document(accept: &str) -> ApiResponse {
     const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     if accept.contains("proto-openapi") {
@@ -44,8 +45,8 @@ fn v2_document(accept: &str) -> ApiResponse {
     ApiResponse::json(200, &empty)
 }
 
-/// `api/v1` or `apis/GROUP/VERSION`.
-fn group_version(path: &str) -> Option<(&str, &str)> {
+/// Parses `api/VERSION` or `apis/GROUP/VERSION` into group and version.
+fn parse_group_version(path: &str) -> Option<(&str, &str)> {
     match path.split_once('/')? {
         ("api", version) => Some(("", version)),
         ("apis", rest) => rest.split_once('/'),
@@ -53,7 +54,7 @@ fn group_version(path: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// The path of a group version, without the leading slash.
+/// Returns the path of a group version, without the leading slash.
 fn group_path(group: &str, version: &str) -> String {
     match group {
         "" => format!("api/{version}"),
@@ -61,20 +62,21 @@ fn group_path(group: &str, version: &str) -> String {
     }
 }
 
-fn index(state: &State) -> Value {
+fn index_document(state: &State) -> Value {
     let mut paths = Map::new();
     for group in state.resources.groups() {
         for version in &group.versions {
             let path = group_path(&group.name, &version.name);
-            let url = format!("/openapi/v3/{path}?hash={}", hash(state, &path, version));
+            let url = format!("/openapi/v3/{path}?hash={}", document_hash(state, &path, version));
             paths.insert(path, json!({"serverRelativeURL": url}));
         }
     }
     json!({"paths": paths})
 }
 
-/// A hash that changes with the document: constant for builtin types, by schema for custom ones.
-fn hash(state: &State, path: &str, version: &Version) -> String {
+/// Returns a hash that changes with the document. Builtin types are constant, so only their names are
+/// included; custom types are included with their schema.
+fn document_hash(state: &State, path: &str, version: &Version) -> String {
     let mut digest = Sha512::new();
     digest.update(&state.options.git_version);
     digest.update(path);
@@ -91,7 +93,7 @@ fn hash(state: &State, path: &str, version: &Version) -> String {
     })
 }
 
-fn document(state: &State, group: &str, version: &Version) -> Value {
+fn version_document(state: &State, group: &str, version: &Version) -> Value {
     let mut schemas = types::Schemas::new(state.schema);
     let api_version = crate::resource::join_api_version(group, &version.name);
     for (known, kind, id) in state.schema.kinds() {
@@ -104,7 +106,7 @@ fn document(state: &State, group: &str, version: &Version) -> Value {
         if let Shape::Custom(custom) = &resource.shape {
             schemas.add_custom(resource, &custom.schema);
         }
-        paths::add(resource, &schema_name(state, resource), &mut found);
+        paths::add_resource(resource, &schema_name(state, resource), &mut found);
     }
     let release: Vec<&str> = state
         .options
@@ -121,10 +123,10 @@ fn document(state: &State, group: &str, version: &Version) -> Value {
     })
 }
 
-/// The name of the schema of a resource's objects.
+/// Returns the name of the schema of a resource's objects.
 fn schema_name(state: &State, resource: &Resource) -> String {
     match resource.shape {
-        Shape::Builtin(Some(id)) => types::name(&state.schema.get(id).name),
-        _ => types::custom_name(resource),
+        Shape::Builtin(Some(id)) => types::definition_name(&state.schema.get(id).name),
+        _ => types::custom_definition_name(resource),
     }
 }

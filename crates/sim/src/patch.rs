@@ -7,7 +7,8 @@ pub mod strategic;
 
 pub use json::apply_json_patch;
 
-/// Applies an RFC 7386 merge patch: maps are merged, null removes, anything else replaces.
+/// Applies an RFC 7386 merge patch: maps are merged, null removes a key, any other value replaces the old
+/// one.
 #[must_use]
 pub fn merge(target: &Value, patch: &Value) -> Value {
     let Value::Object(changes) = patch else {

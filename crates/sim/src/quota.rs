@@ -1,5 +1,5 @@
-//! What objects use of a `ResourceQuota`: amounts per object, and the quotas that count it. The admission
-//! plugin and the controller of quotas share these rules.
+//! Usage of `ResourceQuota`s: the amounts that an object uses, and the quotas that count it. The admission
+//! plugin and the quota controller share these rules.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ mod pods;
 
 pub(crate) use pods::total as pod_total;
 
-/// The table of quotas.
+/// Name of the table of quotas.
 pub(crate) const TABLE: &str = "resourcequotas";
-/// Prefix of the number of objects of a kind.
+/// Prefix of resource names that count the objects of a kind.
 const COUNT: &str = "count/";
-/// Kinds whose number can be limited by their plural alone.
+/// Kinds that a quota can also count by their plural name, without the prefix.
 const PLAIN_COUNTS: [&str; 6] = [
     "configmaps",
     "persistentvolumeclaims",
@@ -28,11 +28,11 @@ const PLAIN_COUNTS: [&str; 6] = [
     "services",
 ];
 
-/// Amounts by the name of a resource in `spec.hard`.
+/// Amounts by resource name, as in `spec.hard`.
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
-/// Reads `spec.hard`, `status.used` and similar maps.
-pub(crate) fn amounts(value: Option<&Value>) -> Amounts {
+/// Parses amounts from `spec.hard`, `status.used` and similar maps. Invalid quantities are ignored.
+pub(crate) fn parse_amounts(value: Option<&Value>) -> Amounts {
     let entries = value.and_then(Value::as_object).into_iter().flatten();
     entries
         .filter_map(|(name, amount)| Some((name.clone(), Quantity::parse(amount.as_str()?)?)))
@@ -40,7 +40,7 @@ pub(crate) fn amounts(value: Option<&Value>) -> Amounts {
 }
 
 /// Adds `more` to `total`.
-pub(crate) fn add(total: &mut Amounts, more: &Amounts) {
+pub(crate) fn add_amounts(total: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         let have = total.entry(name.clone()).or_insert(Quantity::ZERO);
         *have = have.plus(*amount);
@@ -61,7 +61,7 @@ pub(crate) fn usage(state: &State, resource: &Resource, value: &Value) -> Amount
     }
     match (&*resource.group, &*resource.plural) {
         ("", "services") => add_service(value, &mut used),
-        ("", "persistentvolumeclaims") => add_claim(value, &mut used),
+        ("", "persistentvolumeclaims") => add_volume_claim(value, &mut used),
         _ => {}
     }
     used
@@ -91,7 +91,7 @@ fn add_service(service: &Value, used: &mut Amounts) {
     used.insert("services.nodeports".into(), Quantity::count(node_ports));
 }
 
-fn add_claim(claim: &Value, used: &mut Amounts) {
+fn add_volume_claim(claim: &Value, used: &mut Amounts) {
     let path = ["spec", "resources", "requests", "storage"];
     let Some(storage) = Quantity::parse(tree::text(claim, &path)) else {
         return;
@@ -105,7 +105,7 @@ fn add_claim(claim: &Value, used: &mut Amounts) {
     }
 }
 
-/// Returns whether the quota's scopes select an object.
+/// Reports whether the quota's scopes select an object.
 pub(crate) fn selects(quota: &Value, resource: &Resource, value: &Value) -> bool {
     let scopes = tree::list(quota, &["spec", "scopes"]).iter();
     let named = scopes.filter_map(|scope| Some((scope.as_str()?, None)));
@@ -117,8 +117,8 @@ pub(crate) fn selects(quota: &Value, resource: &Resource, value: &Value) -> bool
         .all(|(scope, expression)| is_pod && pods::in_scope(value, scope, expression))
 }
 
-/// Returns the names in `hard` that objects of `resource` can use.
-pub(crate) fn matching(hard: &Amounts, resource: &Resource) -> Vec<String> {
+/// Returns the resource names in `hard` that objects of `resource` can use.
+pub(crate) fn matching_names(hard: &Amounts, resource: &Resource) -> Vec<String> {
     let own = count_name(resource);
     let is_own = |name: &str| match (&*resource.group, &*resource.plural) {
         _ if name == own => true,
@@ -134,10 +134,14 @@ pub(crate) fn matching(hard: &Amounts, resource: &Resource) -> Vec<String> {
     hard.keys().filter(|name| is_own(name)).cloned().collect()
 }
 
-/// Returns the error of a pod without requests or limits that the quota requires.
-pub(crate) fn missing(resource: &Resource, value: &Value, required: &[String]) -> Option<String> {
+/// Returns the error for a pod that lacks requests or limits that the quota requires, or `None`.
+pub(crate) fn missing_resources_message(
+    resource: &Resource,
+    value: &Value,
+    required: &[String],
+) -> Option<String> {
     resource
         .is("", "pods")
-        .then(|| pods::missing(value, required))
+        .then(|| pods::missing_resources_message(value, required))
         .flatten()
 }

@@ -16,7 +16,7 @@ impl Random {
         Self { state: seed }
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -29,7 +29,7 @@ impl Random {
         self.next_u64().checked_rem(bound).unwrap_or(0)
     }
 
-    /// A version 4 UUID.
+    /// Returns a version 4 UUID.
     pub fn uid(&mut self) -> String {
         let high = self.next_u64() & 0xFFFF_FFFF_FFFF_0FFF | 0x4000;
         let low = self.next_u64() & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000;
@@ -43,7 +43,7 @@ impl Random {
         )
     }
 
-    /// Returns `length` letters as `generateName` appends them.
+    /// Returns a suffix of `length` characters, as appended to `generateName`.
     pub fn suffix(&mut self, length: usize) -> String {
         (0..length)
             .filter_map(|_| {

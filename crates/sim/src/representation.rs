@@ -1,4 +1,4 @@
-//! The representation of objects in a response: whole objects, metadata only, or a table.
+//! Representations of objects in a response: whole objects, metadata only, or a table.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ use crate::object::Object;
 use crate::resource::Resource;
 use crate::tree;
 
-/// The representation that a client accepts.
+/// Representation that a client accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Representation {
-    /// The objects themselves.
+    /// Whole objects.
     #[default]
     Whole,
     /// `PartialObjectMetadata`.
@@ -20,17 +20,18 @@ pub enum Representation {
 }
 
 impl Representation {
-    /// Returns the first supported representation of an Accept header, or `None` (406).
+    /// Returns the first supported representation of an `Accept` header. `None` means that there is none, so
+    /// that the response is 406.
     #[must_use]
     pub fn accepted(accept: &str) -> Option<Self> {
         if accept.is_empty() {
             return Some(Self::Whole);
         }
-        accept.split(',').find_map(clause)
+        accept.split(',').find_map(parse_clause)
     }
 }
 
-fn clause(clause: &str) -> Option<Representation> {
+fn parse_clause(clause: &str) -> Option<Representation> {
     let mut parts = clause.split(';').map(str::trim);
     let media = parts.next()?;
     let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
@@ -79,7 +80,7 @@ pub(crate) fn partial(object: &Object) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
 }
 
-/// The metadata of a list.
+/// Returns the metadata of a list.
 pub(crate) fn list_meta(version: u64, token: &str, remaining: Option<u64>) -> Value {
     let mut meta = json!({"resourceVersion": version.to_string()});
     if !token.is_empty() {

@@ -22,47 +22,47 @@ pub struct Resource {
     pub kind: Box<str>,
     /// Singular name.
     pub singular: Box<str>,
-    /// Whether its objects are namespaced.
+    /// Whether objects of the resource are namespaced.
     pub namespaced: bool,
     /// Short names for `kubectl`.
     pub short_names: Vec<Box<str>>,
     /// Categories for `kubectl get all`.
     pub categories: Vec<Box<str>>,
-    /// The supported verbs.
+    /// Supported verbs.
     pub verbs: Verbs,
-    /// Deviations from the usual behaviour.
+    /// Deviations from the usual behaviour of writes.
     pub traits: Traits,
-    /// The subresources.
+    /// Subresources.
     pub subresources: Vec<Subresource>,
-    /// Name of the table that stores its objects; shared by all versions.
+    /// Name of the table that stores the objects; all versions share it.
     pub table: Arc<str>,
-    /// The `apiVersion` of stored objects.
+    /// `apiVersion` of stored objects.
     pub stored_as: Box<str>,
-    /// The definition of its fields.
+    /// Definition of the fields of objects.
     pub shape: Shape,
 }
 
-/// The definition of the fields of a kind.
+/// Source of the definition of the fields of a kind.
 #[derive(Clone, Debug)]
 pub enum Shape {
-    /// In the table of Go types.
+    /// A struct in the table of Go types; `None` if the table does not contain the kind.
     Builtin(Option<TypeId>),
-    /// In a `CustomResourceDefinition`.
+    /// A `CustomResourceDefinition`.
     Custom(Arc<Custom>),
 }
 
 /// A path below an object, such as `status` or `scale`.
 #[derive(Clone, Debug)]
 pub struct Subresource {
-    /// Its name.
+    /// Name of the subresource.
     pub name: Box<str>,
-    /// Group of what it returns; empty means the resource's own.
+    /// Group of the returned kind; empty if it is the group of the resource.
     pub group: Box<str>,
-    /// Version of what it returns; empty means the resource's own.
+    /// Version of the returned kind; empty if it is the version of the resource.
     pub version: Box<str>,
-    /// Kind it returns.
+    /// Returned kind.
     pub kind: Box<str>,
-    /// The supported verbs.
+    /// Supported verbs.
     pub verbs: Verbs,
 }
 
@@ -70,7 +70,7 @@ pub struct Subresource {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verbs(u8);
 
-/// The verbs, in the order of discovery.
+/// A verb. The variants are in the order of discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
     /// POST
@@ -92,7 +92,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// All of them.
+    /// All verbs, in the order of discovery.
     pub const ALL: [Self; 8] = [
         Self::Create,
         Self::Delete,
@@ -104,7 +104,7 @@ impl Verb {
         Self::Watch,
     ];
 
-    /// Its name in discovery and RBAC.
+    /// Returns the name of the verb in discovery and RBAC.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -134,7 +134,7 @@ impl Verb {
 }
 
 impl Verbs {
-    /// Parses verbs from their letters (see `resource/builtin.txt`).
+    /// Parses verbs from their letters, which `resource/builtin.txt` lists.
     #[must_use]
     pub fn parse(letters: &str) -> Self {
         let bits = Verb::ALL
@@ -144,19 +144,19 @@ impl Verbs {
         Self(bits.fold(0, |all, bit| all | bit))
     }
 
-    /// Every verb.
+    /// Returns the set of all verbs.
     #[must_use]
     pub fn all() -> Self {
         Self(u8::MAX)
     }
 
-    /// Returns whether `verb` is in the set.
+    /// Reports whether `verb` is in the set.
     #[must_use]
     pub fn contains(self, verb: Verb) -> bool {
         self.0 & (1 << verb as u8) != 0
     }
 
-    /// The names of the verbs, in the order of discovery.
+    /// Returns the names of the verbs, in the order of discovery.
     #[must_use]
     pub fn names(self) -> Vec<&'static str> {
         Verb::ALL
@@ -167,21 +167,22 @@ impl Verbs {
     }
 }
 
-/// Deviations of a resource from the usual behaviour (the API server's strategies, as data).
+/// Deviations of a resource from the usual behaviour of writes. In the API server, they are part of its
+/// strategies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "independent yes/no facts per kind")]
 pub struct Traits {
-    /// A completed deletion returns the object instead of a Status.
+    /// Whether a completed deletion returns the object instead of a Status.
     pub returns_deleted: bool,
-    /// An update of a missing object creates it.
+    /// Whether an update of a missing object creates it.
     pub upsert: bool,
-    /// An update requires a resourceVersion.
+    /// Whether an update requires a resourceVersion.
     pub versioned_updates: bool,
-    /// The resource has a `metadata.generation`.
+    /// Whether objects have a `metadata.generation`.
     pub generation: bool,
-    /// Dependents are orphaned unless the delete options specify a policy.
+    /// Whether dependents are orphaned if the delete options do not specify a policy.
     pub orphans: bool,
-    /// Excluded from garbage collection.
+    /// Whether objects are excluded from garbage collection.
     pub uncollected: bool,
 }
 
@@ -196,7 +197,7 @@ impl Resource {
         }
     }
 
-    /// Returns whether `text` equals [`Resource::api_version`].
+    /// Reports whether `text` equals [`Resource::api_version`].
     #[must_use]
     pub fn has_api_version(&self, text: &str) -> bool {
         match text.split_once('/') {
@@ -205,7 +206,7 @@ impl Resource {
         }
     }
 
-    /// Plural and group, as in error messages.
+    /// Returns plural and group, as in error messages.
     #[must_use]
     pub fn qualified(&self) -> Qualified<'_> {
         Qualified {
@@ -214,7 +215,7 @@ impl Resource {
         }
     }
 
-    /// Group and kind, as in errors about invalid objects.
+    /// Returns kind and group, as in errors about invalid objects.
     #[must_use]
     pub fn qualified_kind(&self) -> Qualified<'_> {
         Qualified {
@@ -223,7 +224,7 @@ impl Resource {
         }
     }
 
-    /// The kind of lists of this resource.
+    /// Returns the kind of lists of this resource.
     #[must_use]
     pub fn list_kind(&self) -> String {
         match &self.shape {
@@ -238,7 +239,7 @@ impl Resource {
         self.subresources.iter().find(|sub| &*sub.name == name)
     }
 
-    /// Returns whether this is the builtin `plural` of `group`, in any version.
+    /// Reports whether this is the resource `plural` of `group`, in any version.
     #[must_use]
     pub fn is(&self, group: &str, plural: &str) -> bool {
         &*self.group == group && &*self.plural == plural
@@ -254,23 +255,23 @@ pub struct Resources {
 /// An API group with its versions, preferred version first.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Its name, empty for core.
+    /// Name of the group, empty for core.
     pub name: Box<str>,
-    /// Its versions.
+    /// Versions of the group.
     pub versions: Vec<Version>,
 }
 
 /// One version of a group.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// Its name.
+    /// Name of the version.
     pub name: Box<str>,
-    /// Its resources in the order of discovery.
+    /// Resources of the version, in the order of discovery.
     pub resources: Vec<Arc<Resource>>,
 }
 
 impl Resources {
-    /// The resources that Kubernetes 1.36 serves by default.
+    /// Returns the resources that Kubernetes 1.36 serves by default.
     #[must_use]
     pub fn builtin(schema: &Schema) -> Self {
         let mut all = Self { groups: Vec::new() };
@@ -317,7 +318,7 @@ impl Resources {
         }
     }
 
-    /// Removes every version of a resource, and groups and versions left empty.
+    /// Removes all versions of a resource, and the groups and versions that are empty then.
     pub fn remove(&mut self, group: &str, plural: &str) {
         for entry in self.groups.iter_mut().filter(|entry| &*entry.name == group) {
             for version in &mut entry.versions {
@@ -328,7 +329,7 @@ impl Resources {
         self.groups.retain(|entry| !entry.versions.is_empty());
     }
 
-    /// Returns the resource of a path.
+    /// Returns the resource `plural` of a group version.
     #[must_use]
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         let version = self.version(group, version)?;
@@ -338,7 +339,7 @@ impl Resources {
             .find(|resource| &*resource.plural == plural)
     }
 
-    /// Returns the resource of a kind.
+    /// Returns the resource of a kind, if it supports at least one verb.
     #[must_use]
     pub fn find_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         let (group, version) = split_api_version(api_version);
@@ -349,7 +350,7 @@ impl Resources {
             .find(|resource| &*resource.kind == kind && !resource.verbs.names().is_empty())
     }
 
-    /// Returns the preferred version of a resource.
+    /// Returns a resource in its preferred version.
     #[must_use]
     pub fn preferred(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
         let group = self.groups.iter().find(|entry| &*entry.name == group)?;
@@ -367,13 +368,13 @@ impl Resources {
         group.versions.iter().find(|entry| &*entry.name == version)
     }
 
-    /// All groups, core first.
+    /// Returns all groups, core first.
     #[must_use]
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// Every resource, in the order of discovery.
+    /// Iterates over all resources, in the order of discovery.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.groups
             .iter()
@@ -381,7 +382,7 @@ impl Resources {
             .flat_map(|version| &version.resources)
     }
 
-    /// One resource per table, in the stored version.
+    /// Iterates over one resource per table, in the stored version.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.iter().filter(|resource| {
             resource.verbs.contains(Verb::List) && *resource.stored_as == *resource.api_version()

@@ -1,11 +1,11 @@
 //! The Go types of the builtin API as data: the fields of each kind with their JSON, patch and merge rules.
 //!
-//! The table `schema/builtin.txt` is printed by `tools/kubernetes/schema` from the Go types themselves. One
-//! line per kind (`= apiVersion Kind Type`), then one block per struct: its name, then a line per field:
-//! `name type [#number] [?] [z] [patch=…] [key=…] [list=…] [keys=…] [map=…] [enum=…] [default=…] [!]`, where
-//! `?` is `omitempty`, `z` is `omitzero` and `!` is required by the published schema; the number is the
-//! field's protobuf number, `2.1` if its struct is inlined. Types: `*T` pointer, `[]T` list, `{}T` map,
-//! `@Name` struct, and scalars.
+//! `tools/kubernetes/schema` prints the table `schema/builtin.txt` from the Go types. The table has one line
+//! per kind (`= apiVersion Kind Type`), then one block per struct: its name, and a line per field: `name type
+//! [#number] [?] [z] [patch=…] [key=…] [list=…] [keys=…] [map=…] [enum=…] [default=…] [!]`, where `?` is
+//! `omitempty`, `z` is `omitzero` and `!` means that the published schema requires the field. The number is
+//! the protobuf number of the field, such as `2.1` for a field of an inlined struct. Types are `*T`
+//! (pointer), `[]T` (list), `{}T` (map), `@Name` (struct), and scalars.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -19,11 +19,11 @@ mod quantity;
 pub use decode::{DecodeError, Decoded};
 pub use quantity::{Quantity, canonical_quantity, quantity_millis};
 
-/// A struct of the table.
+/// Identifier of a struct in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TypeId(u32);
 
-/// All types.
+/// All Go types of the builtin API.
 #[derive(Debug)]
 pub struct Schema {
     structs: Vec<Struct>,
@@ -31,60 +31,60 @@ pub struct Schema {
     kinds: HashMap<(Box<str>, Box<str>), TypeId>,
 }
 
-/// One Go struct.
+/// A Go struct.
 #[derive(Debug, Default)]
 pub struct Struct {
-    /// `apps/v1.DeploymentSpec`.
+    /// Name with package, such as `apps/v1.DeploymentSpec`.
     pub name: Box<str>,
-    /// Applied as a whole (`x-kubernetes-map-type: atomic`).
+    /// Whether server-side apply replaces the struct as a whole (`x-kubernetes-map-type: atomic`).
     pub atomic: bool,
-    /// Its fields in Go's order.
+    /// Fields in the order of the Go struct.
     pub fields: Vec<Field>,
     /// Indexes into `fields`, sorted by field name.
     by_name: Vec<usize>,
     /// Indexes of the fields that Go prints even if they are unset.
     printed: Vec<usize>,
-    /// What Go prints for an empty struct.
+    /// JSON that Go prints for an empty struct.
     zero: OnceLock<Value>,
 }
 
-/// One field of a struct.
+/// A field of a struct.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "independent yes/no facts per field")]
 pub struct Field {
-    /// Its name in JSON.
+    /// Name in JSON.
     pub name: Box<str>,
-    /// Its type.
+    /// Type of the field.
     pub kind: Type,
-    /// Its protobuf number, after the numbers of the structs it is inlined from; empty if it is not
-    /// serialised.
+    /// Protobuf number, preceded by the numbers of the inlined structs that contain the field. Empty if
+    /// protobuf does not include the field.
     pub wire: Box<[u32]>,
-    /// The name in the table of a part of it that can be anything (`any`, `raw`, `schemaorbool` …); empty if
-    /// there is none.
-    pub free: Box<str>,
-    /// Omitted when empty.
+    /// Name in the table of the part of the type that can contain any value (`any`, `raw`, `schemaorbool` …);
+    /// empty if there is none.
+    pub free_form: Box<str>,
+    /// Whether Go omits the field if it is empty (`omitempty`).
     pub omit_empty: bool,
-    /// Omitted when zero, also for structs.
+    /// Whether Go omits the field if it is zero, including structs (`omitzero`).
     pub omit_zero: bool,
-    /// Required by the published schema.
+    /// Whether the published schema requires the field.
     pub required: bool,
-    /// A strategic merge patch merges the list instead of replacing it.
+    /// Whether a strategic merge patch merges the list instead of replacing it.
     pub patch_merge: bool,
-    /// A strategic merge patch may clear sibling keys (`$retainKeys`).
+    /// Whether a strategic merge patch may clear sibling keys (`$retainKeys`).
     pub patch_retain_keys: bool,
-    /// The key by which a strategic merge patch matches items.
+    /// Key by which a strategic merge patch matches items.
     pub merge_key: Option<Box<str>>,
-    /// How server-side apply merges a list.
+    /// Type of the list for server-side apply.
     pub list: ListKind,
-    /// Server-side apply replaces the map as a whole.
+    /// Whether server-side apply replaces the map as a whole.
     pub atomic_map: bool,
-    /// The allowed values of it (or of its items) in the published schema; empty for any.
+    /// Allowed values of the field or of its items in the published schema; empty if all values are allowed.
     pub choices: Vec<Box<str>>,
-    /// The schema's default.
+    /// Default value in the published schema.
     pub default: Option<Value>,
 }
 
-/// How server-side apply merges a list.
+/// Type of the list for server-side apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ListKind {
     /// Replaced as a whole (the default).
@@ -99,15 +99,15 @@ pub enum ListKind {
 /// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// A string; the name of the Go type if it is not `string`.
+    /// A string. Contains the name of the Go type if it is not `string`.
     Text(Option<Box<str>>),
-    /// An integer of that Go type.
+    /// An integer of the Go type with this name.
     Int(Box<str>),
     /// A floating point number.
     Float,
-    /// True or false.
+    /// A boolean.
     Bool,
-    /// Base64.
+    /// Bytes, encoded as base64.
     Bytes,
     /// `resource.Quantity`.
     Quantity,
@@ -121,7 +121,7 @@ pub enum Type {
     Duration,
     /// Any value.
     Any,
-    /// Optional; unset differs from zero.
+    /// A pointer: an unset value differs from a zero value.
     Pointer(Box<Type>),
     /// A list.
     List(Box<Type>),
@@ -132,11 +132,11 @@ pub enum Type {
 }
 
 impl Schema {
-    /// The builtin types of Kubernetes 1.36.
+    /// Returns the builtin types of Kubernetes 1.36.
     #[must_use]
     pub fn builtin() -> &'static Self {
         static BUILTIN: OnceLock<Schema> = OnceLock::new();
-        BUILTIN.get_or_init(|| parse::parse(include_str!("schema/builtin.txt")))
+        BUILTIN.get_or_init(|| parse::parse_schema(include_str!("schema/builtin.txt")))
     }
 
     /// Returns the struct of a kind.
@@ -145,25 +145,25 @@ impl Schema {
         self.kinds.get(&(api_version.into(), kind.into())).copied()
     }
 
-    /// Returns the struct called `name`, such as `core/v1.PodSpec`.
+    /// Returns the struct with this name, such as `core/v1.PodSpec`.
     #[must_use]
-    pub fn named(&self, name: &str) -> Option<TypeId> {
+    pub fn find_struct(&self, name: &str) -> Option<TypeId> {
         self.names.get(name).copied()
     }
 
-    /// Every kind: its `apiVersion`, its name and its struct.
+    /// Iterates over all kinds: `apiVersion`, name and struct.
     pub fn kinds(&self) -> impl Iterator<Item = (&str, &str, TypeId)> {
         self.kinds
             .iter()
             .map(|((api_version, kind), id)| (&**api_version, &**kind, *id))
     }
 
-    /// Returns the struct of an id.
+    /// Returns the struct with this id, or an empty struct if there is none.
     #[must_use]
     pub fn get(&self, id: TypeId) -> &Struct {
-        static NOTHING: OnceLock<Struct> = OnceLock::new();
-        let nothing = || NOTHING.get_or_init(Struct::default);
-        self.structs.get(id.0 as usize).unwrap_or_else(nothing)
+        static EMPTY: OnceLock<Struct> = OnceLock::new();
+        let empty = || EMPTY.get_or_init(Struct::default);
+        self.structs.get(id.0 as usize).unwrap_or_else(empty)
     }
 
     /// Returns a field of a struct.
@@ -174,20 +174,20 @@ impl Schema {
 }
 
 impl Struct {
-    /// Returns the field called `name`.
+    /// Returns the field with this JSON name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
-        let called = |at: &usize| self.fields.get(*at).map_or("", |field| &*field.name);
-        let found = self.by_name.binary_search_by(|at| called(at).cmp(name)).ok()?;
+        let name_at = |at: &usize| self.fields.get(*at).map_or("", |field| &*field.name);
+        let found = self.by_name.binary_search_by(|at| name_at(at).cmp(name)).ok()?;
         self.fields.get(*self.by_name.get(found)?)
     }
 
-    /// The fields that Go prints even if they are unset.
+    /// Iterates over the fields that Go prints even if they are unset.
     fn printed(&self) -> impl Iterator<Item = &Field> {
         self.printed.iter().filter_map(|at| self.fields.get(*at))
     }
 
-    /// Builds the indexes after all fields were added.
+    /// Builds the indexes. Must be called after all fields have been added.
     fn index(&mut self) {
         let name = |at: &usize| self.fields.get(*at).map(|field| field.name.clone());
         self.by_name = (0..self.fields.len()).collect();
@@ -196,7 +196,7 @@ impl Struct {
         self.printed = (0..self.fields.len()).filter(printed).collect();
     }
 
-    /// `DeploymentSpec`, as in Go's errors.
+    /// Returns the name without the package, such as `DeploymentSpec`, as in Go's errors.
     #[must_use]
     pub fn short_name(&self) -> &str {
         self.name.rsplit('.').next().unwrap_or(&self.name)
@@ -204,7 +204,7 @@ impl Struct {
 }
 
 impl Type {
-    /// The type below a pointer.
+    /// Returns the type that a pointer refers to, or `self` for any other type.
     #[must_use]
     pub fn pointee(&self) -> &Self {
         match self {

@@ -1,6 +1,6 @@
 //! Pod behaviour: scripts as data, rules that select a script for a pod, and the resulting container
-//! lifecycle. Does not depend on the store or the simulator, so that the simulated kubelet for a real
-//! API server can run the same scripts.
+//! lifecycle. This module does not depend on the store or the simulator, so that the simulated kubelet for a
+//! real API server can run the same scripts.
 
 use std::time::Duration;
 
@@ -14,30 +14,30 @@ mod text;
 
 pub use addresses::Addresses;
 pub use lifecycle::{CompletedRun, ContainerLifecycle, ContainerPhase, RestartPolicy};
-pub(crate) use nodes::covers;
-pub use nodes::{Nodes, node, tolerates};
+pub(crate) use nodes::tolerates_taint;
+pub use nodes::{Nodes, node_object, tolerates};
 pub(crate) use status::PodCondition;
 pub use status::{PodStatusWriter, mark_unschedulable};
 pub use text::ScriptError;
 
-/// The behaviour of a pod's containers after it is bound to a node.
+/// Behaviour of the containers of a pod after the pod is bound to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// Time from binding to running containers.
+    /// Time from binding until the containers run.
     pub start: Duration,
-    /// Time from running to ready; `None` if never ready.
+    /// Time from running until ready; `None` if the containers never become ready.
     pub ready: Option<Duration>,
-    /// Time from ready to permanently not ready.
+    /// Time from ready until permanently unready; `None` if the containers remain ready.
     pub falter: Option<Duration>,
-    /// The end of a run, unless it runs until it is stopped.
+    /// End of each run; `None` if the containers run until they are stopped.
     pub end: Option<End>,
     /// Whether the image cannot be pulled.
     pub no_image: bool,
-    /// Time from the request to stop to termination, limited by the grace period.
+    /// Time from the stop request until termination, limited by the grace period.
     pub stop: Duration,
 }
 
-/// The end of a container run.
+/// End of a container run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     /// Duration of the run.
@@ -47,14 +47,14 @@ pub struct End {
 }
 
 impl Default for Script {
-    /// Runs immediately, is ready after one second, and stops within one.
+    /// Returns a script that runs immediately, becomes ready after one second and takes one second to stop.
     fn default() -> Self {
         Self::ready_after(Duration::from_secs(1))
     }
 }
 
 impl Script {
-    /// Becomes ready after `delay`.
+    /// Returns a script that becomes ready `delay` after its start.
     #[must_use]
     pub fn ready_after(delay: Duration) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Script {
         }
     }
 
-    /// Runs, but never becomes ready.
+    /// Returns a script that runs but never becomes ready.
     #[must_use]
     pub fn never_ready() -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Script {
         }
     }
 
-    /// Starts after `delay` and is ready immediately.
+    /// Returns a script that starts after `delay` and is ready immediately.
     #[must_use]
     pub fn slow_start(delay: Duration) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Script {
         }
     }
 
-    /// Exits with an error `after` each start, and is never ready.
+    /// Returns a script that exits with an error `after` each start and never becomes ready.
     #[must_use]
     pub fn crash_loop(after: Duration) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Script {
         }
     }
 
-    /// Is ready immediately and exits with an error `after` each start.
+    /// Returns a script that is ready immediately and exits with an error `after` each start.
     #[must_use]
     pub fn fails_after(after: Duration) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Script {
         }
     }
 
-    /// Completes successfully `after` its start, as the pods of a Job do.
+    /// Returns a script that completes successfully `after` its start, as the pods of a Job do.
     #[must_use]
     pub fn completes_after(after: Duration) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Script {
         }
     }
 
-    /// Becomes ready as usual and permanently unready `after` that.
+    /// Returns a script that becomes ready as by default and permanently unready `after` that.
     #[must_use]
     pub fn falters_after(after: Duration) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl Script {
         }
     }
 
-    /// Its image cannot be pulled.
+    /// Returns a script with an image that cannot be pulled.
     #[must_use]
     pub fn image_pull_error() -> Self {
         Self {
@@ -130,7 +130,7 @@ impl Script {
         }
     }
 
-    /// Returns the same script with another time to stop.
+    /// Sets the time that the containers take to stop.
     #[must_use]
     pub fn stopping_after(mut self, delay: Duration) -> Self {
         self.stop = delay;
@@ -138,7 +138,7 @@ impl Script {
     }
 }
 
-/// Selects the pods of a script.
+/// Selects the pods that run a script.
 #[derive(Clone, Debug)]
 pub enum PodMatcher {
     /// All pods.
@@ -166,16 +166,16 @@ pub fn workload_name<'a>(owner: &'a str, hash: &str) -> &'a str {
     bare.filter(|_| !hash.is_empty()).unwrap_or(owner)
 }
 
-/// The properties of a pod that determine its script.
+/// Properties of a pod that determine its script.
 #[derive(Clone, Copy)]
 pub struct PodIdentity<'a> {
     /// The namespace of the pod.
     pub namespace: &'a str,
-    /// The name of its controller; for a `ReplicaSet`, without the hash.
+    /// Name of the workload that controls the pod: for a `ReplicaSet`, its name without the hash.
     pub workload: &'a str,
-    /// Its restart policy.
+    /// Restart policy of the pod.
     pub restart: RestartPolicy,
-    /// Returns the value of a label.
+    /// Function that returns the value of a label.
     pub label: &'a dyn Fn(&str) -> Option<&'a str>,
 }
 
@@ -185,12 +185,13 @@ impl std::fmt::Debug for PodIdentity<'_> {
     }
 }
 
-/// The active scripts. The last matching rule applies; it is evaluated once, when the pod is bound.
+/// Rules that select the script of a pod. The last matching rule applies. Rules are evaluated once per pod,
+/// when it is bound.
 #[derive(Clone, Debug, Default)]
 pub struct Scripts {
     rules: Vec<(PodMatcher, Script)>,
     default: Script,
-    /// The script of pods that are not restarted when they end.
+    /// Script of pods that no rule matches and with a restart policy other than `Always`.
     completion: Option<Script>,
 }
 
@@ -214,8 +215,8 @@ impl Scripts {
         self.default = script;
     }
 
-    /// Sets the script of pods that no rule matches and whose restart policy is not `Always`, such as those
-    /// of Jobs.
+    /// Sets the script of pods that no rule matches and that have a restart policy other than `Always`, such
+    /// as the pods of Jobs.
     pub fn set_completion(&mut self, script: Script) {
         self.completion = Some(script);
     }

@@ -12,7 +12,7 @@ mod label;
 pub use field::FieldSelector;
 pub use label::LabelSelector;
 
-/// An invalid selector, with the API server's message.
+/// Error for an invalid selector, with the API server's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SelectorError(String);
@@ -23,17 +23,17 @@ impl SelectorError {
     }
 }
 
-/// The selectors of a request.
+/// Label and field selector of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    /// The label selector.
+    /// Label selector.
     pub labels: LabelSelector,
-    /// The field selector.
+    /// Field selector.
     pub fields: FieldSelector,
 }
 
 impl Selector {
-    /// Parses both selectors; `resource` determines the supported fields.
+    /// Parses both selectors. Fails if `resource` does not support a field.
     pub fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self> {
         let labels = LabelSelector::parse(labels).map_err(SelectorError::into_status)?;
         let fields = FieldSelector::parse(fields).map_err(SelectorError::into_status)?;
@@ -41,13 +41,13 @@ impl Selector {
         Ok(Self { labels, fields })
     }
 
-    /// Returns whether every object matches.
+    /// Reports whether the selector matches every object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Returns whether `object` matches.
+    /// Reports whether `object` matches.
     #[must_use]
     pub fn matches(&self, object: &Object) -> bool {
         self.labels.matches(&|key| object.meta().label(key))
@@ -55,20 +55,20 @@ impl Selector {
     }
 }
 
-/// Returns the values of an object's selectable fields, computed when it is stored.
+/// Returns the values of an object's selectable fields. They are computed once, when the object is stored.
 #[must_use]
 pub fn selectable(resource: &Resource, value: &Value) -> Fields {
     match &resource.shape {
         Shape::Custom(custom) => custom
             .selectable
             .iter()
-            .map(|path| (path.clone().into(), field::text_at(value, path).into()))
+            .map(|path| (path.clone().into(), field::field_text(value, path).into()))
             .collect(),
         Shape::Builtin(_) => {
-            let paths = field::known(&resource.table);
+            let paths = field::known_fields(&resource.table);
             paths
                 .iter()
-                .map(|path| ((*path).into(), field::text_at(value, path).into()))
+                .map(|path| ((*path).into(), field::field_text(value, path).into()))
                 .collect()
         }
     }

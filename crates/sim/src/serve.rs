@@ -6,7 +6,7 @@
 //! ```
 //!
 //! This is the only module in which the virtual clock follows the system clock. Rules, faults and trace are
-//! the same as in process.
+//! the same as for clients in this process.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -33,19 +33,19 @@ mod webhook_calls;
 pub use kubeconfig::KUBECONFIG_HEADER;
 use pace::Pace;
 
-/// Maximum number of writes of controllers between two requests. More work is done in slices, so that the
-/// server keeps responding.
+/// Maximum number of writes of controllers between two requests. Controllers with more work do it in slices,
+/// so that the server remains responsive.
 const MAX_WRITES_PER_SETTLE: u64 = 50;
 
 /// Options for serving a cluster.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
-    /// The port on loopback; 0 for any free port.
+    /// Port on loopback; 0 selects any free port.
     pub port: u16,
     /// Seconds of cluster time per second; 0 stops the cluster's clock.
     pub speed: f64,
-    /// Maximum number of open connections. A further one replaces the connection that has been idle for
-    /// longest; if none is idle, it waits.
+    /// Maximum number of open connections. A further connection replaces the connection that has been idle
+    /// for longest. If no connection is idle, it waits.
     pub max_connections: usize,
 }
 
@@ -54,7 +54,7 @@ impl Default for ServeOptions {
         Self {
             port: 0,
             speed: 1.0,
-            // Below the usual limit of 1024 open files.
+            // Stay below the usual limit of 1024 open files.
             max_connections: 900,
         }
     }
@@ -66,9 +66,9 @@ pub enum ServeError {
     /// The address could not be bound.
     #[error("cannot listen on {address}")]
     Listen {
-        /// The address.
+        /// Address to bind.
         address: SocketAddr,
-        /// The cause.
+        /// I/O error.
         source: io::Error,
     },
     /// A certificate could not be created.
@@ -77,15 +77,15 @@ pub enum ServeError {
     /// TLS could not be configured.
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
-    /// The system has no random numbers.
+    /// The system returned no random bytes.
     #[error("the system returned no random bytes")]
     Random,
     /// A kubeconfig file could not be written.
     #[error("cannot write {path}")]
     Kubeconfig {
-        /// The path.
+        /// Path of the file.
         path: std::path::PathBuf,
-        /// The cause.
+        /// I/O error.
         source: io::Error,
     },
 }
@@ -102,7 +102,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts to serve `cluster`; needs a tokio runtime with time and I/O.
+    /// Starts to serve `cluster`. Requires a tokio runtime with time and I/O.
     pub async fn start(cluster: &Cluster, options: &ServeOptions) -> Result<Self, ServeError> {
         let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), options.port);
         let listen = |source| ServeError::Listen { address, source };
@@ -157,18 +157,18 @@ impl Server {
     /// Returns a kubeconfig for `user` with a new bearer token that is valid until the server stops.
     pub fn kubeconfig(&self, user: User) -> Result<String, ServeError> {
         let name = user.name.clone();
-        let secret = secrets::issue(&self.cluster, user)?;
+        let secret = secrets::issue_token(&self.cluster, user)?;
         let secret = kubeconfig::Credential::Token(&secret);
-        Ok(kubeconfig::text(&self.url(), &self.authority, &name, &secret))
+        Ok(kubeconfig::render(&self.url(), &self.authority, &name, &secret))
     }
 
     /// Returns a kubeconfig for `user` with a client certificate that is valid for `lifetime` of cluster
-    /// time. The common name is the user's name, the organizations are its groups; uid and extra attributes
-    /// are not included.
+    /// time. The common name is the name of the user, the organizations are its groups. The certificate does
+    /// not contain the uid and extra attributes.
     pub fn kubeconfig_with_certificate(&self, user: &User, lifetime: Duration) -> Result<String, ServeError> {
         let now = self.cluster.with(|state| state.now());
         let key = rcgen::KeyPair::generate()?;
-        let made = certificate::issue(
+        let issued = certificate::issue(
             &self.signer,
             user,
             &key,
@@ -176,13 +176,13 @@ impl Server {
                 not_before: now,
                 not_after: now.plus(lifetime),
             },
-            secrets::serial()?,
+            secrets::random_serial()?,
         )?;
         let secret = kubeconfig::Credential::Certificate {
-            certificate: &certificate::pem("CERTIFICATE", &made),
+            certificate: &certificate::pem("CERTIFICATE", &issued),
             key: &key.serialize_pem(),
         };
-        Ok(kubeconfig::text(
+        Ok(kubeconfig::render(
             &self.url(),
             &self.authority,
             &user.name,
@@ -190,10 +190,10 @@ impl Server {
         ))
     }
 
-    /// Writes a kubeconfig to a new file with owner-only permissions; fails if the file exists.
+    /// Writes a kubeconfig to a new file that only its owner can read. Fails if the file exists.
     pub fn write_kubeconfig(&self, user: User, path: &Path) -> Result<(), ServeError> {
         let text = self.kubeconfig(user)?;
-        kubeconfig::write(path, &text).map_err(|source| ServeError::Kubeconfig {
+        kubeconfig::write_file(path, &text).map_err(|source| ServeError::Kubeconfig {
             path: path.to_owned(),
             source,
         })

@@ -1,8 +1,8 @@
 //! Reads and writes the objects of a cluster: `kubectl get -A -o yaml` output, a List, or separate documents.
 //!
-//! Loading skips validation and admission: the source cluster accepted the objects before, and they are
-//! stored as they are, including status, uid and timestamps. Only resourceVersions are new, and defaults are
-//! filled in, as a server does when it reads an object.
+//! Loading skips validation and admission because the source cluster has accepted the objects. They are
+//! stored unchanged, including status, uid and timestamps, except for new resourceVersions and for defaults,
+//! which a server also sets when it reads an object.
 
 mod files;
 mod text;
@@ -22,25 +22,25 @@ pub use files::{check_dump_directory, read_path, read_path_trimmed, write_direct
 pub(crate) use text::parse_document;
 pub use text::{Trim, parse, parse_trimmed};
 
-/// A failure to read or write a snapshot.
+/// Errors of reading or writing a snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// A document is not valid YAML.
     #[error("cannot parse document {number}")]
     Document {
-        /// The number of the document, from 1.
+        /// Number of the document, starting at 1.
         number: usize,
-        /// The place in the whole text.
+        /// Place in the whole text.
         place: Place,
-        /// The parser's error.
+        /// Error of the parser.
         source: Box<mainstay_yaml::Error>,
     },
     /// A file of a snapshot is invalid.
     #[error("{}", path.display())]
     InFile {
-        /// The path of the file.
+        /// Path of the file.
         path: PathBuf,
-        /// The problem in its text.
+        /// Error in the text of the file.
         source: Box<SnapshotError>,
     },
     /// A value cannot be written as YAML.
@@ -49,41 +49,41 @@ pub enum SnapshotError {
     /// A document is not a Kubernetes object.
     #[error("document {number} is not a Kubernetes object")]
     NoObject {
-        /// The number of the document, from 1.
+        /// Number of the document, starting at 1.
         number: usize,
-        /// The first line of the document.
+        /// First line of the document.
         place: Place,
     },
     /// A file or directory cannot be read or written.
     #[error("{}", path.display())]
     File {
-        /// The path of the file or directory.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// The I/O error.
+        /// I/O error.
         source: std::io::Error,
     },
-    /// A directory in a snapshot is a link.
+    /// A snapshot contains a link to a directory.
     #[error("{} is a link to a directory", path.display())]
     DirectoryLink {
-        /// The path of the link.
+        /// Path of the link.
         path: PathBuf,
     },
     /// A file of a snapshot is a device, a pipe or a socket.
     #[error("{} is not a regular file", path.display())]
     SpecialFile {
-        /// The path of the file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The directories of a snapshot are nested too deeply.
     #[error("{} is nested too deeply", path.display())]
     TooDeep {
-        /// The path of the directory.
+        /// Path of the directory.
         path: PathBuf,
     },
-    /// A directory to write to contains files already.
+    /// The directory for a new snapshot is not empty.
     #[error("{} is not empty", path.display())]
     NotEmpty {
-        /// The path of the directory.
+        /// Path of the directory.
         path: PathBuf,
     },
 }
@@ -91,17 +91,17 @@ pub enum SnapshotError {
 /// A place in the text of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The line, from 1.
+    /// Line, starting at 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// Column in characters, starting at 1.
     pub column: usize,
-    /// The text of the line, unless it is too long to be shown.
+    /// Text of the line; `None` if it is too long to be shown.
     pub source: Option<String>,
 }
 
 impl SnapshotError {
-    /// Returns the file and the place of a problem in the text of a snapshot; no file for text that was not
-    /// read from one.
+    /// Returns the file and the place of an error in the text of a snapshot. The file is `None` if the text
+    /// was not read from a file.
     #[must_use]
     pub fn place(&self) -> Option<(Option<&Path>, &Place)> {
         match self {
@@ -112,16 +112,17 @@ impl SnapshotError {
     }
 }
 
-/// The result of loading a snapshot.
+/// Result of loading a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
-    /// The number of loaded objects.
+    /// Number of loaded objects.
     pub objects: usize,
-    /// `apiVersion kind` of the objects that were skipped because the cluster does not serve their kind.
+    /// Objects that were skipped: `apiVersion kind` if the cluster does not serve the kind, followed by the
+    /// error if the object cannot be decoded.
     pub skipped: Vec<String>,
 }
 
-/// Loads objects into a cluster: definitions first, then namespaces, then the rest in their order.
+/// Loads objects into a cluster: definitions first, then namespaces, then all other objects in their order.
 pub fn load(state: &mut State, objects: Vec<Value>) -> Loaded {
     let mut objects = objects;
     objects.sort_by_key(|object| match tree::text(object, &["kind"]) {
@@ -135,7 +136,7 @@ pub fn load(state: &mut State, objects: Vec<Value>) -> Loaded {
         .map(|object| tree::text(object, &["metadata", "uid"]).into())
         .collect();
     for object in objects {
-        note_absent_owners(state, &object, &known);
+        record_absent_owners(state, &object, &known);
         match load_object(state, object) {
             Ok(()) => loaded.objects += 1,
             Err(kind) => loaded.skipped.push(kind),
@@ -144,8 +145,8 @@ pub fn load(state: &mut State, objects: Vec<Value>) -> Loaded {
     loaded
 }
 
-/// A snapshot may lack owners; their dependents must not be garbage collected for that reason.
-fn note_absent_owners(state: &mut State, object: &Value, known: &BTreeSet<Box<str>>) {
+/// Records owners that the snapshot does not contain, so that their dependents are not garbage collected.
+fn record_absent_owners(state: &mut State, object: &Value, known: &BTreeSet<Box<str>>) {
     for owner in tree::list(object, &["metadata", "ownerReferences"]) {
         let uid = tree::text(owner, &["uid"]);
         if !known.contains(uid) && state.store.location_of(uid).is_none() {
@@ -176,10 +177,10 @@ fn load_object(state: &mut State, object: Value) -> Result<(), String> {
     let (uid, now) = (state.random.uid(), state.now().rfc3339());
     tree::set_default_text(&mut value, &["metadata", "uid"], &uid);
     tree::set_default_text(&mut value, &["metadata", "creationTimestamp"], &now);
-    // The source cluster stored it, so it is not too large.
+    // The source cluster has stored the object, so it is not too large.
     let _ = crate::defaults::apply(state, &resource, &mut value);
     crate::apply::pack(&mut value);
-    reserve(state, &resource, &value);
+    claim_service_addresses(state, &resource, &value);
     let mut stored = convert::to_stored(&resource, value);
     if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
         crate::crd::definition::establish(&mut stored, &now);
@@ -190,21 +191,21 @@ fn load_object(state: &mut State, object: Value) -> Result<(), String> {
     Ok(())
 }
 
-fn reserve(state: &mut State, resource: &Arc<Resource>, value: &Value) {
+fn claim_service_addresses(state: &mut State, resource: &Arc<Resource>, value: &Value) {
     if !resource.is("", "services") {
         return;
     }
     if let Ok(ip) = tree::text(value, &["spec", "clusterIP"]).parse::<Ipv4Addr>() {
-        state.ips.claim_ip(ip);
+        state.ips.allocate_ip(ip);
     }
     for port in tree::list(value, &["spec", "ports"]) {
         if let Some(port) = tree::int(port, &["nodePort"]).and_then(|port| u16::try_from(port).ok()) {
-            state.ips.claim_port(port);
+            state.ips.allocate_port(port);
         }
     }
 }
 
-/// Returns every object of a cluster, table by table.
+/// Returns all objects of a cluster, ordered by table.
 #[must_use]
 pub fn dump(state: &State) -> Vec<Value> {
     let tables: Vec<Arc<Resource>> = state.resources.tables().cloned().collect();
@@ -219,21 +220,21 @@ pub fn dump(state: &State) -> Vec<Value> {
 /// that the number of objects is not limited.
 pub fn to_yaml(objects: &[Value]) -> Result<String, SnapshotError> {
     if objects.is_empty() {
-        return yaml(&list(objects));
+        return value_to_yaml(&list_object(objects));
     }
     let mut text = String::from("apiVersion: v1\nitems:\n");
     for object in objects {
-        text.push_str(&yaml(&json!([object]))?);
+        text.push_str(&value_to_yaml(&json!([object]))?);
     }
     text.push_str("kind: List\nmetadata:\n  resourceVersion: \"\"\n");
     Ok(text)
 }
 
-fn list(items: &[Value]) -> Value {
+fn list_object(items: &[Value]) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items})
 }
 
-fn yaml(value: &Value) -> Result<String, SnapshotError> {
+fn value_to_yaml(value: &Value) -> Result<String, SnapshotError> {
     let parsed = mainstay_yaml::parse_json(value.to_string(), Numbers::Exact, &Budget::default());
     parsed
         .and_then(|value| mainstay_yaml::to_yaml_v2(&value))
@@ -277,7 +278,10 @@ data: {on: \"yes\"}
             "a text that is longer than a line of YAML may be and is folded, wherever it stands ".repeat(3);
         let pod = json!({"kind": "Pod", "metadata": {"name": "p", "labels": {"a": "1"}}, "spec": [[{"x": long}], "- y\nz\n"]});
         for objects in [vec![], vec![pod.clone()], vec![pod.clone(), json!({}), pod]] {
-            assert_eq!(to_yaml(&objects).unwrap(), yaml(&list(&objects)).unwrap());
+            assert_eq!(
+                to_yaml(&objects).unwrap(),
+                value_to_yaml(&list_object(&objects)).unwrap()
+            );
         }
     }
 

@@ -24,16 +24,16 @@ pub struct Options {
     pub seed: u64,
     /// Initial time of the clock.
     pub start: Instant,
-    /// Number of events kept per table. Watches from an older version fail with 410.
+    /// Number of events that each table retains. Watches from an older version fail with 410.
     pub history: usize,
-    /// Whether a trace line per request is kept.
+    /// Whether the trace contains a line per request.
     pub trace: bool,
     /// Whether controllers run automatically after each write; otherwise
     /// [`Cluster::settle`](crate::Cluster::settle) runs them.
     pub automatic: bool,
     /// Whether controllers and kubelets write Event objects.
     pub events: bool,
-    /// The Kubernetes version reported by `/version`.
+    /// Kubernetes version that `/version` reports.
     pub git_version: String,
 }
 
@@ -56,17 +56,17 @@ impl Default for Options {
 pub struct State {
     /// Initial settings.
     pub options: Options,
-    /// The virtual clock.
+    /// Virtual clock.
     pub clock: Clock,
-    /// The random number generator.
+    /// Random number generator.
     pub random: Random,
-    /// The trace of requests.
+    /// Trace of requests.
     pub trace: Trace,
-    /// The types of built-in kinds.
+    /// Types of builtin kinds.
     pub schema: &'static Schema,
-    /// The served resources.
+    /// Served resources.
     pub resources: Resources,
-    /// The objects.
+    /// Objects.
     pub store: Store,
     /// Cluster IPs and node ports allocated to Services.
     pub ips: ServiceIps,
@@ -76,26 +76,26 @@ pub struct State {
     pub webhooks: Hooks,
     /// Fault rules.
     pub faults: Faults,
-    /// The scripted behavior of pods, used by the kubelet.
+    /// Scripts of pods, which the simulated kubelet runs.
     pub scripts: Scripts,
     /// Compiled admission policies.
     pub policies: crate::admission::policy::Policies,
-    /// Owners that a loaded snapshot refers to but does not contain. Their dependents are not garbage
+    /// Uids of owners that a loaded snapshot refers to but does not contain. Their dependents are not garbage
     /// collected.
     pub absent_owners: BTreeSet<Box<str>>,
-    /// The event recorder.
+    /// Recorder of Event objects.
     pub events: Recorder,
-    /// The version of the store at which controllers pause, so that requests do not wait for them.
+    /// Version of the store at which controllers pause, so that requests do not wait for them.
     pub(crate) pause_at: u64,
 }
 
 impl State {
-    /// Creates a state without objects, not even namespaces.
+    /// Creates a state without any objects, including namespaces.
     #[must_use]
     pub fn new(options: Options) -> Self {
         let schema = Schema::builtin();
         Self {
-            clock: Clock::starting_at(options.start),
+            clock: Clock::new(options.start),
             random: Random::new(options.seed),
             trace: Trace::new(options.trace),
             schema,
@@ -120,12 +120,12 @@ impl State {
         self.clock.now()
     }
 
-    /// Returns whether controllers have to pause.
+    /// Reports whether controllers must pause.
     pub(crate) fn is_paused(&self) -> bool {
         self.store.version() >= self.pause_at
     }
 
-    /// Advances the clock.
+    /// Advances the clock and notifies all watches.
     pub fn advance(&mut self, by: Duration) {
         self.clock.advance(by);
         self.store.notify_all();

@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use crate::field::FieldErrors;
 
-/// The result of an operation that can be rejected.
+/// Result of an operation that can be rejected.
 pub type Result<T> = std::result::Result<T, Status>;
 
-/// A `metav1.Status` with status `Failure` (boxed because errors are rare).
+/// A `metav1.Status` with status `Failure`. It is boxed to keep results small, because errors are rare.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status(Box<Inner>);
 
@@ -22,15 +22,15 @@ struct Inner {
     token: String,
 }
 
-/// The reason of an internal status, which is never sent to a client.
+/// Reason of the status [`Status::webhook_pending`], which is never sent to a client.
 const WEBHOOK_PENDING: &str = "WebhookPending";
 
-/// `deployments.apps`, or `pods` for the core group.
+/// A resource or kind with its group, formatted as `deployments.apps`, or `pods` in the core group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Qualified<'a> {
-    /// The API group, empty for core.
+    /// API group, empty for core.
     pub group: &'a str,
-    /// The plural resource, or the kind where the API server uses the kind.
+    /// Plural name of the resource, or the kind where the API server uses the kind.
     pub name: &'a str,
 }
 
@@ -56,31 +56,31 @@ impl Status {
         }))
     }
 
-    /// The HTTP code.
+    /// Returns the HTTP status code.
     #[must_use]
     pub fn code(&self) -> u16 {
         self.0.code
     }
 
-    /// The machine-readable reason, such as `NotFound`; empty if there is none.
+    /// Returns the machine-readable reason, such as `NotFound`; empty if there is none.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.0.reason
     }
 
-    /// The human-readable message.
+    /// Returns the human-readable message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The number of seconds after which the client may retry.
+    /// Returns the number of seconds after which the client may retry, if the details contain it.
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
         self.0.details.as_ref()?.get("retryAfterSeconds")?.as_u64()
     }
 
-    /// Sets one detail.
+    /// Sets a field of the details.
     #[must_use]
     pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.0
@@ -90,7 +90,7 @@ impl Status {
         self
     }
 
-    /// Sets the object in the details.
+    /// Sets name, group and kind of the object in the details.
     #[must_use]
     pub fn about(self, what: Qualified<'_>, name: &str) -> Self {
         let mut status = self;
@@ -117,7 +117,7 @@ impl Status {
         self
     }
 
-    /// The path does not name a served resource of a known group.
+    /// Returns the error for a path that does not refer to a served resource of a known group.
     #[must_use]
     pub fn no_such_resource() -> Self {
         Self::new(
@@ -128,7 +128,7 @@ impl Status {
         .with_details()
     }
 
-    /// The path does not support the method.
+    /// Returns the error for a path that does not support the method.
     #[must_use]
     pub fn no_such_method() -> Self {
         let text = "the server does not allow this method on the requested resource";
@@ -152,7 +152,7 @@ impl Status {
         self
     }
 
-    /// The status as JSON.
+    /// Returns the status as JSON.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut value = json!({
@@ -175,19 +175,19 @@ impl Status {
         value
     }
 
-    /// The object does not exist.
+    /// Returns the error for an object that does not exist.
     #[must_use]
     pub fn not_found(what: Qualified<'_>, name: &str) -> Self {
         Self::new(404, "NotFound", format!("{what} {name:?} not found")).about(what, name)
     }
 
-    /// An object of this name exists already.
+    /// Returns the error for a name that another object already has.
     #[must_use]
     pub fn already_exists(what: Qualified<'_>, name: &str) -> Self {
         Self::new(409, "AlreadyExists", format!("{what} {name:?} already exists")).about(what, name)
     }
 
-    /// All names generated from `generateName` are in use.
+    /// Returns the error for a `generateName` from which only names in use were generated.
     #[must_use]
     pub fn generate_name_conflict(what: Qualified<'_>, name: &str) -> Self {
         let text = format!(
@@ -198,7 +198,7 @@ impl Status {
             .detail("retryAfterSeconds", 1)
     }
 
-    /// A precondition or the resourceVersion does not match.
+    /// Returns the error for a precondition or a resourceVersion that does not match.
     #[must_use]
     pub fn conflict(what: Qualified<'_>, name: &str, why: &str) -> Self {
         Self::new(
@@ -209,7 +209,7 @@ impl Status {
         .about(what, name)
     }
 
-    /// The resourceVersion in the request is not the stored one.
+    /// Returns the error for a resourceVersion that differs from the stored one.
     #[must_use]
     pub fn modified(what: Qualified<'_>, name: &str) -> Self {
         Self::conflict(
@@ -219,7 +219,7 @@ impl Status {
         )
     }
 
-    /// Rejected by admission or authorization.
+    /// Returns the error for a request that admission or authorization rejects.
     #[must_use]
     pub fn forbidden(what: Qualified<'_>, name: &str, why: &str) -> Self {
         let message = match (what.name, name) {
@@ -230,13 +230,13 @@ impl Status {
         Self::new(403, "Forbidden", message).about(what, name)
     }
 
-    /// The request is not authenticated.
+    /// Returns the error for a request that is not authenticated.
     #[must_use]
     pub fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// The object is invalid; `kind` is its group and kind.
+    /// Returns the error for an invalid object. `kind` is its group and kind.
     #[must_use]
     pub fn invalid(kind: Qualified<'_>, name: &str, errors: &FieldErrors) -> Self {
         let shown = errors.aggregate();
@@ -250,25 +250,26 @@ impl Status {
         })
     }
 
-    /// The request is malformed.
+    /// Returns the error for a malformed request.
     #[must_use]
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
 
-    /// The version was compacted, or the continue token is too old.
+    /// Returns the error for a version that was compacted, or for a continue token that is too old.
     #[must_use]
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }
 
-    /// The resourceVersion of a watch is older than the history.
+    /// Returns the error for a watch from the version `requested`, which is older than the first version
+    /// `oldest` of the history.
     #[must_use]
-    pub fn too_old(asked: u64, oldest: u64) -> Self {
-        Self::expired(format!("too old resource version: {asked} ({oldest})"))
+    pub fn too_old(requested: u64, oldest: u64) -> Self {
+        Self::expired(format!("too old resource version: {requested} ({oldest})"))
     }
 
-    /// The resource does not support the verb.
+    /// Returns the error for a resource that does not support a verb.
     #[must_use]
     pub fn method_not_supported(what: Qualified<'_>, action: &str) -> Self {
         Self::new(
@@ -282,49 +283,50 @@ impl Status {
         .about(what, "")
     }
 
-    /// The content type of the body or patch is not supported.
+    /// Returns the error for an unsupported content type of a body or patch.
     #[must_use]
     pub fn unsupported_media_type(message: impl Into<String>) -> Self {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
-    /// The client must retry later.
+    /// Returns the error for a request that the client must retry after `retry_after` seconds.
     #[must_use]
     pub fn too_many_requests(message: &str, retry_after: u64) -> Self {
         Self::new(429, "TooManyRequests", message).detail("retryAfterSeconds", retry_after)
     }
 
-    /// Not an error for a client: a webhook must be called first, then the write is retried.
+    /// Returns an internal status, which is not an error for a client: a webhook must be called, then the
+    /// write is retried.
     #[must_use]
     pub fn webhook_pending() -> Self {
         Self::new(500, WEBHOOK_PENDING, "a webhook must be asked first")
     }
 
-    /// Returns whether this is [`Status::webhook_pending`].
+    /// Reports whether this is [`Status::webhook_pending`].
     #[must_use]
     pub fn is_webhook_pending(&self) -> bool {
         self.reason() == WEBHOOK_PENDING
     }
 
-    /// An internal error.
+    /// Returns an internal error.
     #[must_use]
     pub fn internal(why: &str) -> Self {
         Self::new(500, "InternalError", format!("Internal error occurred: {why}")).cause("", why, "")
     }
 
-    /// An error for which the API server has no status: code 500 without a reason.
+    /// Returns an error for which the API server has no status: code 500 without a reason.
     #[must_use]
     pub fn unknown(message: impl Into<String>) -> Self {
         Self::new(500, "", message)
     }
 
-    /// The server is temporarily unavailable.
+    /// Returns the error of a server that is temporarily unavailable.
     #[must_use]
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(503, "ServiceUnavailable", message)
     }
 
-    /// The operation timed out.
+    /// Returns the error for an operation that timed out. The client may retry after `retry_after` seconds.
     #[must_use]
     pub fn timeout(message: &str, retry_after: u64) -> Self {
         Self::new(504, "Timeout", format!("Timeout: {message}")).detail("retryAfterSeconds", retry_after)

@@ -1,4 +1,4 @@
-//! Stores immutable versions of objects and their history. Does not check objects; `write` does.
+//! Stores immutable versions of objects and their history. Objects are not checked here, but in `write`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -14,12 +14,12 @@ mod history;
 
 pub use history::{Event, EventKind, History};
 
-/// The location of an object: table and key.
+/// Location of an object: table and key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectLocation {
-    /// The table, such as `deployments.apps`.
+    /// Table, such as `deployments.apps`.
     pub table: Arc<str>,
-    /// `namespace/name`, or the name.
+    /// `namespace/name`, or the name of a cluster-scoped object.
     pub key: Box<str>,
 }
 
@@ -38,45 +38,46 @@ struct Table {
     name: Arc<str>,
     objects: BTreeMap<Box<str>, Arc<Object>>,
     history: History,
-    /// Wakers of watches by namespace; the empty namespace stands for all.
-    waiting: BTreeMap<Box<str>, Vec<Waker>>,
-    /// Events since all wakers were last notified.
+    /// Wakers of watches by namespace. The empty namespace contains the watches of all namespaces.
+    watch_wakers: BTreeMap<Box<str>, Vec<Waker>>,
+    /// Number of events since all wakers were last notified.
     pending_events: usize,
 }
 
 impl Table {
-    fn note(&mut self, event: Event) {
+    fn record(&mut self, event: Event) {
         self.pending_events += 1;
         self.history.push(event);
     }
 
     /// Removes and returns all wakers.
-    fn take_all(&mut self) -> Vec<Waker> {
+    fn take_all_wakers(&mut self) -> Vec<Waker> {
         self.pending_events = 0;
-        std::mem::take(&mut self.waiting)
+        std::mem::take(&mut self.watch_wakers)
             .into_values()
             .flatten()
             .collect()
     }
 
-    /// Removes and returns the wakers of watches affected by events after `since`. Returns all of them now
-    /// and then, before the history drops events that idle watches have not seen.
-    fn take_affected(&mut self, since: u64, history_limit: usize) -> Vec<Waker> {
-        if self.waiting.is_empty() {
+    /// Removes and returns the wakers of watches that are affected by events after `since`. Returns all
+    /// wakers after half of `history_limit` events, before the history drops events that idle watches have
+    /// not observed.
+    fn take_affected_wakers(&mut self, since: u64, history_limit: usize) -> Vec<Waker> {
+        if self.watch_wakers.is_empty() {
             return Vec::new();
         }
         let events = self.history.after(since);
         let Some(events) = events.filter(|_| self.pending_events < history_limit / 2) else {
-            return self.take_all();
+            return self.take_all_wakers();
         };
         let namespaces: BTreeSet<&str> = events
             .map(|event| &*event.object.meta().namespace)
             .chain([""])
             .collect();
-        let waiting = &mut self.waiting;
+        let watch_wakers = &mut self.watch_wakers;
         let wakers = namespaces
             .iter()
-            .filter_map(|namespace| waiting.remove(*namespace));
+            .filter_map(|namespace| watch_wakers.remove(*namespace));
         wakers.flatten().collect()
     }
 }
@@ -94,13 +95,14 @@ impl Store {
         }
     }
 
-    /// The resourceVersion of the last write.
+    /// Returns the resourceVersion of the last write.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Skips versions, as there are gaps in a real server's sequence; used when a snapshot is loaded.
+    /// Skips versions up to `to`. Used when a snapshot is loaded. The sequence of a real server has gaps,
+    /// too.
     pub fn advance_version(&mut self, to: u64) {
         self.version = self.version.max(to);
     }
@@ -122,15 +124,15 @@ impl Store {
         self.dependents.get(uid).into_iter().flatten()
     }
 
-    /// Iterates over the objects of a table in key order, starting after `after`, optionally in one
-    /// namespace.
+    /// Iterates over the objects of a table in key order, starting after the key `after`. An empty namespace
+    /// selects all namespaces.
     pub fn range<'a>(
         &'a self,
         table: &str,
         namespace: &str,
         after: Option<&str>,
     ) -> impl Iterator<Item = (&'a str, &'a Arc<Object>)> + use<'a> {
-        let prefix = prefix(namespace);
+        let prefix = key_prefix(namespace);
         let start = match after {
             Some(after) => Bound::Excluded(Box::from(after)),
             None => Bound::Included(Box::from(prefix.as_str())),
@@ -175,7 +177,7 @@ impl Store {
         changed.map(|table| Arc::clone(&table.name)).collect()
     }
 
-    /// Writes a new version of an object, or adds it, and sets its resourceVersion.
+    /// Adds an object, or writes a new version of it, and sets its resourceVersion.
     pub fn put(&mut self, table: &Arc<str>, mut value: Value, fields: Fields) -> Arc<Object> {
         self.version += 1;
         tree::set(
@@ -192,7 +194,7 @@ impl Store {
         } else {
             EventKind::Added
         };
-        entry.note(Event {
+        entry.record(Event {
             version,
             kind,
             object: Arc::clone(&object),
@@ -209,7 +211,8 @@ impl Store {
         object
     }
 
-    /// Removes an object; the event has its last state with the resourceVersion of the removal.
+    /// Removes an object. Returns its last state with the resourceVersion of the removal, which the event
+    /// also contains.
     pub fn remove(&mut self, table: &Arc<str>, key: &str) -> Option<Arc<Object>> {
         let previous = self.tables.get_mut(table)?.objects.remove(key)?;
         self.version += 1;
@@ -223,7 +226,7 @@ impl Store {
             object: Arc::clone(&object),
             previous: Some(Arc::clone(&previous)),
         };
-        self.table(table).note(event);
+        self.table(table).record(event);
         self.unindex(
             previous.meta(),
             &ObjectLocation {
@@ -234,7 +237,8 @@ impl Store {
         Some(object)
     }
 
-    /// Drops the history of every table up to `version`: watches and reads of older versions fail with 410.
+    /// Drops the history of every table up to `version`, so that watches and reads of older versions fail
+    /// with 410.
     pub fn compact(&mut self, version: u64) {
         for table in self.tables.values_mut() {
             table.history.compact(version);
@@ -242,8 +246,8 @@ impl Store {
         self.notify_all();
     }
 
-    /// Returns, for each object of a table that changed after `version`, its state at that version; `None` if
-    /// the history does not reach back that far.
+    /// Returns the state at `version` of each object of a table that changed after `version`. Returns `None`
+    /// if the history does not contain all changes since then.
     #[must_use]
     pub fn changes_after(
         &self,
@@ -251,22 +255,22 @@ impl Store {
         version: u64,
     ) -> Option<BTreeMap<Box<str>, Option<Arc<Object>>>> {
         match self.tables.get(table) {
-            Some(table) => table.history.undo_to(version),
+            Some(table) => table.history.states_before_changes(version),
             None => Some(BTreeMap::new()),
         }
     }
 
-    /// Registers a waker for the next event of a table in a namespace (empty for all namespaces). It may be
-    /// notified spuriously.
-    pub fn on_change(&mut self, table: &Arc<str>, namespace: &str, waker: &Waker) {
-        let waiting = &mut self.table(table).waiting;
-        let wakers = waiting.entry(namespace.into()).or_default();
+    /// Registers a waker for the next event of a table in a namespace; an empty namespace selects all
+    /// namespaces. The waker may be notified spuriously.
+    pub fn register_waker(&mut self, table: &Arc<str>, namespace: &str, waker: &Waker) {
+        let watch_wakers = &mut self.table(table).watch_wakers;
+        let wakers = watch_wakers.entry(namespace.into()).or_default();
         if !wakers.iter().any(|have| have.will_wake(waker)) {
             wakers.push(waker.clone());
         }
     }
 
-    /// Removes and returns the wakers to notify after writes since version `since`.
+    /// Removes and returns the wakers to notify after writes since the version `since`.
     pub fn take_wakers(&mut self, since: u64) -> Vec<Waker> {
         if self.version == since {
             return Vec::new();
@@ -274,13 +278,13 @@ impl Store {
         let (limit, tables) = (self.history_limit, self.tables.values_mut());
         let changed = tables.filter(|table| table.history.last_version() > since);
         changed
-            .flat_map(|table| table.take_affected(since, limit))
+            .flat_map(|table| table.take_affected_wakers(since, limit))
             .collect()
     }
 
-    /// Notifies all wakers, because time has passed or a fault ends a watch.
+    /// Notifies all wakers. Required when time has passed or a fault ends a watch.
     pub fn notify_all(&mut self) {
-        for waker in self.tables.values_mut().flat_map(Table::take_all) {
+        for waker in self.tables.values_mut().flat_map(Table::take_all_wakers) {
             waker.wake();
         }
     }
@@ -291,7 +295,7 @@ impl Store {
             name: Arc::clone(name),
             objects: BTreeMap::new(),
             history: History::new(limit),
-            waiting: BTreeMap::new(),
+            watch_wakers: BTreeMap::new(),
             pending_events: 0,
         })
     }
@@ -319,7 +323,7 @@ impl Store {
     }
 }
 
-fn prefix(namespace: &str) -> String {
+fn key_prefix(namespace: &str) -> String {
     if namespace.is_empty() {
         String::new()
     } else {

@@ -1,5 +1,5 @@
-//! Per-kind behaviour of writes (called strategies in the API server), such as fields that only the server
-//! sets.
+//! Behaviour of writes that differs by kind, such as fields that only the server sets. The API server calls
+//! it strategies.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ mod service;
 pub use namespace::finalize;
 pub use pod::qos_class;
 
-/// Called before a new object is validated.
+/// Prepares a new object. Called before the object is validated.
 pub fn prepare_create(
     state: &mut State,
     resource: &Resource,
@@ -39,16 +39,16 @@ pub fn prepare_create(
         ("", "persistentvolumeclaims" | "persistentvolumes") => {
             tree::set(value, &["status", "phase"], "Pending");
         }
-        ("apps", "daemonsets") => template_generation(value, None),
-        ("batch", "jobs") => job_selector(value),
+        ("apps", "daemonsets") => set_template_generation(value, None),
+        ("batch", "jobs") => set_job_selector(value),
         ("apiextensions.k8s.io", "customresourcedefinitions") => crate::crd::prepare(value, None),
-        ("certificates.k8s.io", "certificatesigningrequests") => sign_with_user(value, context),
+        ("certificates.k8s.io", "certificatesigningrequests") => set_requesting_user(value, context),
         _ => {}
     }
     Ok(())
 }
 
-/// Called before a changed object is validated.
+/// Prepares a changed object. Called before the object is validated.
 pub fn prepare_update(
     state: &mut State,
     resource: &Resource,
@@ -58,7 +58,7 @@ pub fn prepare_update(
 ) -> Result<()> {
     match context.subresource.as_str() {
         "status" => {
-            status_update(resource, new, old);
+            restore_all_but_status(resource, new, old);
             return Ok(());
         }
         "" => {}
@@ -85,7 +85,7 @@ pub fn prepare_update(
             service::keep_allocated(new, old);
             service::allocate(state, new, Some(old), context.dry_run)?;
         }
-        ("apps", "daemonsets") => template_generation(new, Some(old)),
+        ("apps", "daemonsets") => set_template_generation(new, Some(old)),
         ("apiextensions.k8s.io", "customresourcedefinitions") => crate::crd::prepare(new, Some(old)),
         _ => {}
     }
@@ -93,7 +93,7 @@ pub fn prepare_update(
     Ok(())
 }
 
-/// Called after a new object was stored.
+/// Updates the state after a new object has been stored.
 pub fn after_create(state: &mut State, resource: &Resource, object: &Arc<Object>) {
     if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
         let definition = object.value();
@@ -102,7 +102,7 @@ pub fn after_create(state: &mut State, resource: &Resource, object: &Arc<Object>
     }
 }
 
-/// Called after a changed object was stored.
+/// Updates the state after a changed object has been stored.
 pub fn after_update(state: &mut State, resource: &Resource, old: &Arc<Object>, new: &Arc<Object>) {
     if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
         let definition = new.value();
@@ -118,7 +118,7 @@ pub fn after_update(state: &mut State, resource: &Resource, old: &Arc<Object>, n
     }
 }
 
-/// Called before an object is removed from the store.
+/// Updates the state when an object is deleted. Called before the object is removed from the store.
 pub fn after_delete(state: &mut State, resource: &Resource, object: &Arc<Object>) {
     if resource.is("", "services") {
         service::release(state, &object.value());
@@ -128,7 +128,7 @@ pub fn after_delete(state: &mut State, resource: &Resource, object: &Arc<Object>
     }
 }
 
-/// Deletes kinds with a special deletion; `None` for all other kinds.
+/// Deletes an object of a kind with a special deletion. Returns `None` for all other kinds.
 pub fn special_delete(
     state: &mut State,
     target: &Target<'_>,
@@ -149,9 +149,10 @@ pub fn special_delete(
     Ok(None)
 }
 
-/// Returns the grace period of a kind in seconds; `None` if it has none.
+/// Returns the grace period of an object in seconds, or `None` if its kind has no grace periods. `requested`
+/// is the period in the delete options.
 #[must_use]
-pub fn grace_period(resource: &Resource, value: &Value, asked: Option<i64>) -> Option<i64> {
+pub fn grace_period(resource: &Resource, value: &Value, requested: Option<i64>) -> Option<i64> {
     if !resource.is("", "pods") {
         return None;
     }
@@ -160,13 +161,13 @@ pub fn grace_period(resource: &Resource, value: &Value, asked: Option<i64>) -> O
     if unscheduled || matches!(phase, "Failed" | "Succeeded") {
         return Some(0);
     }
-    let period = asked
+    let period = requested
         .or(tree::int(value, &["spec", "terminationGracePeriodSeconds"]))
         .unwrap_or(0);
     Some(if period < 0 { 1 } else { period })
 }
 
-/// Returns whether the status is a subresource that ordinary writes cannot change.
+/// Reports whether the status is a subresource, so that other writes cannot change it.
 fn has_status(resource: &Resource) -> bool {
     resource.subresource("status").is_some()
 }
@@ -183,16 +184,17 @@ fn reset_status(state: &State, resource: &Resource, value: &mut Value) {
     }
 }
 
-/// A write to the status keeps everything else, except for some metadata.
-fn status_update(resource: &Resource, new: &mut Value, old: &Value) {
+/// Restores the fields that a write to the status cannot change. Besides the status, a write can change most
+/// of the metadata of builtin kinds, and `managedFields` of custom kinds.
+fn restore_all_but_status(resource: &Resource, new: &mut Value, old: &Value) {
     if matches!(resource.shape, Shape::Custom(_)) {
         let (status, managed) = (
             tree::get(new, &["status"]).cloned(),
             tree::get(new, &["metadata", "managedFields"]).cloned(),
         );
         *new = old.clone();
-        put(new, &["status"], status);
-        put(new, &["metadata", "managedFields"], managed);
+        set_or_remove(new, &["status"], status);
+        set_or_remove(new, &["metadata", "managedFields"], managed);
         return;
     }
     let sent = new
@@ -217,14 +219,14 @@ fn status_update(resource: &Resource, new: &mut Value, old: &Value) {
     }
 }
 
-fn put(value: &mut Value, path: &[&str], new: Option<Value>) {
+fn set_or_remove(value: &mut Value, path: &[&str], new: Option<Value>) {
     match new {
         Some(new) => tree::set(value, path, new),
         None => drop(tree::remove(value, path)),
     }
 }
 
-/// Increases the generation if the desired state changed. Must be called after the status was restored.
+/// Increases the generation if the desired state changed. Must be called after the status has been restored.
 fn bump_generation(resource: &Resource, new: &mut Value, old: &Value) {
     let changed = match (&*resource.group, &*resource.plural) {
         _ if matches!(resource.shape, Shape::Custom(_)) => differs(
@@ -261,18 +263,18 @@ fn differs(new: &Value, old: &Value, except: &[&str]) -> bool {
     let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else {
         return true;
     };
-    let counts = |key: &str| !except.contains(&key);
+    let is_compared = |key: &str| !except.contains(&key);
     new.iter()
-        .filter(|(key, _)| counts(key))
+        .filter(|(key, _)| is_compared(key))
         .any(|(key, value)| old.get(key) != Some(value))
         || old
             .keys()
-            .filter(|key| counts(key))
+            .filter(|key| is_compared(key))
             .any(|key| !new.contains_key(key))
 }
 
-/// A `DaemonSet` counts its templates in an annotation that only the server sets.
-fn template_generation(new: &mut Value, old: Option<&Value>) {
+/// Sets the annotation in which a `DaemonSet` counts the changes of its template. Only the server sets it.
+fn set_template_generation(new: &mut Value, old: Option<&Value>) {
     let location = [
         "metadata",
         "annotations",
@@ -285,8 +287,8 @@ fn template_generation(new: &mut Value, old: Option<&Value>) {
     tree::set(new, &location, count.max(1).to_string());
 }
 
-/// A Job without a selector gets one that matches its uid.
-fn job_selector(value: &mut Value) {
+/// Sets the labels of the template of a Job, and a selector for its uid if it has none.
+fn set_job_selector(value: &mut Value) {
     if tree::flag(value, &["spec", "manualSelector"]) {
         return;
     }
@@ -303,7 +305,8 @@ fn job_selector(value: &mut Value) {
     for (key, text) in pairs {
         tree::set_default(value, &["spec", "template", "metadata", "labels", key], text);
     }
-    // An object read from storage is defaulted again, and now the template has labels.
+    // The API server applies defaults again when it reads the object. The template has labels then, so they
+    // become the labels of the Job.
     if let Some(labels) = tree::get(value, &["spec", "template", "metadata", "labels"]).cloned() {
         tree::set_default(value, &["metadata", "labels"], labels);
     }
@@ -316,7 +319,7 @@ fn job_selector(value: &mut Value) {
     }
 }
 
-/// Sets the times of new conditions of a request for a certificate.
+/// Sets the times of new conditions of a `CertificateSigningRequest`.
 fn fill_condition_times(state: &State, new: &mut Value, old: &Value) {
     let now = state.now().rfc3339();
     let known = tree::list(old, &["status", "conditions"]);
@@ -337,7 +340,7 @@ fn fill_condition_times(state: &State, new: &mut Value, old: &Value) {
     }
 }
 
-fn sign_with_user(value: &mut Value, context: &Context) {
+fn set_requesting_user(value: &mut Value, context: &Context) {
     tree::set(value, &["spec", "username"], context.user.name.clone());
     tree::set(value, &["spec", "groups"], json!(context.user.groups));
 }

@@ -16,20 +16,20 @@ mod pod;
 
 pub use age::age;
 
-/// How much of each object a row contains.
+/// Part of each object that a row contains (`includeObject`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Include {
-    /// Its metadata.
+    /// The metadata.
     #[default]
     Metadata,
     /// The whole object.
     Object,
-    /// Nothing.
+    /// No part.
     None,
 }
 
 impl Include {
-    /// Parses `includeObject`.
+    /// Parses the query parameter `includeObject`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
@@ -41,7 +41,7 @@ impl Include {
     }
 }
 
-/// One column.
+/// A column definition.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     name: String,
@@ -51,10 +51,10 @@ pub(crate) struct Column {
     priority: i64,
 }
 
-/// Columns and, for an object, its cells.
+/// Columns of a resource, and a function that returns the cells of an object.
 type Printer = (Vec<Column>, Box<dyn Fn(&Value, &State) -> Vec<Value>>);
 
-/// Renders `objects` as a table.
+/// Renders `objects` as a table. `columns` selects whether the column definitions are included.
 #[must_use]
 pub fn render(
     state: &State,

@@ -1,10 +1,10 @@
-//! A log of the simulation, identical for identical seeds.
+//! Trace of a simulation. The same seed and calls produce the same trace.
 
 use std::fmt::Write as _;
 
 use crate::clock::Instant;
 
-/// The log of a run.
+/// Trace of a run.
 #[derive(Clone, Debug)]
 pub struct Trace {
     keep: bool,
@@ -14,7 +14,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Creates an empty log; unless `keep` is set, only its digest is kept.
+    /// Creates an empty trace. If `keep` is false, lines are counted but not stored.
     #[must_use]
     pub fn new(keep: bool) -> Self {
         Self {
@@ -25,7 +25,7 @@ impl Trace {
         }
     }
 
-    /// Returns whether lines are kept; if not, callers can skip formatting them.
+    /// Reports whether lines are stored. If they are not, callers can skip formatting them.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
         self.keep
@@ -42,19 +42,19 @@ impl Trace {
         self.digest = fnv(self.digest, self.text.get(start..).unwrap_or("").as_bytes());
     }
 
-    /// The whole text.
+    /// Returns the text of all lines.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The number of lines written.
+    /// Returns the number of lines that were written.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// A digest of the text, for comparing runs.
+    /// Returns a digest of the text, for comparing runs.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.digest
@@ -63,7 +63,7 @@ impl Trace {
 
 const FNV_OFFSET: u64 = 0xCBF2_9CE4_8422_2325;
 
-/// FNV-1a, continued from `seed`.
+/// Returns the FNV-1a hash of `bytes`, continued from `seed`.
 #[must_use]
 pub(crate) fn fnv(seed: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(seed, |hash, byte| {
@@ -71,7 +71,7 @@ pub(crate) fn fnv(seed: u64, bytes: &[u8]) -> u64 {
     })
 }
 
-/// FNV-1a of a body, for trace lines.
+/// Returns the FNV-1a hash of a body, for trace lines.
 #[must_use]
 pub(crate) fn digest(bytes: &[u8]) -> u64 {
     fnv(FNV_OFFSET, bytes)

@@ -1,4 +1,4 @@
-//! Helpers to read and modify JSON trees by path. Does not depend on Kubernetes.
+//! Helpers to read and modify JSON trees by path. This module does not depend on Kubernetes.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ pub fn get<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(value, |at, key| at.as_object()?.get(*key))
 }
 
-/// Returns the string at `path`, or an empty one.
+/// Returns the string at `path`, or an empty string.
 #[must_use]
 pub fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
     get(value, path).and_then(Value::as_str).unwrap_or("")
@@ -20,13 +20,13 @@ pub fn int(value: &Value, path: &[&str]) -> Option<i64> {
     get(value, path).and_then(Value::as_i64)
 }
 
-/// Returns whether the value at `path` is `true`.
+/// Reports whether the value at `path` is `true`.
 #[must_use]
 pub fn flag(value: &Value, path: &[&str]) -> bool {
     get(value, path).and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// Returns the list at `path`, or an empty one.
+/// Returns the list at `path`, or an empty list.
 #[must_use]
 pub fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
     get(value, path)
@@ -51,7 +51,8 @@ pub fn list_mut<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Vec<V
     get_mut(value, path).and_then(Value::as_array_mut)
 }
 
-/// Returns the map at `path`, creating it if it is missing; `None` if another type is in the way.
+/// Returns the map at `path`, creating missing and null maps. Returns `None` if the path contains a value of
+/// another type.
 pub fn map_mut<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
     let mut at = value;
     for key in path {
@@ -66,7 +67,8 @@ pub fn map_mut<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<St
     at.as_object_mut()
 }
 
-/// Sets the value at `path`, creating maps as needed.
+/// Sets the value at `path`, creating maps as needed. Does nothing if the path contains a value of another
+/// type.
 pub fn set(value: &mut Value, path: &[&str], new: impl Into<Value>) {
     if let Some((last, front)) = path.split_last()
         && let Some(map) = map_mut(value, front)
@@ -75,9 +77,9 @@ pub fn set(value: &mut Value, path: &[&str], new: impl Into<Value>) {
     }
 }
 
-/// Sets the value at `path` unless there is one; returns whether it did.
+/// Sets the value at `path` if it is missing or null. Reports whether it was set.
 pub fn set_default(value: &mut Value, path: &[&str], new: impl Into<Value>) -> bool {
-    if get(value, path).is_some_and(|there| !there.is_null()) {
+    if get(value, path).is_some_and(|value| !value.is_null()) {
         return false;
     }
     set(value, path, new);
@@ -99,12 +101,12 @@ pub fn remove(value: &mut Value, path: &[&str]) -> Option<Value> {
     get_mut(value, front)?.as_object_mut()?.remove(*last)
 }
 
-/// Copies the value at `path`, or its absence, from `from` to `to`.
+/// Copies the value at `path` from `from` to `to`, or removes it from `to` if `from` does not contain it.
 pub fn copy(from: &Value, to: &mut Value, path: &[&str]) {
     match get(from, path) {
-        // Comparing is much cheaper than copying, and most values are equal already.
-        there if there == get(to, path) => {}
-        Some(there) => set(to, path, there.clone()),
+        // Comparing is much faster than copying, and most values are already equal.
+        source if source == get(to, path) => {}
+        Some(source) => set(to, path, source.clone()),
         None => {
             remove(to, path);
         }
@@ -119,7 +121,7 @@ pub fn json_size(value: &Value, max: usize) -> Option<usize> {
     Some(max - counter.left)
 }
 
-/// Counts bytes instead of storing them.
+/// Writer that counts bytes instead of storing them.
 struct Counter {
     left: usize,
 }
@@ -136,7 +138,7 @@ impl std::io::Write for Counter {
     }
 }
 
-/// Returns an upper bound of the length of the value as JSON text, much faster than [`json_size`].
+/// Returns an upper bound of the length of the value as JSON text. This is much faster than [`json_size`].
 #[must_use]
 pub fn max_json_size(value: &Value) -> usize {
     // An escaped character, such as `\u0000`, has six bytes.
@@ -180,7 +182,7 @@ mod tests {
         assert_eq!(
             text(&value, &["x", "y"]),
             "z",
-            "a scalar on the way is left alone"
+            "a scalar within the path is not replaced"
         );
     }
 }

@@ -1,4 +1,5 @@
-//! Validates objects and updates. One function per kind, in the submodules; the table here assigns them.
+//! Validates objects and updates. The submodules contain one function per kind, which the table in this
+//! module assigns to the kinds.
 
 use serde_json::Value;
 
@@ -17,10 +18,10 @@ mod small;
 
 use names::NameRule;
 
-/// Validates an object against its old version, if any, and adds errors.
+/// Function that validates an object, against its old version if there is one, and adds its errors.
 type Validator = fn(&Value, Option<&Value>, &mut FieldErrors);
 
-/// The validator of each kind.
+/// Validators by group and plural.
 const TABLE: &[(&str, &str, Validator)] = &[
     ("", "configmaps", core::config_map),
     ("", "events", small::event),
@@ -86,7 +87,7 @@ pub fn create(resource: &Resource, value: &Value, context: &mut Context) -> Fiel
         Shape::Custom(custom) => errors.append(crate::crd::validate(custom, value, None, context)),
         Shape::Builtin(_) => {
             meta::standard_finalizers(value, &mut errors);
-            by_kind(resource, value, None, &mut errors);
+            validate_kind(resource, value, None, &mut errors);
         }
     }
     errors
@@ -95,7 +96,8 @@ pub fn create(resource: &Resource, value: &Value, context: &mut Context) -> Fiel
 /// Validates a changed object.
 #[must_use]
 pub fn update(resource: &Resource, new: &Value, old: &Value, context: &mut Context) -> FieldErrors {
-    // The API server validates metadata several times during an update, so causes are listed several times.
+    // The API server validates metadata several times during an update, so its errors contain the same cause
+    // several times.
     let mut errors = meta::object_meta(new, resource.namespaced, names::path_segment);
     errors.append(meta::object_meta_update(new, old));
     match &resource.shape {
@@ -108,11 +110,11 @@ pub fn update(resource: &Resource, new: &Value, old: &Value, context: &mut Conte
             if checks_whole_object(resource) {
                 errors.append(meta::object_meta(new, resource.namespaced, name_rule(resource)));
             }
-            let is_part = matches!(context.subresource.as_str(), "ephemeralcontainers" | "resize");
-            if is_part && resource.is("", "pods") {
-                pod::part(new, old, &mut errors);
+            let is_pod_subresource = matches!(context.subresource.as_str(), "ephemeralcontainers" | "resize");
+            if is_pod_subresource && resource.is("", "pods") {
+                pod::validate_subresource(new, old, &mut errors);
             } else if context.subresource != "status" {
-                by_kind(resource, new, Some(old), &mut errors);
+                validate_kind(resource, new, Some(old), &mut errors);
             } else if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
                 crate::crd::definition::validate_status(new, &mut errors);
             }
@@ -121,7 +123,7 @@ pub fn update(resource: &Resource, new: &Value, old: &Value, context: &mut Conte
     errors
 }
 
-/// Kinds whose updates are also validated like a create.
+/// Reports whether an update of this kind is also validated like a create.
 fn checks_whole_object(resource: &Resource) -> bool {
     matches!(
         &*resource.plural,
@@ -129,7 +131,7 @@ fn checks_whole_object(resource: &Resource) -> bool {
     )
 }
 
-fn by_kind(resource: &Resource, new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
+fn validate_kind(resource: &Resource, new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     if let Some((_, _, validate)) = TABLE.iter().find(|(group, plural, _)| resource.is(group, plural)) {
         validate(new, old, errors);
     }

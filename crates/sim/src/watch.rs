@@ -1,4 +1,5 @@
-//! Watches: turn store events into watch event lines, until the deadline, a compaction or an injected fault.
+//! Watches: convert store events to lines of a watch response, until the deadline, a compaction or an
+//! injected fault.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,16 +24,16 @@ use crate::tree;
 /// Interval between bookmarks.
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 
-/// The parameters of a watch.
+/// Parameters of a watch.
 #[derive(Clone, Debug)]
 pub struct WatchOptions {
-    /// The watched resource.
+    /// Watched resource.
     pub resource: Arc<Resource>,
-    /// The watched namespace; empty for all namespaces.
+    /// Watched namespace; empty for all namespaces.
     pub namespace: String,
-    /// Selects the objects.
+    /// Selector of the watched objects.
     pub selector: Selector,
-    /// The representation of objects in events.
+    /// Representation of objects in events.
     pub form: Representation,
     /// Whether the client requested bookmarks.
     pub bookmarks: bool,
@@ -40,13 +41,13 @@ pub struct WatchOptions {
     pub initial: bool,
     /// Whether a bookmark marks the end of the initial events.
     pub bookmark_initial_end: bool,
-    /// The version after which events are sent.
+    /// Version after which events are sent.
     pub from: u64,
-    /// The time at which the watch ends.
+    /// Time at which the watch ends.
     pub deadline: Instant,
-    /// The injected fault.
+    /// Injected fault.
     pub fault: Option<Fault>,
-    /// The client, for faults that are added later.
+    /// Name of the client, for faults that are added later.
     pub client: String,
 }
 
@@ -63,7 +64,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts a watch; the initial events are read from the store at this time.
+    /// Starts a watch. The initial events are read from the store immediately.
     #[must_use]
     pub fn begin(state: &State, options: WatchOptions) -> Self {
         let next_bookmark = state.now().plus(BOOKMARK_PERIOD);
@@ -87,17 +88,17 @@ impl Watch {
         watch
     }
 
-    /// Sets the injected fault after the start; it also applies to lines that are queued already.
+    /// Sets the injected fault after the start. The fault also applies to lines that are already queued.
     pub fn inject_fault(&mut self, fault: Option<Fault>) {
-        let waiting = std::mem::take(&mut self.lines);
+        let queued = std::mem::take(&mut self.lines);
         self.options.fault = fault;
         self.sent = 0;
-        for line in waiting {
-            self.send(line);
+        for line in queued {
+            self.send_line(line);
         }
     }
 
-    /// Returns the next line, or registers `waker`.
+    /// Returns the next line, or registers `waker` if there is none. Returns `None` when the watch has ended.
     pub fn poll(&mut self, state: &mut State, waker: &Waker) -> Poll<Option<Bytes>> {
         if let Some(line) = self.lines.pop_front() {
             return Poll::Ready(Some(line));
@@ -105,7 +106,7 @@ impl Watch {
         if self.ended || state.faults.has_crashed(&self.options.client) {
             return Poll::Ready(None);
         }
-        self.collect(state);
+        self.queue_new_events(state);
         if let Some(line) = self.lines.pop_front() {
             return Poll::Ready(Some(line));
         }
@@ -115,11 +116,12 @@ impl Watch {
         let namespace = self.options.namespace.as_str();
         state
             .store
-            .on_change(&self.options.resource.table, namespace, waker);
+            .register_waker(&self.options.resource.table, namespace, waker);
         Poll::Pending
     }
 
-    /// Returns whether the watched custom resource is still served with the same definition.
+    /// Reports whether the watched resource is still served with the same definition. Builtin resources
+    /// always are.
     fn is_served(&self, state: &State) -> bool {
         let own = &self.options.resource;
         let Shape::Custom(custom) = &own.shape else {
@@ -138,20 +140,20 @@ impl Watch {
             .filter(|object| self.options.selector.matches(object))
             .collect();
         for object in matching {
-            self.emit(state, "ADDED", &object);
+            self.send_event(state, "ADDED", &object);
         }
         if self.options.bookmark_initial_end {
-            self.bookmark(state, true);
+            self.send_bookmark(state, true);
         }
     }
 
-    fn collect(&mut self, state: &State) {
+    fn queue_new_events(&mut self, state: &State) {
         let table = &self.options.resource.table;
         let Some(history) = state.store.history(table) else {
-            return self.tick(state);
+            return self.check_time(state);
         };
         let Some(events) = history.after(self.seen) else {
-            self.expire(&Status::too_old(self.seen, history.forgotten() + 1));
+            self.expire(&Status::too_old(self.seen, history.compacted() + 1));
             return;
         };
         let events: Vec<Event> = events.cloned().collect();
@@ -161,38 +163,39 @@ impl Watch {
             }
             self.seen = event.version;
             if let Some((kind, object)) = self.selected_event(&event) {
-                self.emit(state, kind, &object);
+                self.send_event(state, kind, &object);
             }
         }
-        self.tick(state);
+        self.check_time(state);
     }
 
-    /// Translates an event for a client that sees only the selected objects: an object that starts to match
-    /// is added, one that stops matching is deleted.
+    /// Converts an event for a client that observes only the selected objects: an object that starts to match
+    /// is added, an object that stops matching is deleted. Returns `None` if the event is not relevant.
     fn selected_event(&self, event: &Event) -> Option<(&'static str, Arc<Object>)> {
-        let here = |object: &Object| {
+        let is_selected = |object: &Object| {
             (self.options.namespace.is_empty() || *object.meta().namespace == *self.options.namespace)
                 && self.options.selector.matches(object)
         };
-        let before = event.previous.as_ref().filter(|previous| here(previous));
-        let after = Some(&event.object).filter(|object| event.kind != EventKind::Deleted && here(object));
+        let before = event.previous.as_ref().filter(|previous| is_selected(previous));
+        let after =
+            Some(&event.object).filter(|object| event.kind != EventKind::Deleted && is_selected(object));
         match (before, after) {
             (None, Some(now)) => Some(("ADDED", Arc::clone(now))),
             (Some(_), Some(now)) => Some(("MODIFIED", Arc::clone(now))),
             (Some(_), None) if event.kind == EventKind::Deleted => {
                 Some(("DELETED", Arc::clone(&event.object)))
             }
-            (Some(then), None) => Some(("DELETED", Arc::new(at_version(then, event.version)))),
+            (Some(then), None) => Some(("DELETED", Arc::new(with_version(then, event.version)))),
             (None, None) => None,
         }
     }
 
-    fn emit(&mut self, state: &State, kind: &str, object: &Object) {
-        let line = self.line(state, kind, object);
-        self.send(line);
+    fn send_event(&mut self, state: &State, kind: &str, object: &Object) {
+        let line = self.format_event(state, kind, object);
+        self.send_line(line);
     }
 
-    fn send(&mut self, line: Bytes) {
+    fn send_line(&mut self, line: Bytes) {
         if self.ended {
             return;
         }
@@ -212,7 +215,7 @@ impl Watch {
         }
     }
 
-    fn line(&mut self, state: &State, kind: &str, object: &Object) -> Bytes {
+    fn format_event(&mut self, state: &State, kind: &str, object: &Object) -> Bytes {
         let mut out = Vec::with_capacity(64);
         out.extend_from_slice(b"{\"type\":\"");
         out.extend_from_slice(kind.as_bytes());
@@ -242,17 +245,17 @@ impl Watch {
         }
     }
 
-    fn tick(&mut self, state: &State) {
+    fn check_time(&mut self, state: &State) {
         let closing = state.now() >= self.options.deadline;
         if self.options.bookmarks && !self.ended && (closing || state.now() >= self.next_bookmark) {
             self.next_bookmark = state.now().plus(BOOKMARK_PERIOD);
             self.seen = self.seen.max(state.store.version());
-            self.bookmark(state, false);
+            self.send_bookmark(state, false);
         }
         self.ended |= closing;
     }
 
-    fn bookmark(&mut self, state: &State, initial_end: bool) {
+    fn send_bookmark(&mut self, state: &State, initial_end: bool) {
         let mut metadata = json!({"resourceVersion": self.seen.to_string()});
         if initial_end {
             tree::set(
@@ -274,21 +277,21 @@ impl Watch {
             tree::set(&mut object, &["apiVersion"], resource.api_version());
         }
         tree::set(&mut object, &["metadata"], metadata);
-        self.push("BOOKMARK", &object);
+        self.queue_line("BOOKMARK", &object);
     }
 
     fn expire(&mut self, status: &Status) {
-        self.push("ERROR", &status.to_value());
+        self.queue_line("ERROR", &status.to_value());
         self.ended = true;
     }
 
-    fn push(&mut self, kind: &str, object: &Value) {
+    fn queue_line(&mut self, kind: &str, object: &Value) {
         let line = format!("{}\n", json!({"type": kind, "object": object}));
         self.lines.push_back(line.into());
     }
 }
 
-fn at_version(object: &Object, version: u64) -> Object {
+fn with_version(object: &Object, version: u64) -> Object {
     let mut value = object.packed();
     crate::tree::set(&mut value, &["metadata", "resourceVersion"], version.to_string());
     Object::freeze(&value, object.fields())

@@ -1,5 +1,5 @@
-//! Validated writes: the steps that all kinds share. What differs by kind is in `strategy`, `defaults` and
-//! `validation`.
+//! Validated writes: the steps that all kinds share. Behaviour that differs by kind is in `strategy`,
+//! `defaults` and `validation`.
 
 use std::sync::Arc;
 
@@ -22,41 +22,41 @@ pub use create::create;
 pub use delete::{DeleteOptions, Deleted, Propagation, delete, delete_now};
 pub use update::{Change, Updated, update};
 
-/// The target of a write.
+/// Target of a write.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
-    /// The resource.
+    /// Resource.
     pub resource: &'a Arc<Resource>,
-    /// The namespace of the request, empty for cluster-scoped resources.
+    /// Namespace of the request, empty for cluster-scoped resources.
     pub namespace: &'a str,
-    /// The name in the request, empty for a create.
+    /// Name in the request, empty for a create.
     pub name: &'a str,
 }
 
 impl Target<'_> {
-    /// The key in the store.
+    /// Returns the key of the object in the store.
     #[must_use]
     pub fn key(&self) -> String {
         crate::object::key(self.namespace, self.name)
     }
 
-    /// The error for an object that does not exist.
+    /// Returns the error for an object that does not exist.
     #[must_use]
     pub fn not_found(&self) -> Status {
         Status::not_found(self.resource.qualified(), self.name)
     }
 }
 
-/// Decodes an object as its kind: checks kind and version, drops or rejects unknown fields, and converts it
-/// to the internal form.
+/// Decodes an object as its kind: checks kind and version, drops or rejects unknown fields, and converts the
+/// object to its packed form.
 pub fn decode(state: &State, resource: &Resource, mut value: Value, context: &mut Context) -> Result<Value> {
-    context.resets_owners = crate::apply::resets(&value);
+    context.resets_owners = crate::apply::resets_ownership(&value);
     crate::apply::pack(&mut value);
     let api_version = resource.api_version();
     let (sent_version, sent_kind) = (tree::text(&value, &["apiVersion"]), tree::text(&value, &["kind"]));
     if !sent_kind.is_empty() && sent_kind != &*resource.kind {
         let name = tree::text(&value, &["metadata", "name"]);
-        return Err(wrong_kind(resource, sent_version, sent_kind, name));
+        return Err(wrong_kind_error(resource, sent_version, sent_kind, name));
     }
     if !sent_version.is_empty() && sent_version != api_version {
         if let Shape::Builtin(_) = resource.shape
@@ -72,14 +72,15 @@ pub fn decode(state: &State, resource: &Resource, mut value: Value, context: &mu
             "the API version in the data ({sent_version}) does not match the expected API version ({api_version})"
         )));
     }
-    let mut decoded = shape(state, resource, value)?;
-    report_unknown(resource, &decoded.unknown, context)?;
+    let mut decoded = decode_fields(state, resource, value)?;
+    report_unknown_fields(resource, &decoded.unknown, context)?;
     tree::set(&mut decoded.value, &["apiVersion"], api_version);
     tree::set(&mut decoded.value, &["kind"], &*resource.kind);
     Ok(decoded.value)
 }
 
-/// Returns whether the API server has types of that version, served or not: its own and the group's old ones.
+/// Reports whether the API server has a type for the kind in this version. Served versions have types, and
+/// beta versions of the group are treated as registered although they are not served.
 fn is_registered(state: &State, resource: &Resource, api_version: &str) -> bool {
     let old = api_version
         .strip_prefix(&*resource.group)
@@ -87,15 +88,15 @@ fn is_registered(state: &State, resource: &Resource, api_version: &str) -> bool 
     old || state.resources.find_kind(api_version, &resource.kind).is_some()
 }
 
-fn wrong_kind(resource: &Resource, sent_version: &str, sent_kind: &str, name: &str) -> Status {
+fn wrong_kind_error(resource: &Resource, sent_version: &str, sent_kind: &str, name: &str) -> Status {
     if let Shape::Custom(_) = resource.shape {
         let kind = Qualified {
             group: &resource.group,
             name: sent_kind,
         };
         let mut errors = crate::field::FieldErrors::new();
-        let words = format!("must be {}", resource.kind);
-        errors.invalid(&crate::field::Path::new("kind"), sent_kind, words);
+        let detail = format!("must be {}", resource.kind);
+        errors.invalid(&crate::field::Path::new("kind"), sent_kind, detail);
         return Status::invalid(kind, name, &errors);
     }
     let version = sent_version.rsplit('/').next().unwrap_or(sent_version);
@@ -110,7 +111,7 @@ fn wrong_kind(resource: &Resource, sent_version: &str, sent_kind: &str, name: &s
     ))
 }
 
-fn shape(state: &State, resource: &Resource, value: Value) -> Result<Decoded> {
+fn decode_fields(state: &State, resource: &Resource, value: Value) -> Result<Decoded> {
     match &resource.shape {
         Shape::Builtin(Some(id)) => state.schema.decode(*id, value).map_err(|error| {
             Status::bad_request(format!(
@@ -127,7 +128,7 @@ fn shape(state: &State, resource: &Resource, value: Value) -> Result<Decoded> {
     }
 }
 
-fn report_unknown(resource: &Resource, unknown: &[String], context: &mut Context) -> Result<()> {
+fn report_unknown_fields(resource: &Resource, unknown: &[String], context: &mut Context) -> Result<()> {
     match context.field_validation {
         FieldValidation::Ignore => Ok(()),
         _ if unknown.is_empty() => Ok(()),
@@ -152,7 +153,7 @@ fn report_unknown(resource: &Resource, unknown: &[String], context: &mut Context
     }
 }
 
-/// Adds warnings about a valid object.
+/// Adds the warnings about a valid object to the context.
 fn warn(target: &Target<'_>, new: &Value, old: Option<&Value>, context: &mut Context) {
     match &target.resource.shape {
         Shape::Custom(_) => crate::crd::warn(new, old, context),
@@ -172,10 +173,10 @@ pub(crate) fn freeze(resource: &Resource, value: &Value) -> Arc<Object> {
     Arc::new(Object::freeze(value, selector::selectable(resource, value)))
 }
 
-/// Maximum size of a request to etcd, which is the default of its flag `--max-request-bytes`.
+/// Maximum size of a request to etcd in bytes, the default of its flag `--max-request-bytes`.
 pub(crate) const MAX_ETCD_REQUEST: usize = 1536 << 10;
 
-/// The error for an object that is too large for etcd.
+/// Returns the error for an object that is too large for etcd.
 pub(crate) fn too_large() -> Status {
     Status::unknown("etcdserver: request is too large")
 }
@@ -193,14 +194,14 @@ fn check_size(resource: &Resource, value: &Value) -> Result<()> {
     Err(too_large())
 }
 
-/// Stores an object in the stored version of its table.
+/// Stores an object, converted to the stored version of its table.
 pub(crate) fn persist(state: &mut State, resource: &Resource, value: Value) -> Arc<Object> {
     let value = crate::convert::to_stored(resource, value);
     let fields = selector::selectable(resource, &value);
     state.store.put(&resource.table, value, fields)
 }
 
-/// Returns the stored object and its packed tree in the resource's version.
+/// Returns the stored object and its packed tree in the version of the resource.
 pub(crate) fn current(state: &State, target: &Target<'_>) -> Option<(Arc<Object>, Value)> {
     let object = state.store.get(&target.resource.table, &target.key())?;
     Some((
@@ -209,7 +210,7 @@ pub(crate) fn current(state: &State, target: &Target<'_>) -> Option<(Arc<Object>
     ))
 }
 
-/// The object's namespace must be empty or that of the request.
+/// Checks that the namespace of the object is empty or equals the namespace of the request, and sets it.
 fn check_namespace(value: &mut Value, target: &Target<'_>) -> Result<()> {
     let given = tree::text(value, &["metadata", "namespace"]);
     let expected = if target.resource.namespaced {

@@ -1,4 +1,5 @@
-//! Every scenario run on the simulator produces its stored transcript. `BLESS=1` updates the stored ones.
+//! Runs every scenario on the simulator and compares its transcript with the stored one. `BLESS=1` updates
+//! the stored transcripts.
 
 #![allow(
     clippy::unwrap_used,

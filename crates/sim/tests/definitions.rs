@@ -1,5 +1,5 @@
-//! Definitions of other projects are accepted and all their rules compile: those of each available Istio
-//! version, and those of the operator's chart.
+//! Checks that definitions are accepted and all their rules compile: the definitions of each available Istio
+//! version and of the operator's chart.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
@@ -10,15 +10,15 @@ use kube::api::{Api, PostParams};
 use mainstay_sim::{Cluster, snapshot};
 use serde_json::Value;
 
-/// Creates every definition of a file in a new cluster; returns the number of their rules.
-async fn load(file: &Path) -> usize {
+/// Creates all definitions of a file in a new cluster. Returns the number of their rules.
+async fn create_definitions(file: &Path) -> usize {
     let text = std::fs::read_to_string(file).unwrap();
     let cluster = Cluster::default();
     let client = kube::Client::new(cluster.connect("definitions"), "default");
     let definitions: Api<CustomResourceDefinition> = Api::all(client);
     let mut rules = 0;
     for document in snapshot::parse(&text).unwrap() {
-        rules += count(&document);
+        rules += count_rules(&document);
         let name = document.pointer("/metadata/name").unwrap().to_string();
         let definition: CustomResourceDefinition = serde_json::from_value(document).unwrap();
         let created = definitions.create(&PostParams::default(), &definition).await;
@@ -36,36 +36,36 @@ async fn load(file: &Path) -> usize {
     rules
 }
 
-fn count(value: &Value) -> usize {
+fn count_rules(value: &Value) -> usize {
     match value {
         Value::Object(map) => map
             .iter()
             .map(|(key, below)| match below {
                 Value::Array(rules) if key == "x-kubernetes-validations" => rules.len(),
-                below => count(below),
+                below => count_rules(below),
             })
             .sum(),
-        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Array(items) => items.iter().map(count_rules).sum(),
         _ => 0,
     }
 }
 
-fn below(directory: &Path) -> Vec<PathBuf> {
+fn list_directory(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten();
     let mut all: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     all.sort();
     all
 }
 
-/// Needs the charts: run `cargo xtask charts` first, as `cargo xtask test` does.
+/// Requires the charts: run `cargo xtask charts` first, as `cargo xtask test` does.
 #[tokio::test]
 async fn istio_of_every_version() {
     let resources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../resources");
     let mut versions = 0;
-    for version in below(&resources) {
+    for version in list_directory(&resources) {
         let file = version.join("installer/charts/base/files/crd-all.gen.yaml");
         if file.exists() {
-            assert!(load(&file).await > 100, "{}", file.display());
+            assert!(create_definitions(&file).await > 100, "{}", file.display());
             versions += 1;
         }
     }
@@ -75,10 +75,10 @@ async fn istio_of_every_version() {
 #[tokio::test]
 async fn definitions_of_the_operator_chart() {
     let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/chart/crds");
-    let files = below(&crds);
+    let files = list_directory(&crds);
     assert_eq!(files.len(), 5, "{files:?}");
     for file in files {
-        load(&file).await;
+        create_definitions(&file).await;
     }
 }
 

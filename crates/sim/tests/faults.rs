@@ -1,4 +1,5 @@
-//! Injected faults occur exactly where they were requested, and the same seed produces the same trace.
+//! Checks that injected faults affect only the requests that their rules select, and that the same seed
+//! produces the same trace.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,27 +27,27 @@ fn cluster_with(trigger: Trigger, fault: Fault) -> (Cluster, Api<ConfigMap>) {
     (cluster, api)
 }
 
-/// A client without faults.
+/// Returns a client without faults.
 fn plain_client(cluster: &Cluster) -> Api<ConfigMap> {
     Api::default_namespaced(Client::new(cluster.connect("plain"), "default"))
 }
 
-fn map(name: &str) -> ConfigMap {
+fn config_map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}})).unwrap()
 }
 
-/// Injects `fault` into a create: checks the client's result and whether the object was created.
-async fn check_create(fault: Fault, message: &str, happened: bool) {
+/// Injects `fault` into a create and checks the result of the client and whether the object was created.
+async fn check_create(fault: Fault, message: &str, is_created: bool) {
     let (cluster, api) = cluster_with(Trigger::Write(0), fault);
-    let result = api.create(&PostParams::default(), &map("a")).await;
+    let result = api.create(&PostParams::default(), &config_map("a")).await;
     let text = result.map_or_else(
         |error| error.to_string(),
-        |made| format!("made {}", made.name_any()),
+        |created| format!("created {}", created.name_any()),
     );
     assert!(text.contains(message), "{text}");
     assert_eq!(
         plain_client(&cluster).get_opt("a").await.unwrap().is_some(),
-        happened,
+        is_created,
         "{message}"
     );
 }
@@ -67,7 +68,11 @@ async fn write_faults() {
 #[tokio::test]
 async fn a_crashed_client_fails_until_it_is_restarted() {
     let (cluster, api) = cluster_with(Trigger::Write(0), Fault::CrashAfter);
-    assert!(api.create(&PostParams::default(), &map("a")).await.is_err());
+    assert!(
+        api.create(&PostParams::default(), &config_map("a"))
+            .await
+            .is_err()
+    );
     assert!(api.get("a").await.is_err());
     cluster.with(|state| state.faults.restart_client(CLIENT));
     assert_eq!(api.get("a").await.unwrap().name_any(), "a");
@@ -78,7 +83,10 @@ async fn a_lagging_replica_returns_old_state() {
     let (cluster, api) = cluster_with(Trigger::Request(0), Fault::Stale(2));
     let other = plain_client(&cluster);
     for name in ["a", "b", "c"] {
-        other.create(&PostParams::default(), &map(name)).await.unwrap();
+        other
+            .create(&PostParams::default(), &config_map(name))
+            .await
+            .unwrap();
     }
     let names = |list: kube::core::ObjectList<ConfigMap>| {
         list.items.iter().map(ResourceExt::name_any).collect::<Vec<_>>()
@@ -90,7 +98,7 @@ async fn a_lagging_replica_returns_old_state() {
     );
 }
 
-/// Injects `fault` into a watch: checks the events of three creates as the watcher sees them.
+/// Injects `fault` into a watch and checks the events of three creates that the client receives.
 async fn check_watch(fault: Fault, expected: &[&str]) {
     let (cluster, api) = cluster_with(Trigger::Watch(0), fault);
     let version = cluster.with(|state| state.store.version()).to_string();
@@ -101,7 +109,10 @@ async fn check_watch(fault: Fault, expected: &[&str]) {
     );
     let other = plain_client(&cluster);
     for name in ["a", "b", "c"] {
-        other.create(&PostParams::default(), &map(name)).await.unwrap();
+        other
+            .create(&PostParams::default(), &config_map(name))
+            .await
+            .unwrap();
     }
     cluster.advance(Duration::from_secs(11));
     let mut seen = Vec::new();
@@ -161,7 +172,7 @@ fn client_clock_skew() {
     assert_eq!(seen, start.plus_seconds(3_610));
 }
 
-/// A run with random names, patches and faults.
+/// Runs a client with random names, patches and faults. Returns the trace.
 async fn random_run(seed: u64) -> String {
     let cluster = Cluster::new(Options {
         seed,
@@ -178,8 +189,8 @@ async fn random_run(seed: u64) -> String {
     for number in 0..10u64 {
         let generated: ConfigMap =
             serde_json::from_value(json!({"metadata": {"generateName": "m-"}})).unwrap();
-        if let Ok(made) = api.create(&PostParams::default(), &generated).await {
-            names.push(made.name_any());
+        if let Ok(created) = api.create(&PostParams::default(), &generated).await {
+            names.push(created.name_any());
         }
         let at = cluster.with(|state| state.random.below(names.len().max(1) as u64));
         if let Some(name) = names.get(usize::try_from(at).unwrap()) {

@@ -1,5 +1,5 @@
-//! Runs the scenarios about webhooks again, with every call over HTTPS on loopback. The transcripts are the
-//! stored ones, which a real server produces too.
+//! Runs the scenarios with webhooks again, with every call over HTTPS on loopback. The transcripts must equal
+//! the stored ones, which a real server also produces.
 
 #![allow(clippy::panic, clippy::print_stdout, reason = "helpers of tests")]
 
@@ -13,7 +13,7 @@ use mainstay_conformance::{Host, HostError, SCENARIOS, run};
 use mainstay_sim::admission::HttpsTransport;
 use simulated::Simulated;
 
-/// The simulator with webhooks on the runner's HTTPS server, as with a real cluster.
+/// The simulator with webhooks on the HTTPS server of the runner, as with a real cluster.
 struct HttpsHooks(Simulated);
 
 impl Host for HttpsHooks {
@@ -38,7 +38,7 @@ async fn webhooks_are_called_over_https() {
     let mut count = 0;
     for scenario in SCENARIOS.iter().filter(|one| one.text.contains("\nHOOK ")) {
         let host = HttpsHooks(Simulated::default());
-        // Scenarios use URLs, not services.
+        // No address of a Service is needed, because scenarios use URLs.
         host.0
             .0
             .set_webhook_transport(Arc::new(HttpsTransport::new(|_| None)));

@@ -1,4 +1,4 @@
-//! kube's own client and runtime, unmodified, on the simulated API.
+//! Runs the unmodified client and runtime of kube on the simulated API.
 
 #![allow(
     clippy::unwrap_used,
@@ -43,7 +43,7 @@ async fn a_reflector_with_pages_survives_a_compacted_history() {
     cluster.with(|state| state.store.compact(state.store.version()));
     let mut relisted = 0;
     while relisted < 6 {
-        // The first item is the error that the watch is too far behind.
+        // The first item is the error that the version of the watch was compacted.
         if events.next().await.unwrap().is_ok() {
             relisted += 1;
         }
@@ -77,7 +77,7 @@ async fn a_rejected_service_releases_its_address() {
     assert_eq!(last(&second), last(&first) + 1);
 }
 
-/// Defines a test for each function of the suite.
+/// Defines a test that runs one function of the suite.
 macro_rules! test {
     ($name:ident) => {
         #[tokio::test]

@@ -1,5 +1,5 @@
-//! Sizes of requests and objects are limited as in a real API server, so that one request cannot exhaust the
-//! simulator.
+//! Checks that sizes of requests and objects are limited as in a real API server, so that a single request
+//! cannot exhaust the simulator.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 const JSON: &str = "application/json";
 const THINGS: &str = "/apis/example.com/v1/namespaces/default/things";
 
-/// Sends a request; returns its code, and the object or message.
+/// Sends a request. Returns the status code, and the object or the error message.
 fn send(cluster: &Cluster, method: Method, path: &str, content_type: &str, body: String) -> (u16, Value) {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let request = ApiRequest {

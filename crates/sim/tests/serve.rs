@@ -1,4 +1,4 @@
-//! The cluster over HTTPS: protocols, users, limits, watches, and shutdown.
+//! Tests of a cluster over HTTPS: protocols, users, limits, watches, and shutdown.
 
 #![allow(
     clippy::unwrap_used,
@@ -260,7 +260,7 @@ fn client_certificate(kubeconfig: &str) -> ClientCertificate {
     )
 }
 
-async fn whoami(client: &mut Client) -> (StatusCode, Value) {
+async fn authenticated_user(client: &mut Client) -> (StatusCode, Value) {
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let (code, mut response) = client.post(path, review).await;
@@ -282,7 +282,7 @@ async fn certificates_authenticate_until_they_expire() {
     let certificate = client_certificate(&server.kubeconfig_with_certificate(&carol, hour).unwrap());
     let mut client =
         Client::with_certificate(&server, (certificate.0.clone(), certificate.1.clone_key())).await;
-    let (code, info) = whoami(&mut client).await;
+    let (code, info) = authenticated_user(&mut client).await;
     assert_eq!(code, 201, "{info}");
     assert_eq!(
         (&info["username"], &info["groups"]),
@@ -299,10 +299,10 @@ async fn certificates_authenticate_until_they_expire() {
     let text = "configmaps is forbidden: User \"carol\" cannot list resource \"configmaps\" in API group \"\" in the namespace \"default\"";
     assert_eq!((code, &status["message"]), (StatusCode::FORBIDDEN, &json!(text)));
 
-    // The connection remains open, but the certificate is no longer valid.
+    // The connection remains open after the certificate has expired.
     cluster.advance(hour + Duration::from_secs(1));
     assert_eq!(
-        whoami(&mut client).await,
+        authenticated_user(&mut client).await,
         (StatusCode::UNAUTHORIZED, json!("Unauthorized"))
     );
     let mut late = Client::with_certificate(&server, certificate).await;
@@ -333,18 +333,18 @@ async fn certificates_of_other_authorities_are_ignored() {
         (code, &status["message"]),
         (StatusCode::UNAUTHORIZED, &json!("Unauthorized"))
     );
-    // A token has precedence over the user of the certificate.
+    // A valid token has precedence over a certificate.
     let token = token(&server, User::named("alice", &[]));
     let mut alice = Client::with_both(&server, &token, Some(foreign())).await;
-    assert_eq!(whoami(&mut alice).await.1["username"], "alice");
-    // A valid certificate has precedence over an invalid token; one without a user name is ignored.
+    assert_eq!(authenticated_user(&mut alice).await.1["username"], "alice");
+    // A valid certificate has precedence over an invalid token. A certificate without a user name is ignored.
     let good = client_certificate(
         &server
             .kubeconfig_with_certificate(&root, Duration::from_hours(1))
             .unwrap(),
     );
     let mut root = Client::with_both(&server, "guessed", Some(good)).await;
-    assert_eq!(whoami(&mut root).await.1["username"], "root");
+    assert_eq!(authenticated_user(&mut root).await.1["username"], "root");
     let nameless = server.kubeconfig_with_certificate(&User::named("", &[MASTERS]), Duration::from_mins(1));
     let mut anonymous = Client::with_certificate(&server, client_certificate(&nameless.unwrap())).await;
     let (code, status) = anonymous.get(MAPS).await;
@@ -373,15 +373,15 @@ async fn tokens_of_service_accounts_expire() {
     let token = created["status"]["token"].as_str().unwrap();
     let mut account = Client::with_token(&server, token).await;
     assert_eq!(
-        whoami(&mut account).await.1["username"],
+        authenticated_user(&mut account).await.1["username"],
         "system:serviceaccount:default:default"
     );
     // The server tolerates a clock difference of one minute.
     cluster.advance(Duration::from_secs(659));
-    assert_eq!(whoami(&mut account).await.0, 201);
+    assert_eq!(authenticated_user(&mut account).await.0, 201);
     cluster.advance(Duration::from_secs(2));
     assert_eq!(
-        whoami(&mut account).await,
+        authenticated_user(&mut account).await,
         (StatusCode::UNAUTHORIZED, json!("Unauthorized"))
     );
 }
@@ -493,7 +493,7 @@ async fn idle_connections_do_not_block_others() {
     let mut watch = watching.watch(&format!("{MAPS}?watch=true")).await;
     let mut idle = Vec::new();
     for number in 0..60 {
-        // Some have completed the handshake, others send nothing.
+        // Half of the connections complete the handshake, the others send nothing.
         if number % 2 == 0 {
             idle.push(connect(&server, b"h2").await.into_inner().0);
         } else {
@@ -508,7 +508,7 @@ async fn idle_connections_do_not_block_others() {
     assert!(http_body_util_lite::next(&mut watch).await.is_some());
 }
 
-/// Replicas that no cluster can run.
+/// Number of replicas that no cluster can run.
 const MAX_REPLICAS: i32 = i32::MAX;
 
 #[tokio::test]
@@ -527,7 +527,7 @@ async fn pods_are_created_in_slices() {
         assert_eq!(client.get(&format!("{path}/web")).await.0, 200);
         counts.push(pods());
     }
-    // Each request finds more pods, and none waits for all of them.
+    // Each request observes more pods than the previous one, and none waits until all pods are created.
     assert!(counts.windows(2).all(|pair| pair[0] < pair[1]), "{counts:?}");
     assert!(counts.iter().all(|count| *count < 10_000), "{counts:?}");
 }

@@ -1,5 +1,5 @@
-//! Webhooks in this process: pods created by controllers are reviewed, too, and a rejection appears where it
-//! does on a real cluster.
+//! Tests of webhooks in this process: webhooks also review the pods of controllers, and a rejection appears
+//! in the same conditions as on a real cluster.
 
 #![allow(
     clippy::unwrap_used,
@@ -38,7 +38,7 @@ fn deployment() -> Value {
     })
 }
 
-/// A cluster with controllers whose pods are reviewed by a webhook with this response.
+/// Creates a cluster with a Deployment and a webhook that reviews its pods and returns `response`.
 fn cluster(response: Value) -> Cluster {
     let cluster = Cluster::default();
     let service = Destination::service("default", "injector", "/inject");
@@ -82,7 +82,7 @@ fn post(cluster: &Cluster, path: &str, value: &Value) {
     assert_eq!(response.status(), 201, "{path}");
 }
 
-fn all(cluster: &Cluster, table: &str) -> Vec<Value> {
+fn objects(cluster: &Cluster, table: &str) -> Vec<Value> {
     cluster.with(|state| state.store.all(table).map(|object| object.value()).collect())
 }
 
@@ -91,12 +91,12 @@ fn pods_of_controllers_are_injected() {
     // `[{"op": "add", "path": "/spec/containers/-", "value": {"name": "proxy", "image": "p"}}]`
     let patch = "W3sib3AiOiAiYWRkIiwgInBhdGgiOiAiL3NwZWMvY29udGFpbmVycy8tIiwgInZhbHVlIjogeyJuYW1lIjogInByb3h5IiwgImltYWdlIjogInAifX1d";
     let cluster = cluster(json!({"allowed": true, "patchType": "JSONPatch", "patch": patch}));
-    let pods = all(&cluster, "pods");
+    let pods = objects(&cluster, "pods");
     assert_eq!(pods.len(), 2);
     for pod in pods {
         let containers = pod["spec"]["containers"].as_array().unwrap();
         assert_eq!(containers.len(), 2);
-        // The container that the webhook added was defaulted and got the account's token.
+        // The container that the webhook added has the defaults and the token of the service account.
         assert_eq!(containers[1]["imagePullPolicy"], "Always");
         assert_eq!(containers[1]["volumeMounts"].as_array().map(Vec::len), Some(1));
     }
@@ -105,9 +105,9 @@ fn pods_of_controllers_are_injected() {
 #[test]
 fn rejected_pods_appear_in_the_conditions_of_their_owners() {
     let cluster = cluster(json!({"allowed": false, "status": {"message": "not here", "code": 403}}));
-    assert!(all(&cluster, "pods").is_empty());
+    assert!(objects(&cluster, "pods").is_empty());
     for table in ["replicasets.apps", "deployments.apps"] {
-        let owner = all(&cluster, table).remove(0);
+        let owner = objects(&cluster, table).remove(0);
         let conditions = owner["status"]["conditions"].as_array().unwrap();
         let failure = conditions
             .iter()
@@ -119,7 +119,7 @@ fn rejected_pods_appear_in_the_conditions_of_their_owners() {
     }
 }
 
-/// No webhook can be reached.
+/// A transport that cannot reach any webhook.
 struct Unreachable;
 
 impl WebhookTransport for Unreachable {
@@ -129,8 +129,8 @@ impl WebhookTransport for Unreachable {
     }
 }
 
-/// A cluster with Event objects, ten Deployments whose pods need a webhook that cannot be reached, and one in
-/// another namespace whose pods do not.
+/// Creates a cluster with Event objects and eleven Deployments. The pods of ten of them need a webhook that
+/// cannot be reached; the pods of one Deployment in another namespace do not.
 fn blocked_cluster() -> Cluster {
     let cluster = Cluster::new(Options {
         events: true,
@@ -167,7 +167,7 @@ async fn controllers_back_off_when_a_webhook_is_unreachable() {
         cluster.advance(Duration::from_millis(100));
         cluster.send_pending_webhook_calls().await;
         if ready_after.is_none() {
-            let deployments = all(&cluster, "deployments.apps");
+            let deployments = objects(&cluster, "deployments.apps");
             let mut free = deployments
                 .iter()
                 .filter(|one| one["metadata"]["namespace"] == "default");
@@ -184,11 +184,11 @@ async fn controllers_back_off_when_a_webhook_is_unreachable() {
         "harden controllers: 10 blocked Deployments: {first} writes in the first minute, {second} in the second; the other is ready after {} ms",
         ready_after.unwrap()
     );
-    // At most the creation of objects, one condition each, and the first events.
+    // The limit allows the creation of the objects, one condition for each, and the first events.
     assert!(first < 500, "{first} writes in a minute");
     assert!(second < 60, "{second} writes in a minute");
     assert!(ready_after.unwrap() <= 2_000, "{ready_after:?}");
-    let sets = all(&cluster, "replicasets.apps");
+    let sets = objects(&cluster, "replicasets.apps");
     let reported = sets.iter().filter(|set| {
         let condition = &set["status"]["conditions"][0];
         condition["type"] == "ReplicaFailure" && condition["reason"] == "FailedCreate"

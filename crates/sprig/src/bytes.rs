@@ -1,18 +1,20 @@
-//! Go's `strings` package on bytes, including invalid UTF-8: trimming, searching, replacing and splitting.
+//! Functions of Go's `strings` package on bytes, including invalid UTF-8: trimming, searching, replacing
+//! and splitting.
 
 use mainstay_gostd::unicode;
 use mainstay_gostd::utf8;
 use mainstay_template::{LimitExceeded, Meter};
 use memchr::memmem;
 
-/// `strings.TrimSpace`.
+/// Removes leading and trailing white space (`strings.TrimSpace`).
 pub(crate) fn trim_space(text: &[u8]) -> &[u8] {
     trim_by(text, unicode::is_space)
 }
 
-/// `strings.Trim`: removes leading and trailing characters of `cutset`.
+/// Removes leading and trailing characters of `cutset` (`strings.Trim`).
 pub(crate) fn trim<'a>(text: &'a [u8], cutset: &[u8]) -> &'a [u8] {
-    // Go compares bytes when the whole set is ASCII; an invalid byte is then in no set, as here.
+    // Go compares bytes if the whole set is ASCII. An invalid byte is then not in the set; the result is
+    // the same here.
     let set: Vec<char> = utf8::runes(cutset).map(|(rune, _)| rune).collect();
     trim_by(text, |rune| set.contains(&rune))
 }
@@ -33,7 +35,8 @@ fn trim_by(mut text: &[u8], inside: impl Fn(char) -> bool) -> &[u8] {
     text
 }
 
-/// `strings.ReplaceAll`; an empty `old` matches before each character and at the end.
+/// Replaces all occurrences of `old` with `new` (`strings.ReplaceAll`). An empty `old` matches before each
+/// character and at the end.
 pub(crate) fn replace_all(
     meter: &mut Meter,
     text: &[u8],
@@ -46,7 +49,7 @@ pub(crate) fn replace_all(
     let finder = memmem::Finder::new(old);
     let count = finder.find_iter(text).count();
     meter.consume_fuel(text.len() as u64 / 64)?;
-    meter.string((text.len() - count * old.len()).saturating_add(count.saturating_mul(new.len())))?;
+    meter.reserve_string((text.len() - count * old.len()).saturating_add(count.saturating_mul(new.len())))?;
     let mut out = Vec::with_capacity(text.len() - count * old.len() + count * new.len());
     let mut from = 0;
     for at in finder.find_iter(text) {
@@ -60,7 +63,7 @@ pub(crate) fn replace_all(
 
 fn interleave(meter: &mut Meter, text: &[u8], new: &[u8]) -> Result<Vec<u8>, LimitExceeded> {
     let count = utf8::runes(text).count() + 1;
-    meter.string(text.len().saturating_add(count.saturating_mul(new.len())))?;
+    meter.reserve_string(text.len().saturating_add(count.saturating_mul(new.len())))?;
     let mut out = Vec::with_capacity(text.len() + count * new.len());
     for (_, own) in utf8::runes(text) {
         out.extend_from_slice(new);
@@ -70,7 +73,8 @@ fn interleave(meter: &mut Meter, text: &[u8], new: &[u8]) -> Result<Vec<u8>, Lim
     Ok(out)
 }
 
-/// `strings.SplitN`: at most `limit` parts; an empty separator splits between characters.
+/// Splits `text` into at most `limit` parts (`strings.SplitN`). An empty separator splits between
+/// characters.
 pub(crate) fn split<'a>(text: &'a [u8], separator: &[u8], limit: Option<usize>) -> Vec<&'a [u8]> {
     let limit = limit.unwrap_or(usize::MAX);
     if limit == 0 {
@@ -97,7 +101,7 @@ pub(crate) fn split<'a>(text: &'a [u8], separator: &[u8], limit: Option<usize>) 
     parts
 }
 
-/// Returns the number of parts of [`split`] without a limit.
+/// Returns the number of parts that [`split`] returns without a limit.
 pub(crate) fn count(text: &[u8], separator: &[u8]) -> usize {
     match separator {
         [] => utf8::runes(text).count(),
@@ -106,14 +110,14 @@ pub(crate) fn count(text: &[u8], separator: &[u8]) -> usize {
     }
 }
 
-/// Returns the position of the second character, or `None` if there is only one.
+/// Returns the byte offset of the second character, or `None` if there is only one.
 fn next_rune(text: &[u8]) -> Option<usize> {
     utf8::decode(text)
         .map(|(_, len)| len)
         .filter(|&len| len < text.len())
 }
 
-/// Whether `needle` occurs in `text`.
+/// Whether `text` contains `needle`.
 pub(crate) fn contains(text: &[u8], needle: &[u8]) -> bool {
     memmem::find(text, needle).is_some()
 }

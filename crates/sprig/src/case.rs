@@ -1,5 +1,5 @@
-//! Letter case conversions of Go's standard library and the goutils package; see [`words`] for the xstrings
-//! package.
+//! Letter case conversions of Go's standard library and the goutils package. See [`words`] for those of the
+//! xstrings package.
 
 mod words;
 
@@ -22,15 +22,15 @@ pub(crate) const TABLE: &[Function] = &[
     fixed("kebabcase", &[String], kebabcase),
 ];
 
-/// Applies `change` to argument 0; the result is at most four times as long.
-fn changed(call: &mut Call<'_>, change: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<Value, Failure> {
+/// Applies `change` to argument 0. The result may be at most four times as long as the argument.
+fn map_text(call: &mut Call<'_>, change: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.string(text.len())?;
+    call.meter.reserve_string(text.len())?;
     Ok(Value::string(change(&text)))
 }
 
 fn upper(call: &mut Call<'_>) -> Result<Value, Failure> {
-    changed(call, |text| {
+    map_text(call, |text| {
         if text.is_ascii() {
             text.to_ascii_uppercase()
         } else {
@@ -40,7 +40,7 @@ fn upper(call: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn lower(call: &mut Call<'_>) -> Result<Value, Failure> {
-    changed(call, |text| {
+    map_text(call, |text| {
         if text.is_ascii() {
             text.to_ascii_lowercase()
         } else {
@@ -51,7 +51,7 @@ fn lower(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn title(call: &mut Call<'_>) -> Result<Value, Failure> {
     let mut before = ' ';
-    changed(call, |text| {
+    map_text(call, |text| {
         utf8::map(text, |rune| {
             let starts = is_separator(std::mem::replace(&mut before, rune));
             if starts { unicode::to_title(rune) } else { rune }
@@ -68,7 +68,7 @@ fn is_separator(rune: char) -> bool {
 
 fn untitle(call: &mut Call<'_>) -> Result<Value, Failure> {
     let mut starts = true;
-    changed(call, |text| {
+    map_text(call, |text| {
         utf8::map(text, |rune| {
             if unicode::is_space(rune) {
                 starts = true;
@@ -85,10 +85,12 @@ fn untitle(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn swapcase(call: &mut Call<'_>) -> Result<Value, Failure> {
     let mut after_space = true;
-    changed(call, |text| utf8::map(text, |rune| swap(rune, &mut after_space)))
+    map_text(call, |text| {
+        utf8::map(text, |rune| swap_case(rune, &mut after_space))
+    })
 }
 
-fn swap(rune: char, after_space: &mut bool) -> char {
+fn swap_case(rune: char, after_space: &mut bool) -> char {
     if unicode::is_upper(rune) || unicode::is_title(rune) {
         *after_space = false;
         unicode::to_lower(rune)
@@ -102,10 +104,10 @@ fn swap(rune: char, after_space: &mut bool) -> char {
     }
 }
 
-/// Returns the first byte of each word as a Latin-1 character: goutils iterates over bytes.
+/// Returns the first byte of each word as a Latin-1 character. goutils iterates over bytes.
 fn initials(call: &mut Call<'_>) -> Result<Value, Failure> {
     let mut after_gap = true;
-    changed(call, |text| {
+    map_text(call, |text| {
         let mut out = Vec::new();
         for &byte in text {
             if unicode::is_space(char::from(byte)) {
@@ -119,13 +121,13 @@ fn initials(call: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn camelcase(call: &mut Call<'_>) -> Result<Value, Failure> {
-    changed(call, words::to_pascal)
+    map_text(call, words::to_pascal)
 }
 
 fn snakecase(call: &mut Call<'_>) -> Result<Value, Failure> {
-    changed(call, |text| words::to_lower_words(text, '_'))
+    map_text(call, |text| words::to_lower_words(text, '_'))
 }
 
 fn kebabcase(call: &mut Call<'_>) -> Result<Value, Failure> {
-    changed(call, |text| words::to_lower_words(text, '-'))
+    map_text(call, |text| words::to_lower_words(text, '-'))
 }

@@ -1,14 +1,15 @@
-//! Conversion of any value to a number, as Go's `cast` package does; zero for other values.
+//! Conversion of any value to a number, as in Go's `cast` package. Values that cannot be converted are
+//! zero.
 
 use mainstay_gostd::number::{parse_float, parse_int};
 use mainstay_template::Value;
 
-/// `cast.ToInt64`, and `cast.ToInt` on a 64-bit machine.
+/// Converts to an integer (`cast.ToInt64`, which equals `cast.ToInt` on a 64-bit machine).
 pub(crate) fn to_int(value: &Value) -> i64 {
     match value {
         Value::Int(value, _) => *value,
         Value::Uint(value, ..) => *value as i64,
-        Value::Float(value) => truncated(*value),
+        Value::Float(value) => truncate_to_int(*value),
         Value::Bool(value) => i64::from(*value),
         Value::String(text) => parse_int(without_zero_fraction(text), 0).unwrap_or(0),
         Value::Object(object) if is_calendar(&object.type_name()) => to_int(&object.plain()),
@@ -16,7 +17,7 @@ pub(crate) fn to_int(value: &Value) -> i64 {
     }
 }
 
-/// `cast.ToFloat64`.
+/// Converts to a float (`cast.ToFloat64`).
 pub(crate) fn to_float(value: &Value) -> f64 {
     match value {
         Value::Int(value, _) => *value as f64,
@@ -29,13 +30,13 @@ pub(crate) fn to_float(value: &Value) -> f64 {
     }
 }
 
-/// The two named number types that `cast` supports.
+/// Whether this is one of the two named number types that `cast` supports.
 fn is_calendar(type_name: &str) -> bool {
     matches!(type_name, "time.Month" | "time.Weekday")
 }
 
-/// Go's conversion on amd64: values out of range become the smallest integer.
-fn truncated(value: f64) -> i64 {
+/// Converts to an integer as Go does on amd64: values out of range become the smallest integer.
+fn truncate_to_int(value: f64) -> i64 {
     const EDGE: f64 = 9_223_372_036_854_775_808.0;
     if (-EDGE..EDGE).contains(&value) {
         value as i64
@@ -44,7 +45,7 @@ fn truncated(value: f64) -> i64 {
     }
 }
 
-/// `1.00` without its `.00`.
+/// Removes a fraction of zeros, as in `1.00`.
 fn without_zero_fraction(text: &[u8]) -> &[u8] {
     let zeros = text.iter().rev().take_while(|byte| **byte == b'0').count();
     let head = text.get(..text.len() - zeros).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Hashes, ciphers, passwords, keys and certificates in the formats of Go's crypto packages. All randomness
-//! comes from the host. Slow functions consume proportionally more fuel, so that a template cannot keep a
-//! machine busy with them.
+//! comes from the host. Slow functions consume a proportional amount of fuel, so that a template cannot
+//! occupy a machine with them.
 
 mod aes;
 mod certificate;
@@ -28,7 +28,8 @@ use dsa::DsaKey;
 use key::PrivateKey;
 use rsa::RsaKey;
 
-/// Fuel for functions that are slow for short input: low enough for any chart, too high for a loop.
+/// Fuel consumed by functions that are slow even for short input: low enough for any chart, too high for a
+/// loop.
 const RSA_2048_STEPS: u64 = 850_000;
 const RSA_4096_STEPS: u64 = 4_000_000;
 const DSA_STEPS: u64 = 4_000_000;
@@ -86,7 +87,7 @@ fn hex(bytes: &[u8]) -> String {
 
 fn adler32(text: &[u8]) -> u32 {
     const MODULUS: u32 = 65_521;
-    // The longest chunk for which neither sum overflows.
+    // Length of the longest chunk for which neither sum overflows.
     let (low, high) = text.chunks(5_552).fold((1, 0), |(low, high), chunk| {
         let (low, high) = chunk.iter().fold((low, high), |(low, high): (u32, u32), byte| {
             let low = low + u32::from(*byte);

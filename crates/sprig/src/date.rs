@@ -1,5 +1,5 @@
-//! Times and durations of Go's time package. The host provides the clock; local time is UTC, so that a render
-//! does not depend on the machine; zones come from the embedded database.
+//! Times and durations of Go's time package. The host provides the clock. Local time is UTC, so that a
+//! render does not depend on the machine. Time zones come from the embedded database.
 
 mod civil;
 mod format;
@@ -27,23 +27,31 @@ const TWO: &[Type] = &[Type::String, Type::String];
 pub(crate) const TABLE: &[Function] = &[
     fixed("now", &[], |call| Ok(Value::object(now(call)))),
     fixed("date", &[Type::String, Type::Any], |call| {
-        show(call, 1, None, Some(0))
+        format_argument(call, 1, None, Some(0))
     }),
-    fixed("dateInZone", IN_ZONE, |call| show(call, 1, Some(2), Some(0))),
-    fixed("date_in_zone", IN_ZONE, |call| show(call, 1, Some(2), Some(0))),
-    fixed("htmlDate", &[Type::Any], |call| show(call, 0, None, None)),
+    fixed("dateInZone", IN_ZONE, |call| {
+        format_argument(call, 1, Some(2), Some(0))
+    }),
+    fixed("date_in_zone", IN_ZONE, |call| {
+        format_argument(call, 1, Some(2), Some(0))
+    }),
+    fixed("htmlDate", &[Type::Any], |call| {
+        format_argument(call, 0, None, None)
+    }),
     fixed("htmlDateInZone", &[Type::Any, Type::String], |call| {
-        show(call, 0, Some(1), None)
+        format_argument(call, 0, Some(1), None)
     }),
     fixed("dateModify", MODIFY, modify),
     fixed("date_modify", MODIFY, modify),
     fixed("mustDateModify", MODIFY, must_modify),
     fixed("must_date_modify", MODIFY, must_modify),
     fixed("toDate", TWO, |call| {
-        Ok(Value::object(read(call).unwrap_or_else(|_| Time::zero())))
+        Ok(Value::object(
+            parse_arguments(call).unwrap_or_else(|_| Time::zero()),
+        ))
     }),
     fixed("mustToDate", TWO, |call| {
-        read(call)
+        parse_arguments(call)
             .map(Value::object)
             .map_err(|error| Failure::message(error.to_string()))
     }),
@@ -64,8 +72,9 @@ fn time_arg(call: &Call<'_>, index: usize) -> Result<Time, Failure> {
     time.ok_or_else(|| Failure::message("wrong type for value; expected time.Time"))
 }
 
-/// Converts argument `index` to a time: a time, a number of seconds, or now.
-fn time_argument(call: &mut Call<'_>, index: usize) -> Time {
+/// Converts argument `index` to a time: a time, a number of seconds, or the current time for any other
+/// value.
+fn time_or_now(call: &mut Call<'_>, index: usize) -> Time {
     match call.args.get(index) {
         Some(Value::Int(seconds, _)) => Time::unix(*seconds),
         Some(other) => other.native::<Time>().cloned().unwrap_or_else(|| now(call)),
@@ -73,9 +82,9 @@ fn time_argument(call: &mut Call<'_>, index: usize) -> Time {
     }
 }
 
-/// Formats argument `time` with argument `layout`, by default a date, in the zone of argument `zone`, by
-/// default local.
-fn show(
+/// Formats the argument at index `time` with the layout at index `layout` in the zone at index `zone`. The
+/// defaults are the layout of a date and the local zone.
+fn format_argument(
     call: &mut Call<'_>,
     time: usize,
     zone: Option<usize>,
@@ -83,10 +92,10 @@ fn show(
 ) -> Result<Value, Failure> {
     let zone = zone.map_or_else(|| "Local".into(), |index| call.str(index));
     let layout = layout.map_or_else(|| "2006-01-02".into(), |index| call.str(index));
-    // The longest output per byte of a layout is a month name or an unnamed zone.
-    call.meter.string(layout.len().saturating_mul(9))?;
+    // Per byte of a layout, the longest outputs are the name of a month and an unnamed zone.
+    call.meter.reserve_string(layout.len().saturating_mul(9))?;
     call.meter.consume_fuel(layout.len() as u64)?;
-    let time = time_argument(call, time);
+    let time = time_or_now(call, time);
     Ok(Value::string(format_in(&time, &zone, &layout)))
 }
 
@@ -103,15 +112,15 @@ fn must_modify(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::object(time_arg(call, 1)?.add(span)))
 }
 
-fn read(call: &mut Call<'_>) -> Result<Time, ParseTimeError> {
+fn parse_arguments(call: &mut Call<'_>) -> Result<Time, ParseTimeError> {
     parse_time(&call.str(0), &call.str(1))
 }
 
 fn ago(call: &mut Call<'_>) -> Result<Value, Failure> {
     let time = match call.args.first() {
-        // Sprig does not handle this width here.
+        // Sprig does not support an integer of this width here.
         Some(Value::Int(_, IntKind::Int32)) => now(call),
-        _ => time_argument(call, 0),
+        _ => time_or_now(call, 0),
     };
     Ok(format_duration(round_duration(now(call).since(&time), SECOND)).into())
 }
@@ -125,7 +134,8 @@ fn duration_from_seconds(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(format_duration(seconds.wrapping_mul(SECOND)).into())
 }
 
-/// Returns the number, or the nearest number in range; zero if `text` is not a number.
+/// Returns the number, the nearest number in range if it is out of range, or zero if `text` is not a
+/// number.
 fn int_or_nearest(text: &[u8]) -> i64 {
     match parse_int(text, 10) {
         Ok(number) | Err(IntError::Range(number)) => number,

@@ -14,7 +14,7 @@ pub(crate) const TABLE: &[Function] = &[
     fixed("ternary", &[Any, Any, Bool], ternary),
 ];
 
-/// Whether `value` is the zero value of its type or has length zero. Structs are never empty.
+/// Whether `value` is the zero value of its type or has length zero. A struct is never empty.
 pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Nil => true,

@@ -1,5 +1,5 @@
-//! Functions for maps. Maps are changed in place, which is visible through all aliases, and iterated in the
-//! order of keys, where Go's order is random.
+//! Functions for maps. Maps are changed in place, which is visible through all aliases. They are iterated
+//! in the order of their keys, where Go's order is random.
 
 mod copy;
 mod dig;
@@ -28,12 +28,13 @@ const TABLE: &[Function] = &[
     fixed("values", &[MapOfAny], values),
 ];
 
-/// Returns argument `index` as a map; nil is a nil map.
+/// Returns argument `index` as a map. Nil is converted to a nil map.
 fn map_arg(call: &Call<'_>, index: usize) -> Map {
     call.map(index).unwrap_or_else(|| Map::nil(MapType::Any))
 }
 
-/// Pairs each key with the following value; a last key without a value is paired with an empty string.
+/// Creates a map from alternating keys and values. If the last key has no value, its value is an empty
+/// string.
 fn dict(call: &mut Call<'_>) -> Result<Value, Failure> {
     charge_entries(call.meter, call.args.len().div_ceil(2))?;
     let mut entries = BTreeMap::new();

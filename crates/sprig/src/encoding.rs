@@ -1,4 +1,4 @@
-//! Base64 and base32; decoding errors are returned as text, as in Sprig.
+//! Base64 and base32. Decoding errors are returned as text, as in Sprig.
 
 use mainstay_template::Type::String;
 use mainstay_template::{Call, Failure, Function, Value};
@@ -15,57 +15,59 @@ pub(crate) const TABLE: &[Function] = &[
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// Position of the byte that cannot be decoded.
-struct Corrupt(usize);
+/// Offset of the byte that cannot be decoded.
+struct CorruptInput(usize);
 
-/// Encodes standard base64.
+/// Encodes `bytes` in standard base64.
 pub(crate) fn encode_base64(bytes: &[u8]) -> std::string::String {
     std::string::String::from_utf8(encode(bytes, BASE64, 6, 4)).unwrap_or_default()
 }
 
-/// Invalid base64, with Go's message.
+/// Error of decoding base64, with Go's message.
 #[derive(Debug, thiserror::Error)]
 #[error("illegal base64 data at input byte {0}")]
 pub(crate) struct Base64Error(usize);
 
 /// Decodes standard base64.
 pub(crate) fn decode_base64(text: &[u8]) -> Result<Vec<u8>, Base64Error> {
-    decode64(text).map_err(|Corrupt(at)| Base64Error(at))
+    decode_base64_digits(text).map_err(|CorruptInput(at)| Base64Error(at))
 }
 
 fn b64enc(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.string(text.len().div_ceil(3).saturating_mul(4))?;
+    call.meter
+        .reserve_string(text.len().div_ceil(3).saturating_mul(4))?;
     Ok(Value::string(encode(&text, BASE64, 6, 4)))
 }
 
 fn b32enc(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.string(text.len().div_ceil(5).saturating_mul(8))?;
+    call.meter
+        .reserve_string(text.len().div_ceil(5).saturating_mul(8))?;
     Ok(Value::string(encode(&text, BASE32, 5, 8)))
 }
 
 fn b64dec(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.string(text.len())?;
-    Ok(decoded(decode64(&text), "base64"))
+    call.meter.reserve_string(text.len())?;
+    Ok(decoded_value(decode_base64_digits(&text), "base64"))
 }
 
 fn b32dec(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.string(text.len())?;
+    call.meter.reserve_string(text.len())?;
     let stripped: Vec<u8> = text.iter().copied().filter(|byte| !is_newline(*byte)).collect();
-    Ok(decoded(decode32(&stripped), "base32"))
+    Ok(decoded_value(decode_base32_digits(&stripped), "base32"))
 }
 
-fn decoded(result: Result<Vec<u8>, Corrupt>, name: &str) -> Value {
+fn decoded_value(result: Result<Vec<u8>, CorruptInput>, name: &str) -> Value {
     match result {
         Ok(bytes) => Value::string(bytes),
-        Err(Corrupt(at)) => Value::string(format!("illegal {name} data at input byte {at}")),
+        Err(CorruptInput(at)) => Value::string(format!("illegal {name} data at input byte {at}")),
     }
 }
 
-/// Encodes bytes as digits of `width` bits, padded to groups of `group`.
+/// Encodes bytes as digits of `width` bits each, padded to a multiple of `group` digits.
 fn encode(bytes: &[u8], digits: &[u8], width: u32, group: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() * 8 / width as usize + group);
     let (mut bits, mut count) = (0_u32, 0);
@@ -89,7 +91,7 @@ fn encode(bytes: &[u8], digits: &[u8], width: u32, group: usize) -> Vec<u8> {
     out
 }
 
-fn digit64(byte: u8) -> Option<u8> {
+fn base64_digit(byte: u8) -> Option<u8> {
     match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
         b'a'..=b'z' => Some(byte - b'a' + 26),
@@ -100,7 +102,7 @@ fn digit64(byte: u8) -> Option<u8> {
     }
 }
 
-fn digit32(byte: u8) -> Option<u8> {
+fn base32_digit(byte: u8) -> Option<u8> {
     match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
         b'2'..=b'7' => Some(byte - b'2' + 26),
@@ -112,11 +114,11 @@ fn is_newline(byte: u8) -> bool {
     byte == b'\n' || byte == b'\r'
 }
 
-fn decode64(text: &[u8]) -> Result<Vec<u8>, Corrupt> {
+fn decode_base64_digits(text: &[u8]) -> Result<Vec<u8>, CorruptInput> {
     let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
     let (mut bits, mut have) = (0_u32, 0);
     for (at, &byte) in text.iter().enumerate() {
-        if let Some(digit) = digit64(byte) {
+        if let Some(digit) = base64_digit(byte) {
             bits = (bits << 6) | u32::from(digit);
             have += 1;
             if have == 4 {
@@ -124,24 +126,25 @@ fn decode64(text: &[u8]) -> Result<Vec<u8>, Corrupt> {
                 (bits, have) = (0, 0);
             }
         } else if byte == b'=' {
-            end64(text, at, have)?;
+            check_base64_end(text, at, have)?;
             let tail = (bits << (24 - 6 * have)).to_be_bytes();
             out.extend_from_slice(tail.get(1..have as usize).unwrap_or_default());
             return Ok(out);
         } else if !is_newline(byte) {
-            return Err(Corrupt(at));
+            return Err(CorruptInput(at));
         }
     }
-    // Go reports the position as many bytes back as there are remaining digits, including newlines.
+    // The position that Go reports is the end minus the number of remaining digits; newlines are not
+    // skipped.
     if have == 0 {
         Ok(out)
     } else {
-        Err(Corrupt(text.len() - have as usize))
+        Err(CorruptInput(text.len() - have as usize))
     }
 }
 
-/// Checks the padding at `at` after `have` digits of a group, and that no data follows it.
-fn end64(text: &[u8], at: usize, have: u32) -> Result<(), Corrupt> {
+/// Checks the padding at offset `at` after `have` digits of a group, and that no data follows it.
+fn check_base64_end(text: &[u8], at: usize, have: u32) -> Result<(), CorruptInput> {
     let skip = |mut at: usize| {
         while text.get(at).copied().is_some_and(is_newline) {
             at += 1;
@@ -150,25 +153,25 @@ fn end64(text: &[u8], at: usize, have: u32) -> Result<(), Corrupt> {
     };
     let mut next = skip(at + 1);
     match have {
-        0 | 1 => return Err(Corrupt(at)),
-        2 if next == text.len() => return Err(Corrupt(next)),
-        2 if text.get(next) != Some(&b'=') => return Err(Corrupt(next - 1)),
+        0 | 1 => return Err(CorruptInput(at)),
+        2 if next == text.len() => return Err(CorruptInput(next)),
+        2 if text.get(next) != Some(&b'=') => return Err(CorruptInput(next - 1)),
         2 => next = skip(next + 1),
         _ => {}
     }
     if next < text.len() {
-        Err(Corrupt(next))
+        Err(CorruptInput(next))
     } else {
         Ok(())
     }
 }
 
-fn decode32(text: &[u8]) -> Result<Vec<u8>, Corrupt> {
+fn decode_base32_digits(text: &[u8]) -> Result<Vec<u8>, CorruptInput> {
     let mut out = Vec::with_capacity(text.len() / 8 * 5 + 5);
     let mut start = 0;
     while start < text.len() {
         let group = text.get(start..).unwrap_or_default();
-        let (bits, have) = group32(group, start, text.len())?;
+        let (bits, have) = decode_base32_group(group, start, text.len())?;
         let bytes = (bits << (64 - 5 * have)).to_be_bytes();
         out.extend_from_slice(bytes.get(..have as usize * 5 / 8).unwrap_or_default());
         if have < 8 {
@@ -179,34 +182,35 @@ fn decode32(text: &[u8]) -> Result<Vec<u8>, Corrupt> {
     Ok(out)
 }
 
-/// Reads up to eight digits and returns their number; fewer only before valid padding at the end.
-fn group32(group: &[u8], start: usize, total: usize) -> Result<(u64, u32), Corrupt> {
+/// Decodes a group of up to eight digits. Returns its bits and the number of digits, which is less than
+/// eight only before valid padding at the end.
+fn decode_base32_group(group: &[u8], start: usize, total: usize) -> Result<(u64, u32), CorruptInput> {
     let (mut bits, mut have) = (0, 0);
     for (place, &byte) in group.iter().take(8).enumerate() {
         let after = group.get(place + 1..).unwrap_or_default();
         if byte == b'=' && place >= 2 && after.len() < 8 {
-            end32(after, place, start + place, total)?;
+            check_base32_end(after, place, start + place, total)?;
             return Ok((bits, have));
         }
-        bits = (bits << 5) | u64::from(digit32(byte).ok_or(Corrupt(start + place))?);
+        bits = (bits << 5) | u64::from(base32_digit(byte).ok_or(CorruptInput(start + place))?);
         have += 1;
     }
     if have < 8 {
-        Err(Corrupt(start))
+        Err(CorruptInput(start))
     } else {
         Ok((bits, have))
     }
 }
 
-fn end32(after: &[u8], place: usize, at: usize, total: usize) -> Result<(), Corrupt> {
+fn check_base32_end(after: &[u8], place: usize, at: usize, total: usize) -> Result<(), CorruptInput> {
     if after.len() + place < 7 {
-        return Err(Corrupt(total));
+        return Err(CorruptInput(total));
     }
     if let Some(wrong) = after.iter().take(7 - place).position(|&byte| byte != b'=') {
-        return Err(Corrupt(at + wrong));
+        return Err(CorruptInput(at + wrong));
     }
     if matches!(place, 1 | 3 | 6) {
-        Err(Corrupt(at))
+        Err(CorruptInput(at))
     } else {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `fail` and `hello`.
+//! The functions `fail` and `hello`.
 
 use mainstay_gostd::utf8::to_string_lossy;
 use mainstay_template::Type::String;

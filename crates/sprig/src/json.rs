@@ -18,15 +18,15 @@ pub(crate) const TABLE: &[Function] = &[
 ];
 
 fn must_to_json(call: &mut Call<'_>) -> Result<Value, Failure> {
-    written(call, JsonWriter::compact())
+    write_json(call, JsonWriter::compact())
 }
 
 fn must_to_pretty_json(call: &mut Call<'_>) -> Result<Value, Failure> {
-    written(call, JsonWriter::pretty())
+    write_json(call, JsonWriter::pretty())
 }
 
 fn must_to_raw_json(call: &mut Call<'_>) -> Result<Value, Failure> {
-    written(call, JsonWriter::raw())
+    write_json(call, JsonWriter::raw())
 }
 
 fn to_json(call: &mut Call<'_>) -> Result<Value, Failure> {
@@ -37,16 +37,16 @@ fn to_pretty_json(call: &mut Call<'_>) -> Result<Value, Failure> {
     or_fallback(must_to_pretty_json(call), Value::from(""))
 }
 
-fn written(call: &mut Call<'_>, mut writer: JsonWriter) -> Result<Value, Failure> {
+fn write_json(call: &mut Call<'_>, mut writer: JsonWriter) -> Result<Value, Failure> {
     call.arg(0).emit(&mut writer, call.meter)?;
     let text = writer
         .finish()
         .map_err(|error| Failure::message(error.to_string()))?;
-    call.meter.string(text.len())?;
+    call.meter.reserve_string(text.len())?;
     Ok(Value::from(text))
 }
 
-/// Returns `fallback` for a Go error; exceeded limits stay errors.
+/// Returns `fallback` for a Go error. Exceeded limits remain errors.
 fn or_fallback(result: Result<Value, Failure>, fallback: Value) -> Result<Value, Failure> {
     match result {
         Err(Failure::Message(_)) => Ok(fallback),
@@ -60,7 +60,7 @@ fn from_json(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn must_from_json(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.string(text.len())?;
+    call.meter.reserve_string(text.len())?;
     call.meter.consume_fuel(text.len() as u64 / 8)?;
     match parse_json(&*text, Numbers::default(), &Budget::default()) {
         Ok(value) => Ok(value.into()),

@@ -1,5 +1,5 @@
-//! The Sprig 3.3.0 function library for mainstay-template, with identical output and error texts. Functions
-//! do not access the clock, files, network or environment; they use the render's host.
+//! Function library of Sprig 3.3.0 for mainstay-template, with identical output and error texts. Functions
+//! do not access the clock, files, network or environment; they use the host of the render.
 
 // All functions have the same signature, including those that cannot fail.
 #![allow(clippy::unnecessary_wraps)]
@@ -36,7 +36,7 @@ use std::sync::LazyLock;
 
 use mainstay_template::Function;
 
-/// Returns all functions except those of [`environment`], unordered.
+/// Returns all functions except those of [`environment`], in no particular order.
 #[must_use]
 pub fn functions() -> &'static [Function] {
     static ALL: LazyLock<Vec<Function>> =

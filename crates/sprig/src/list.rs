@@ -1,6 +1,6 @@
-//! Functions for lists. Lists are never changed in place; each item of a new list consumes fuel. A function
-//! and its `must` variant are identical: in Go one panics and the other returns the error, which templates
-//! print in the same way.
+//! Functions for lists. Lists are never changed in place, and each item of a new list consumes fuel. A
+//! function and its `must` variant are identical: in Go one panics and the other returns the error, which
+//! templates print in the same way.
 
 mod part;
 
@@ -38,10 +38,11 @@ const TABLE: &[Function] = &[
     fixed("mustChunk", &[Int, Any], chunk),
 ];
 
-/// Go's message for the type of nil.
+/// Go's message for an attempt to determine the type of nil.
 const NIL: &str = "runtime error: invalid memory address or nil pointer dereference";
 
-/// Returns argument `index` as a list for reading; `message` precedes the kind of another value in the error.
+/// Returns argument `index` as a list for reading. `message` is the error's text before the kind of a value
+/// that is not a list.
 fn read_list(call: &Call<'_>, index: usize, message: &str) -> Result<List, Failure> {
     match call.args.get(index) {
         Some(Value::List(list)) => Ok(list.clone()),
@@ -50,7 +51,7 @@ fn read_list(call: &Call<'_>, index: usize, message: &str) -> Result<List, Failu
     }
 }
 
-/// Returns argument `index` as a list for copying; consumes fuel for its items and `more` additional ones.
+/// Returns argument `index` as a list for copying. Consumes fuel for its items and `more` additional items.
 fn list_arg(call: &mut Call<'_>, index: usize, more: usize, message: &str) -> Result<List, Failure> {
     let list = read_list(call, index, message)?;
     charge_items(call.meter, list.items().len() + more)?;
@@ -121,7 +122,7 @@ fn compact(call: &mut Call<'_>) -> Result<Value, Failure> {
 fn uniq(call: &mut Call<'_>) -> Result<Value, Failure> {
     let list = list_arg(call, 0, 0, "Cannot find uniq on type")?;
     let mut kept = Vec::new();
-    // Strings are the common case and do not need pairwise comparison.
+    // Strings are the most common items and do not need pairwise comparison.
     let mut strings = std::collections::HashSet::new();
     for item in list.items() {
         let fresh = match item {
@@ -165,7 +166,7 @@ fn is_among(call: &mut Call<'_>, items: &[Value], needle: &Value) -> Result<bool
     Ok(false)
 }
 
-/// `chunk`: splits a list into chunks of the given size.
+/// Splits a list into chunks of the given size.
 fn chunk(call: &mut Call<'_>) -> Result<Value, Failure> {
     let list = list_arg(call, 1, 0, "Cannot chunk type")?;
     let size = chunk_size(list.items().len(), call.int(0))?;
@@ -178,8 +179,8 @@ fn chunk(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::List(List::new(ListType::ListOfAny, pieces)))
 }
 
-/// Returns the chunk size. For sizes below one the result follows Go's arithmetic: a negative chunk length
-/// panics, and the number of chunks, which is computed first, may be zero, one or negative.
+/// Returns the chunk size. The result for sizes below one follows Go's arithmetic: it computes the number
+/// of chunks first, which may be zero, one or negative, and panics if the length of a chunk is negative.
 fn chunk_size(len: usize, size: i64) -> Result<usize, Failure> {
     let panics = match size {
         1.. => false,

@@ -1,4 +1,5 @@
-//! `getHostByName`: always an empty string, as in Helm, since templates have no network access.
+//! The function `getHostByName`. It always returns an empty string, as in Helm, since templates have no
+//! network access.
 
 use mainstay_template::{Function, Type};
 

@@ -1,5 +1,5 @@
-//! Integer functions: arguments of any type are converted to 64-bit integers, which wrap around as in Go. See
-//! [`float`] for decimals and [`range`] for sequences.
+//! Integer functions. Arguments of any type are converted to 64-bit integers, which wrap around as in Go.
+//! See [`float`] for decimals and [`range`] for sequences.
 
 mod decimal;
 mod float;
@@ -33,12 +33,12 @@ const TABLE: &[Function] = &[
 ];
 
 /// Returns argument `index` as an integer.
-fn arg(call: &Call<'_>, index: usize) -> i64 {
+fn int_arg(call: &Call<'_>, index: usize) -> i64 {
     call.args.get(index).map_or(0, to_int)
 }
 
-/// Folds the arguments as integers.
-fn folded(call: &mut Call<'_>, fold: fn(i64, i64) -> i64) -> Result<Value, Failure> {
+/// Folds the arguments, converted to integers.
+fn fold_integers(call: &mut Call<'_>, fold: fn(i64, i64) -> i64) -> Result<Value, Failure> {
     call.meter.consume_fuel(call.args.len() as u64)?;
     Ok(Value::int64(
         call.args.iter().map(to_int).reduce(fold).unwrap_or(0),
@@ -54,57 +54,57 @@ fn atoi(call: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn int64(call: &mut Call<'_>) -> Result<Value, Failure> {
-    Ok(Value::int64(arg(call, 0)))
+    Ok(Value::int64(int_arg(call, 0)))
 }
 
 fn int(call: &mut Call<'_>) -> Result<Value, Failure> {
-    Ok(Value::int(arg(call, 0)))
+    Ok(Value::int(int_arg(call, 0)))
 }
 
 fn float64(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::Float(to_float(&call.arg(0))))
 }
 
-/// Parses octal digits; returns zero if they are invalid.
+/// Parses octal digits. Returns zero if they are invalid.
 fn to_decimal(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = text::display(call.meter, &call.arg(0))?;
     Ok(Value::int64(parse_int(&text, 8).unwrap_or(0)))
 }
 
 fn add1(call: &mut Call<'_>) -> Result<Value, Failure> {
-    Ok(Value::int64(arg(call, 0).wrapping_add(1)))
+    Ok(Value::int64(int_arg(call, 0).wrapping_add(1)))
 }
 
 fn add(call: &mut Call<'_>) -> Result<Value, Failure> {
-    folded(call, i64::wrapping_add)
+    fold_integers(call, i64::wrapping_add)
 }
 
 fn sub(call: &mut Call<'_>) -> Result<Value, Failure> {
-    folded(call, i64::wrapping_sub)
+    fold_integers(call, i64::wrapping_sub)
 }
 
 fn mul(call: &mut Call<'_>) -> Result<Value, Failure> {
-    folded(call, i64::wrapping_mul)
+    fold_integers(call, i64::wrapping_mul)
 }
 
 fn max(call: &mut Call<'_>) -> Result<Value, Failure> {
-    folded(call, Ord::max)
+    fold_integers(call, Ord::max)
 }
 
 fn min(call: &mut Call<'_>) -> Result<Value, Failure> {
-    folded(call, Ord::min)
+    fold_integers(call, Ord::min)
 }
 
 fn div(call: &mut Call<'_>) -> Result<Value, Failure> {
-    Ok(Value::int64(arg(call, 0).wrapping_div(divisor(call)?)))
+    Ok(Value::int64(int_arg(call, 0).wrapping_div(divisor(call)?)))
 }
 
 fn modulo(call: &mut Call<'_>) -> Result<Value, Failure> {
-    Ok(Value::int64(arg(call, 0).wrapping_rem(divisor(call)?)))
+    Ok(Value::int64(int_arg(call, 0).wrapping_rem(divisor(call)?)))
 }
 
 fn divisor(call: &Call<'_>) -> Result<i64, Failure> {
-    match arg(call, 1) {
+    match int_arg(call, 1) {
         0 => Err(Failure::message("runtime error: integer divide by zero")),
         divisor => Ok(divisor),
     }

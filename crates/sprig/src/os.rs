@@ -1,5 +1,5 @@
-//! `env` and `expandenv`, in a separate table since Helm removes them from charts. The environment is always
-//! empty: a render depends only on its inputs.
+//! The functions `env` and `expandenv`, in a separate table since Helm removes them from charts. The
+//! environment is always empty: a render depends only on its inputs.
 
 use mainstay_template::{Call, Failure, Function, Type, Value};
 
@@ -10,7 +10,7 @@ pub(crate) const TABLE: &[Function] = &[
     fixed("expandenv", &[Type::String], expand_env),
 ];
 
-/// Removes all variables from a text.
+/// Removes all variable references from a text.
 fn expand_env(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
     let mut out = Vec::with_capacity(text.len());
@@ -19,7 +19,7 @@ fn expand_env(call: &mut Call<'_>) -> Result<Value, Failure> {
         let (before, after) = rest.split_at(at);
         out.extend_from_slice(before);
         let after = after.get(1..).unwrap_or_default();
-        let len = variable(after);
+        let len = reference_len(after);
         if len.is_none() {
             out.push(b'$');
         }
@@ -29,10 +29,10 @@ fn expand_env(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::string(out))
 }
 
-/// Returns the length of the variable name after a `$`; `None` if the `$` is literal.
-fn variable(text: &[u8]) -> Option<usize> {
+/// Returns the length of the variable name after a `$`, or `None` if the `$` is literal.
+fn reference_len(text: &[u8]) -> Option<usize> {
     match text {
-        [b'{', rest @ ..] => Some(braced(rest)),
+        [b'{', rest @ ..] => Some(braced_len(rest)),
         [b'*' | b'#' | b'$' | b'@' | b'!' | b'?' | b'-' | b'0'..=b'9', ..] => Some(1),
         _ => match text
             .iter()
@@ -45,12 +45,13 @@ fn variable(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns the length of the variable name after `${`; invalid syntax is consumed as in Go.
-fn braced(rest: &[u8]) -> usize {
+/// Returns the length of the reference `{NAME}` after a `$`, including braces. `rest` is the text after the
+/// opening brace. Invalid syntax is consumed as in Go.
+fn braced_len(rest: &[u8]) -> usize {
     match rest.iter().position(|b| *b == b'}') {
         // `${}` is invalid: both braces are removed.
         Some(end) => end + 2,
-        // Without a closing brace only the opening one is removed.
+        // Without a closing brace, only the opening brace is removed.
         None => 1,
     }
 }

@@ -1,4 +1,4 @@
-//! Slash-separated paths. The `os…` variants behave as on Linux and are identical.
+//! Functions for slash-separated paths. The `os…` variants behave as on Linux, where they are identical.
 
 use mainstay_template::Type::String;
 use mainstay_template::{Call, Failure, Function, Str, Value};
@@ -18,15 +18,15 @@ pub(crate) const TABLE: &[Function] = &[
     fixed("osIsAbs", &[String], is_abs),
 ];
 
-/// Returns argument 0 after consuming fuel for its length.
-fn path(call: &mut Call<'_>) -> Result<Str, Failure> {
+/// Returns argument 0 and consumes fuel for its length.
+fn path_arg(call: &mut Call<'_>) -> Result<Str, Failure> {
     let path = call.str(0);
-    call.meter.string(path.len())?;
+    call.meter.reserve_string(path.len())?;
     Ok(path)
 }
 
 fn base(call: &mut Call<'_>) -> Result<Value, Failure> {
-    let path = path(call)?;
+    let path = path_arg(call)?;
     if path.is_empty() {
         return Ok(Value::from("."));
     }
@@ -40,20 +40,20 @@ fn base(call: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn dir(call: &mut Call<'_>) -> Result<Value, Failure> {
-    let path = path(call)?;
+    let path = path_arg(call)?;
     let end = path
         .iter()
         .rposition(|&byte| byte == b'/')
         .map_or(0, |slash| slash + 1);
-    Ok(Value::string(cleaned(path.get(..end).unwrap_or_default())))
+    Ok(Value::string(clean_path(path.get(..end).unwrap_or_default())))
 }
 
 fn clean(call: &mut Call<'_>) -> Result<Value, Failure> {
-    Ok(Value::string(cleaned(&path(call)?)))
+    Ok(Value::string(clean_path(&path_arg(call)?)))
 }
 
 fn ext(call: &mut Call<'_>) -> Result<Value, Failure> {
-    let path = path(call)?;
+    let path = path_arg(call)?;
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let dot = name.iter().rposition(|&byte| byte == b'.');
     Ok(Value::string(
@@ -65,8 +65,8 @@ fn is_abs(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::from(call.str(0).first() == Some(&b'/')))
 }
 
-/// Returns the shortest lexically equivalent path (`path.Clean`).
-fn cleaned(path: &[u8]) -> Vec<u8> {
+/// Returns the shortest equivalent path without accessing files (`path.Clean`).
+fn clean_path(path: &[u8]) -> Vec<u8> {
     let rooted = path.first() == Some(&b'/');
     let mut kept: Vec<&[u8]> = Vec::new();
     for part in path.split(|&byte| byte == b'/') {

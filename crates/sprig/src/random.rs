@@ -1,4 +1,4 @@
-//! Random strings and numbers from the host's entropy; the same entropy results in the same output.
+//! Random strings and numbers from the host's entropy. The same entropy produces the same output.
 
 mod source;
 
@@ -11,11 +11,15 @@ pub(crate) use source::Source;
 
 pub(crate) const TABLE: &[Function] = &[
     fixed("randAlphaNum", &[Type::Int], |call| {
-        characters(call, ALPHANUMERIC)
+        random_characters(call, ALPHANUMERIC)
     }),
-    fixed("randAlpha", &[Type::Int], |call| characters(call, ALPHABETIC)),
-    fixed("randNumeric", &[Type::Int], |call| characters(call, NUMERIC)),
-    fixed("randAscii", &[Type::Int], |call| characters(call, ASCII)),
+    fixed("randAlpha", &[Type::Int], |call| {
+        random_characters(call, ALPHABETIC)
+    }),
+    fixed("randNumeric", &[Type::Int], |call| {
+        random_characters(call, NUMERIC)
+    }),
+    fixed("randAscii", &[Type::Int], |call| random_characters(call, ASCII)),
     fixed("randBytes", &[Type::Int], rand_bytes),
     fixed("randInt", &[Type::Int, Type::Int], rand_int),
     fixed("shuffle", &[Type::String], shuffle),
@@ -28,10 +32,10 @@ const ALPHANUMERIC: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 const ASCII: &[u8] =
     b" !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~";
 
-/// Returns the requested number of characters of `set`; a negative count returns none.
-fn characters(call: &mut Call<'_>, set: &[u8]) -> Result<Value, Failure> {
+/// Returns the requested number of characters of `set`. A negative count is treated as zero.
+fn random_characters(call: &mut Call<'_>, set: &[u8]) -> Result<Value, Failure> {
     let count = usize::try_from(call.int(0)).unwrap_or(0);
-    call.meter.string(count)?;
+    call.meter.reserve_string(count)?;
     call.meter.consume_fuel(count as u64)?;
     let mut source = Source(call.host);
     let text: Vec<u8> = (0..count)
@@ -43,13 +47,13 @@ fn characters(call: &mut Call<'_>, set: &[u8]) -> Result<Value, Failure> {
 fn rand_bytes(call: &mut Call<'_>) -> Result<Value, Failure> {
     let count = usize::try_from(call.int(0));
     let count = count.map_err(|_| Failure::message("runtime error: makeslice: len out of range"))?;
-    call.meter.string(count.saturating_mul(4) / 3)?;
+    call.meter.reserve_string(count.saturating_mul(4) / 3)?;
     let mut bytes = vec![0; count];
     call.host.entropy(&mut bytes);
     Ok(encode_base64(&bytes).into())
 }
 
-/// `randInt`: at least the first argument and less than the second.
+/// Returns a number that is at least the first argument and less than the second.
 fn rand_int(call: &mut Call<'_>) -> Result<Value, Failure> {
     let (min, max) = (call.int(0), call.int(1));
     match max.wrapping_sub(min) {
@@ -62,7 +66,7 @@ fn rand_int(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn shuffle(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.string(3 * text.len())?;
+    call.meter.reserve_string(3 * text.len())?;
     call.meter.consume_fuel(text.len() as u64)?;
     let mut runes: Vec<char> = utf8::runes(&text).map(|(rune, _)| rune).collect();
     let mut source = Source(call.host);

@@ -1,4 +1,4 @@
-//! Go types and kinds of values.
+//! Functions for Go types and kinds of values.
 
 use mainstay_template::Type::{Any, String};
 use mainstay_template::{Call, Failure, Function, Value};

@@ -1,5 +1,5 @@
-//! Regular expressions with Go's syntax, matching rules and error texts, on the engines of the `regex`
-//! project, which run in time linear in the text.
+//! Regular expressions with Go's syntax, matching rules and error texts. They run on the engines of the
+//! `regex` project in time linear in the length of the text.
 
 mod class;
 mod cursor;
@@ -26,50 +26,58 @@ const THREE: &[Type] = &[Type::String, Type::String, Type::String];
 const COUNTED: &[Type] = &[Type::String, Type::String, Type::Int];
 
 pub(crate) const TABLE: &[Function] = &[
-    fixed("regexMatch", TWO, matches_quietly),
+    fixed("regexMatch", TWO, is_match_or_false),
     fixed("mustRegexMatch", TWO, |call| {
-        is_match(call, must).map(Value::from)
+        is_match(call, compile_or_fail).map(Value::from)
     }),
-    fixed("regexFind", TWO, |call| find(call, panicking)),
-    fixed("mustRegexFind", TWO, |call| find(call, must)),
-    fixed("regexFindAll", COUNTED, |call| find_all(call, panicking)),
-    fixed("mustRegexFindAll", COUNTED, |call| find_all(call, must)),
-    fixed("regexReplaceAll", THREE, |call| replace(call, panicking, true)),
-    fixed("mustRegexReplaceAll", THREE, |call| replace(call, must, true)),
+    fixed("regexFind", TWO, |call| find(call, compile_or_panic)),
+    fixed("mustRegexFind", TWO, |call| find(call, compile_or_fail)),
+    fixed("regexFindAll", COUNTED, |call| find_all(call, compile_or_panic)),
+    fixed("mustRegexFindAll", COUNTED, |call| {
+        find_all(call, compile_or_fail)
+    }),
+    fixed("regexReplaceAll", THREE, |call| {
+        replace(call, compile_or_panic, true)
+    }),
+    fixed("mustRegexReplaceAll", THREE, |call| {
+        replace(call, compile_or_fail, true)
+    }),
     fixed("regexReplaceAllLiteral", THREE, |call| {
-        replace(call, panicking, false)
+        replace(call, compile_or_panic, false)
     }),
     fixed("mustRegexReplaceAllLiteral", THREE, |call| {
-        replace(call, must, false)
+        replace(call, compile_or_fail, false)
     }),
-    fixed("regexSplit", COUNTED, |call| split(call, panicking)),
-    fixed("mustRegexSplit", COUNTED, |call| split(call, must)),
+    fixed("regexSplit", COUNTED, |call| split(call, compile_or_panic)),
+    fixed("mustRegexSplit", COUNTED, |call| split(call, compile_or_fail)),
     fixed("regexQuoteMeta", &[Type::String], quote_meta),
 ];
 
-/// Fuel for the compilation of an expression.
+/// Fuel consumed by compiling an expression.
 const COMPILE_STEPS: u64 = 4_000;
 
-/// Handling of an invalid expression: the `must` functions return the error, the others panic with it.
+/// Compilation of the expression in argument 0. For an invalid expression, the `must` functions return the
+/// error, the others panic in Go. The error texts differ.
 type Compile = fn(&mut Call<'_>) -> Result<Rc<Program>, Failure>;
 
-fn must(call: &mut Call<'_>) -> Result<Rc<Program>, Failure> {
+fn compile_or_fail(call: &mut Call<'_>) -> Result<Rc<Program>, Failure> {
     compile(call, |_, error| error)
 }
 
-fn panicking(call: &mut Call<'_>) -> Result<Rc<Program>, Failure> {
+fn compile_or_panic(call: &mut Call<'_>) -> Result<Rc<Program>, Failure> {
     compile(call, |text, error| {
         format!("regexp: Compile({}): {error}", backquote(text))
     })
 }
 
-fn compile(call: &mut Call<'_>, word: fn(&[u8], String) -> String) -> Result<Rc<Program>, Failure> {
+fn compile(call: &mut Call<'_>, format_error: fn(&[u8], String) -> String) -> Result<Rc<Program>, Failure> {
     let text = call.str(0);
     call.meter.consume_fuel(1 + text.len() as u64)?;
     if !Program::is_cached(&text) {
         call.meter.consume_fuel(COMPILE_STEPS + 8 * text.len() as u64)?;
     }
-    let program = Program::cached(&text).map_err(|error| Failure::message(word(&text, error.to_string())))?;
+    let program =
+        Program::cached(&text).map_err(|error| Failure::message(format_error(&text, error.to_string())))?;
     program.charge(call.str(1).len(), call.meter)?;
     Ok(program)
 }
@@ -79,9 +87,9 @@ fn is_match(call: &mut Call<'_>, compile: Compile) -> Result<bool, Failure> {
     Ok(program.is_match(&Haystack::new(&call.str(1))))
 }
 
-/// An invalid expression matches nothing.
-fn matches_quietly(call: &mut Call<'_>) -> Result<Value, Failure> {
-    match is_match(call, must) {
+/// Reports whether the text matches. An invalid expression matches nothing.
+fn is_match_or_false(call: &mut Call<'_>) -> Result<Value, Failure> {
+    match is_match(call, compile_or_fail) {
         Err(Failure::Message(_)) => Ok(false.into()),
         other => other.map(Value::from),
     }
@@ -100,7 +108,7 @@ fn find(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
 fn find_all(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
     let (program, text) = (compile(call)?, call.str(1));
     let haystack = Haystack::new(&text);
-    let found = bounded_find_all(&program, &haystack, limit(call.int(2)), call.meter)?;
+    let found = bounded_find_all(&program, &haystack, to_limit(call.int(2)), call.meter)?;
     if found.is_empty() {
         return Ok(Value::List(List::nil(ListType::String)));
     }
@@ -109,10 +117,10 @@ fn find_all(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
     ))
 }
 
-/// Memory of a match: its range, and the string that is made from it.
+/// Size in bytes of a match: its range, and the string that is created from it.
 const MATCH_BYTES: usize = 96;
 
-/// Returns up to `count` matches, or an error if they do not fit into the available memory.
+/// Returns up to `count` matches. Fails if they do not fit into the available memory.
 fn bounded_find_all(
     program: &Program,
     haystack: &Haystack<'_>,
@@ -128,8 +136,8 @@ fn bounded_find_all(
     Ok(found)
 }
 
-/// A negative count means all.
-fn limit(count: i64) -> usize {
+/// Converts a count to a limit. A negative count means no limit.
+fn to_limit(count: i64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
@@ -149,10 +157,10 @@ fn split(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
         return Ok(Value::strings([""]));
     }
     let haystack = Haystack::new(&text);
-    let found = bounded_find_all(&program, &haystack, limit(count), call.meter)?;
+    let found = bounded_find_all(&program, &haystack, to_limit(count), call.meter)?;
     let (mut parts, mut begin, mut end) = (Vec::new(), 0, 0);
     for range in found {
-        if parts.len().saturating_add(1) == limit(count) {
+        if parts.len().saturating_add(1) == to_limit(count) {
             break;
         }
         end = range.start;
@@ -169,7 +177,7 @@ fn split(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
 
 fn quote_meta(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.string(2 * text.len())?;
+    call.meter.reserve_string(2 * text.len())?;
     let mut out = Vec::with_capacity(text.len());
     for byte in text.iter() {
         if br"\.+*?()|[]{}^$".contains(byte) {
@@ -190,7 +198,7 @@ impl Regex {
         Program::cached(text.as_bytes()).map(Self)
     }
 
-    /// Returns the memory of the compiled expression in bytes.
+    /// Returns the size of the compiled expression in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.0.memory()

@@ -1,5 +1,5 @@
-//! Semantic versions and constraints of Masterminds' semver 3.5: the functions `semver` and `semverCompare`,
-//! and their types for use outside of templates.
+//! Semantic versions and constraints as in Masterminds' semver 3.5: the functions `semver` and
+//! `semverCompare`, and types for use outside of templates.
 
 mod constraint;
 mod object;

@@ -1,4 +1,5 @@
-//! String functions, including invalid UTF-8. See [`split`] for conversions between strings and lists.
+//! String functions, which also accept invalid UTF-8. See [`split`] for conversions between strings and
+//! lists.
 
 mod split;
 mod wrap;
@@ -9,7 +10,7 @@ use mainstay_template::{Call, Failure, Function, Meter, Str, Value, print_value}
 
 use crate::bytes;
 use crate::table::{fixed, variadic};
-use crate::text::{self, Growing};
+use crate::text::{self, LimitedBuffer};
 
 pub(crate) const TABLES: &[&[Function]] = &[TABLE, split::TABLE, wrap::TABLE];
 
@@ -36,20 +37,24 @@ const TABLE: &[Function] = &[
     fixed("toString", &[Any], to_string),
 ];
 
-/// Returns a part of argument `index`, without copying if it is the whole argument.
-fn part(call: &mut Call<'_>, index: usize, cut: impl FnOnce(&[u8]) -> &[u8]) -> Result<Value, Failure> {
+/// Returns the part of argument `index` that `cut` selects. Does not copy if it is the whole argument.
+fn slice_argument(
+    call: &mut Call<'_>,
+    index: usize,
+    cut: impl FnOnce(&[u8]) -> &[u8],
+) -> Result<Value, Failure> {
     let text = call.str(index);
     let kept = cut(&text);
     if kept.len() == text.len() {
         return Ok(Value::String(text));
     }
-    call.meter.string(kept.len())?;
+    call.meter.reserve_string(kept.len())?;
     Ok(Value::string(kept))
 }
 
 fn trunc(call: &mut Call<'_>) -> Result<Value, Failure> {
     let count = call.int(0);
-    part(call, 1, |text| {
+    slice_argument(call, 1, |text| {
         let len = text.len() as i64;
         if count < 0 && len + count > 0 {
             text.get((len + count) as usize..).unwrap_or(text)
@@ -75,7 +80,7 @@ fn substr(call: &mut Call<'_>) -> Result<Value, Failure> {
     if from > to {
         return Err(out_of_range(format!("[{from}:{to}]")));
     }
-    part(call, 2, |text| {
+    slice_argument(call, 2, |text| {
         text.get(from as usize..to as usize).unwrap_or_default()
     })
 }
@@ -85,34 +90,34 @@ fn out_of_range(bounds: impl std::fmt::Display) -> Failure {
 }
 
 fn trim(call: &mut Call<'_>) -> Result<Value, Failure> {
-    part(call, 0, bytes::trim_space)
+    slice_argument(call, 0, bytes::trim_space)
 }
 
 fn trim_all(call: &mut Call<'_>) -> Result<Value, Failure> {
     let cutset = call.str(0);
     call.meter.consume_fuel(cutset.len() as u64)?;
-    part(call, 1, |text| bytes::trim(text, &cutset))
+    slice_argument(call, 1, |text| bytes::trim(text, &cutset))
 }
 
 fn trim_suffix(call: &mut Call<'_>) -> Result<Value, Failure> {
     let suffix = call.str(0);
-    part(call, 1, |text| {
+    slice_argument(call, 1, |text| {
         text.strip_suffix(suffix.as_bytes()).unwrap_or(text)
     })
 }
 
 fn trim_prefix(call: &mut Call<'_>) -> Result<Value, Failure> {
     let prefix = call.str(0);
-    part(call, 1, |text| {
+    slice_argument(call, 1, |text| {
         text.strip_prefix(prefix.as_bytes()).unwrap_or(text)
     })
 }
 
 /// Removes white space. goutils iterates over bytes, so that non-ASCII text is converted from Latin-1 to
-/// UTF-8, but only if white space was removed.
+/// UTF-8 if any white space was removed.
 fn nospace(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.string(text.len())?;
+    call.meter.reserve_string(text.len())?;
     let kept = || {
         text.iter()
             .copied()
@@ -127,11 +132,11 @@ fn nospace(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn repeat(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(1);
-    let bytes = repeated(call, &text, call.int(0))?;
+    let bytes = repeat_text(call, &text, call.int(0))?;
     Ok(Value::string(bytes))
 }
 
-fn repeated(call: &mut Call<'_>, text: &[u8], count: i64) -> Result<Vec<u8>, Failure> {
+fn repeat_text(call: &mut Call<'_>, text: &[u8], count: i64) -> Result<Vec<u8>, Failure> {
     let Ok(count) = usize::try_from(count) else {
         return Err(Failure::message("strings: negative Repeat count"));
     };
@@ -140,7 +145,7 @@ fn repeated(call: &mut Call<'_>, text: &[u8], count: i64) -> Result<Vec<u8>, Fai
         .checked_mul(count)
         .filter(|total| i64::try_from(*total).is_ok());
     let total = total.ok_or_else(|| Failure::message("strings: Repeat output length overflow"))?;
-    call.meter.string(total)?;
+    call.meter.reserve_string(total)?;
     Ok(if total == 0 {
         Vec::new()
     } else {
@@ -172,17 +177,18 @@ fn plural(call: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn indent(call: &mut Call<'_>) -> Result<Value, Failure> {
-    indented(call, "")
+    indent_text(call, "")
 }
 
 fn nindent(call: &mut Call<'_>) -> Result<Value, Failure> {
-    indented(call, "\n")
+    indent_text(call, "\n")
 }
 
-/// Number of bytes that [`push_pad`] may write beyond the end.
+/// Number of bytes that [`push_pad`] may write temporarily beyond the end.
 const PAD_CAPACITY: usize = 16;
 
-/// Appends spaces. A copy of fixed length needs no function call, and indents are rarely longer.
+/// Appends the spaces of `pad`. Short padding, the usual case, is written with a copy of fixed length,
+/// which needs no function call.
 fn push_pad(out: &mut Vec<u8>, pad: &[u8]) {
     if pad.len() > PAD_CAPACITY {
         return out.extend_from_slice(pad);
@@ -192,8 +198,8 @@ fn push_pad(out: &mut Vec<u8>, pad: &[u8]) {
     out.truncate(end);
 }
 
-fn indented(call: &mut Call<'_>, before: &str) -> Result<Value, Failure> {
-    let pad = repeated(call, b" ", call.int(0))?;
+fn indent_text(call: &mut Call<'_>, before: &str) -> Result<Value, Failure> {
+    let pad = repeat_text(call, b" ", call.int(0))?;
     let text = call.str(1);
     let lines = memchr::memchr_iter(b'\n', &text).count() + 1;
     let total = before.len() + text.len();
@@ -202,7 +208,7 @@ fn indented(call: &mut Call<'_>, before: &str) -> Result<Value, Failure> {
         .checked_mul(lines)
         .and_then(|pads| pads.checked_add(total))
         .unwrap_or(usize::MAX);
-    call.meter.string(total)?;
+    call.meter.reserve_string(total)?;
     let mut out = Vec::with_capacity(total + PAD_CAPACITY);
     out.extend_from_slice(before.as_bytes());
     out.extend_from_slice(&pad);
@@ -216,8 +222,9 @@ fn indented(call: &mut Call<'_>, before: &str) -> Result<Value, Failure> {
     Ok(Value::string(out))
 }
 
-/// Joins the arguments that are not nil with spaces, each formatted with `show`.
-fn spaced(
+/// Formats the arguments that are not nil with `show`, surrounds each with `around`, and joins them with
+/// spaces.
+fn join_with_spaces(
     call: &mut Call<'_>,
     show: fn(&mut Meter, &Value) -> Result<Str, Failure>,
     around: &[u8],
@@ -226,7 +233,7 @@ fn spaced(
     for value in call.args.iter().filter(|value| !matches!(value, Value::Nil)) {
         texts.push(show(call.meter, value)?);
     }
-    let mut out = Growing::new(call.meter);
+    let mut out = LimitedBuffer::new(call.meter);
     for (index, text) in texts.iter().enumerate() {
         out.push(if index > 0 { b" " } else { b"" })?;
         out.push(around)?;
@@ -239,22 +246,22 @@ fn spaced(
 fn quote(call: &mut Call<'_>) -> Result<Value, Failure> {
     let show = |meter: &mut Meter, value: &Value| {
         let text = text::display(meter, value)?;
-        text::quoted(meter, &text)
+        text::format_quoted(meter, &text)
     };
     if let [value] = call.args
         && !matches!(value, Value::Nil)
     {
         return Ok(Value::String(show(call.meter, value)?));
     }
-    spaced(call, show, b"")
+    join_with_spaces(call, show, b"")
 }
 
 fn squote(call: &mut Call<'_>) -> Result<Value, Failure> {
-    spaced(call, printed, b"'")
+    join_with_spaces(call, printed, b"'")
 }
 
 fn cat(call: &mut Call<'_>) -> Result<Value, Failure> {
-    spaced(call, printed, b"")
+    join_with_spaces(call, printed, b"")
 }
 
 fn printed(meter: &mut Meter, value: &Value) -> Result<Str, Failure> {

@@ -5,13 +5,13 @@ use mainstay_template::{
     print_value,
 };
 
-/// A text buffer with the string limit of the run.
-pub(crate) struct Growing<'a> {
+/// A text buffer that enforces the string limit of the run.
+pub(crate) struct LimitedBuffer<'a> {
     meter: &'a mut Meter,
     out: Vec<u8>,
 }
 
-impl<'a> Growing<'a> {
+impl<'a> LimitedBuffer<'a> {
     pub(crate) fn new(meter: &'a mut Meter) -> Self {
         Self {
             meter,
@@ -28,17 +28,17 @@ impl<'a> Growing<'a> {
     }
 
     pub(crate) fn finish(self) -> Result<Value, Failure> {
-        self.meter.string(self.out.len())?;
+        self.meter.reserve_string(self.out.len())?;
         Ok(Value::string(self.out))
     }
 }
 
-/// Consumes memory budget for a list of `count` items before it is created.
+/// Checks the available memory and consumes fuel for a list of `count` items before it is created.
 pub(crate) fn charge_items(meter: &mut Meter, count: usize) -> Result<(), LimitExceeded> {
     charge(meter, count, size_of::<Value>())
 }
 
-/// Consumes memory budget for a map of `count` entries before it is created.
+/// Checks the available memory and consumes fuel for a map of `count` entries before it is created.
 pub(crate) fn charge_entries(meter: &mut Meter, count: usize) -> Result<(), LimitExceeded> {
     // The first node of a tree has capacity for several entries.
     charge(meter, count.saturating_add(4), ENTRY_BYTES)
@@ -49,8 +49,8 @@ fn charge(meter: &mut Meter, count: usize, each: usize) -> Result<(), LimitExcee
     meter.consume_fuel(count as u64)
 }
 
-/// Runs one level of a recursion over values within the depth limit.
-pub(crate) fn nested<T, E: From<LimitExceeded>>(
+/// Runs one level of a recursion over values. Enforces the depth limit.
+pub(crate) fn run_nested<T, E: From<LimitExceeded>>(
     meter: &mut Meter,
     step: impl FnOnce(&mut Meter) -> Result<T, E>,
 ) -> Result<T, E> {
@@ -60,7 +60,7 @@ pub(crate) fn nested<T, E: From<LimitExceeded>>(
     result
 }
 
-/// `toString`: `%v`, except that bytes are treated as text.
+/// Formats a value as Sprig's `toString` does: as `%v`, except that bytes are treated as text.
 pub(crate) fn display(meter: &mut Meter, value: &Value) -> Result<Str, Failure> {
     match value {
         Value::List(list) if list.ty() == ListType::Bytes => Ok(list.to_bytes().into()),
@@ -68,7 +68,7 @@ pub(crate) fn display(meter: &mut Meter, value: &Value) -> Result<Str, Failure> 
     }
 }
 
-/// `%q` of a string.
-pub(crate) fn quoted(meter: &mut Meter, text: &Str) -> Result<Str, Failure> {
+/// Formats a string as `%q` does.
+pub(crate) fn format_quoted(meter: &mut Meter, text: &Str) -> Result<Str, Failure> {
     Ok(format(b"%q", &[Value::String(text.clone())], meter)?)
 }

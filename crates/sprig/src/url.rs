@@ -1,4 +1,4 @@
-//! `urlParse` and `urlJoin`, with the rules of Go's net/url.
+//! The functions `urlParse` and `urlJoin`, with the rules of Go's net/url.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(crate) const TABLE: &[Function] = &[
 
 fn url_parse(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.string(3 * text.len())?;
+    call.meter.reserve_string(3 * text.len())?;
     let url = parse(&text).map_err(|error| Failure::message(format!("unable to parse url: {error}")))?;
     let hostname = url.hostname().to_vec();
     let user = url.user.as_ref().map(User::to_bytes).unwrap_or_default();
@@ -54,7 +54,7 @@ fn url_join(call: &mut Call<'_>) -> Result<Value, Failure> {
         url.user = parsed.user;
     }
     let text = url.to_bytes();
-    call.meter.string(text.len())?;
+    call.meter.reserve_string(text.len())?;
     Ok(Value::string(text))
 }
 

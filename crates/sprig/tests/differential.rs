@@ -1,6 +1,6 @@
-//! Compares Sprig functions with Go: fixed cases from a file, random calls and random programs.
+//! Compares Sprig functions with Go's: fixed cases from a file, random calls and random programs.
 
-// Test helpers, which clippy's exemption for test functions does not cover.
+// These are test helpers, which are not covered by clippy's exemption for test functions.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ fn random_programs_share_maps_as_go_does() {
     compare("sprig programs", 500, 11, program::program);
 }
 
-/// Runs `MAINSTAY_CASES` templates, by default `usual`, through both engines.
+/// Runs templates in both engines. Their number is `MAINSTAY_CASES`, by default `usual`.
 fn compare(name: &str, usual: usize, seed: u64, make: fn(&mut Random) -> String) {
     let mut random = Random::new(seed);
     let mut oracle = Oracle::start().expect("the oracle starts");

@@ -1,7 +1,7 @@
-//! Compares functions that use other crates with Go: times, versions, regular expressions, URLs, hashes,
+//! Compares functions that use other crates with Go's: times, versions, regular expressions, URLs, hashes,
 //! keys.
 
-// Test helpers, which clippy's exemption for test functions does not cover.
+// These are test helpers, which are not covered by clippy's exemption for test functions.
 #![allow(
     clippy::indexing_slicing,
     clippy::unwrap_used,

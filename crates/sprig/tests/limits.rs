@@ -1,6 +1,6 @@
-//! Hostile templates: each must fail with the limit it exceeds, quickly and with little memory.
+//! Hostile templates: each must fail with the limit that it exceeds, quickly and with little memory.
 
-// Test helpers, which clippy's exemption for test functions does not cover.
+// These are test helpers, which are not covered by clippy's exemption for test functions.
 #![allow(clippy::panic)]
 
 use mainstay_sprig::functions;
@@ -8,7 +8,7 @@ use mainstay_template::{Error, LimitExceeded, Limits, Meter, NoHost, TemplateSet
 
 fn run(template: &str) -> Result<Vec<u8>, Error> {
     let mut set = TemplateSet::named("t");
-    set.functions(functions());
+    set.add_functions(functions());
     set.parse("t", template)?;
     execute(
         &set,
@@ -26,7 +26,7 @@ fn check(template: &str, expected: LimitExceeded) {
     }
 }
 
-/// Defines `$d`, which contains itself two to the `levels` times.
+/// Returns a template that defines `$d`, a map that contains the same innermost map 2^`levels` times.
 fn shared(levels: usize, rest: &str) -> String {
     format!(
         "{{{{ $d := dict \"a\" 1 }}}}{{{{ range until {levels} }}}}{{{{ $d = dict \"l\" $d \"r\" $d }}}}{{{{ end }}}}{rest}"
@@ -78,7 +78,7 @@ fn long_lists() {
         "{{ $l := until 1000000 }}{{ concat $l $l $l $l $l $l $l $l $l }}",
         LimitExceeded::Memory,
     );
-    // Only the last list is live, so the fuel limit is exceeded and not the memory limit.
+    // Only the last list is live, so the fuel limit is exceeded instead of the memory limit.
     check(
         "{{ $l := list }}{{ range until 100000 }}{{ $l = append $l . }}{{ end }}",
         LimitExceeded::Fuel,

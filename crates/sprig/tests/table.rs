@@ -1,11 +1,11 @@
-//! Compares all names and parameters with Sprig's list.
+//! Compares the names and parameters of all functions with Sprig's list.
 
 use std::collections::BTreeMap;
 
 use mainstay_sprig::{environment, functions};
 use mainstay_template::{Function, Type};
 
-/// Names with their Go signatures, as `reflect` prints them.
+/// Names of functions with their Go signatures as printed by `reflect`.
 const SIGNATURES: &str = include_str!("signatures.txt");
 
 #[test]
@@ -36,7 +36,7 @@ fn rows() -> impl Iterator<Item = &'static Function> {
     functions().iter().chain(environment())
 }
 
-/// Splits `name(a, ...b) result` into the name and `a, ...b`.
+/// Splits `name(a, ...b) result` into the name and the parameters, `a, ...b`.
 fn signature(line: &str) -> (&str, String) {
     let (name, rest) = line.split_once('(').unwrap_or((line, ""));
     let (parameters, _) = rest.split_once(')').unwrap_or((rest, ""));

@@ -1,8 +1,8 @@
-//! Compares the engine with Go's on a template with the constructs of Istio's charts: prints both times and
+//! Compares the engine with Go's on a template with the constructs of Istio's charts. Prints both times and
 //! their ratio.
 //!
-//! Go runs in the oracle, which decodes, parses and executes; the loop inside the template makes execution
-//! dominate.
+//! Go runs in the oracle, which decodes, parses and executes. The loop inside the template ensures that
+//! execution takes most of the time.
 
 #![allow(
     clippy::print_stdout,
@@ -39,7 +39,7 @@ fn main() {
     );
 }
 
-/// Returns the shortest of several runs, which is disturbed least by other processes.
+/// Returns the shortest time of several runs, which is affected least by other processes.
 fn best(mut run: impl FnMut()) -> Duration {
     let mut once = || {
         let start = Instant::now();

@@ -1,5 +1,5 @@
-//! Parsed template text: nodes in one flat table, so that depth and drop need no stack and the table can be
-//! shared between threads.
+//! Parsed template text. Nodes are stored in one flat table, so that depth and drop need no stack, and the
+//! table can be shared between threads.
 
 mod show;
 
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use crate::parse::Number;
 use crate::string::Str;
 
-/// The index of a node in its [`Source`].
+/// Index of a node in its [`Source`].
 pub(crate) type NodeId = u32;
 
-/// A run of entries in one of the side tables of a [`Source`].
+/// A range of entries in one of the side tables of a [`Source`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
     start: u32,
@@ -41,15 +41,15 @@ impl Span {
     }
 }
 
-/// One parsed text with every template defined in it.
+/// One parsed text with all templates that it defines.
 #[derive(Debug, Default)]
 pub(crate) struct Source {
-    /// The name under which the text was parsed; error messages contain it.
+    /// Name under which the text was parsed. Error messages contain it.
     pub(crate) name: Arc<str>,
     /// The text.
     pub(crate) text: Arc<[u8]>,
     pub(crate) nodes: Vec<Node>,
-    /// Start of each node in the text, by [`NodeId`].
+    /// Start offset of each node in the text, indexed by [`NodeId`].
     pub(crate) positions: Vec<u32>,
     pub(crate) children: Vec<NodeId>,
     pub(crate) names: Vec<Str>,
@@ -57,7 +57,7 @@ pub(crate) struct Source {
     pub(crate) numbers: Vec<Number>,
 }
 
-/// A template: a root in a source.
+/// A template: a root node in a source.
 #[derive(Clone, Debug)]
 pub(crate) struct Template {
     pub(crate) name: Arc<str>,
@@ -68,11 +68,11 @@ pub(crate) struct Template {
 /// A node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Node {
-    /// Text, as a range of the source.
+    /// Text, stored as a range of the source.
     Text { start: u32, end: u32 },
     /// A sequence of nodes.
     List(Span),
-    /// A pipeline whose value is printed.
+    /// A pipeline. Its value is printed.
     Action { pipe: NodeId },
     /// `if`, `with` or `range`.
     Branch {
@@ -81,31 +81,32 @@ pub(crate) enum Node {
         list: NodeId,
         otherwise: Option<NodeId>,
     },
-    /// `template`; the name is a string.
+    /// `template`. The name is an index of a string.
     Template { name: u32, pipe: Option<NodeId> },
     /// `break`.
     Break,
     /// `continue`.
     Continue,
-    /// Commands, and the variables that receive the result. `decl` and `cmds` are children.
+    /// Commands, and the variables that receive the result. `decl` and `cmds` are ranges of children.
     Pipe { assign: bool, decl: Span, cmds: Span },
-    /// A call or an operand: the children, of which the first is called.
+    /// A call or an operand. The first child is the function or operand, the others are arguments.
     Command(Span),
-    /// A function, by its index in the registry.
+    /// A function, stored as its index in the registry.
     Identifier { name: u32, function: u32 },
-    /// A variable, by the index of its name within the source, and the fields accessed on it (names).
+    /// A variable, stored as the index of its name within the source, and the names of the fields accessed
+    /// on it.
     Variable { name: u32, fields: Span },
     /// `.`
     Dot,
     /// `nil`
     Nil,
-    /// Fields of dot (names).
+    /// Fields of dot, by name.
     Field(Span),
-    /// Fields (names) of an expression.
-    Chain { of: NodeId, fields: Span },
+    /// Fields of an expression, by name.
+    Chain { base: NodeId, fields: Span },
     /// `true` or `false`.
     Bool(bool),
-    /// A number and its text.
+    /// A number and the range of its text.
     Number { number: u32, start: u32, end: u32 },
     /// A string and the range of its literal in the source.
     String { value: u32, start: u32, end: u32 },
@@ -119,13 +120,13 @@ pub(crate) enum Branch {
     Range,
 }
 
-/// Length of text for which memory is reserved at most: long texts have few actions.
-const MOST_RESERVED: usize = 32 << 10;
+/// Maximum length of text for which memory is reserved. Longer texts have few actions in proportion.
+const MAX_RESERVED_LEN: usize = 32 << 10;
 
 impl Source {
-    /// Creates an empty source with the capacity that a text of `length` bytes typically needs.
+    /// Creates an empty source. Reserves the capacity that a text of `length` bytes typically needs.
     pub(crate) fn with_capacity(name: &str, length: usize) -> Self {
-        let capacity = 4 + length.min(MOST_RESERVED) / 16;
+        let capacity = 4 + length.min(MAX_RESERVED_LEN) / 16;
         Self {
             name: name.into(),
             nodes: Vec::with_capacity(capacity),
@@ -136,7 +137,7 @@ impl Source {
         }
     }
 
-    /// Returns the node; an invalid index returns an empty list.
+    /// Returns the node `id`, or an empty list if the index is invalid.
     #[inline]
     pub(crate) fn node(&self, id: NodeId) -> Node {
         self.nodes
@@ -155,7 +156,7 @@ impl Source {
         span.slice(&self.names)
     }
 
-    /// Returns a name, such as that of a function or variable.
+    /// Returns the name with this index, for example of a function or variable.
     pub(crate) fn name(&self, index: u32) -> &[u8] {
         self.names
             .get(index as usize)
@@ -175,7 +176,7 @@ impl Source {
         self.text.get(start as usize..end as usize).unwrap_or_default()
     }
 
-    /// Returns line (from 1) and column (bytes, from 0) of a node, as Go counts them.
+    /// Returns line and column of a node as Go counts them: lines from 1, columns in bytes from 0.
     pub(crate) fn line_and_column(&self, id: NodeId) -> (u32, u32) {
         let pos = self.positions.get(id as usize).copied().unwrap_or(0);
         let before = self.slice(0, pos);
@@ -184,7 +185,7 @@ impl Source {
         (line as u32, column as u32)
     }
 
-    /// Whether a tree contains only space: such a template does not replace another.
+    /// Whether a tree contains only white space. Such a template does not replace another one.
     pub(crate) fn is_empty(&self, root: NodeId) -> bool {
         let Node::List(items) = self.node(root) else {
             return false;
@@ -196,7 +197,7 @@ impl Source {
     }
 }
 
-/// Whether Go's `bytes.TrimSpace` leaves nothing.
+/// Whether `text` contains only white space, as in Go's `bytes.TrimSpace`.
 pub(crate) fn is_blank(text: &[u8]) -> bool {
     String::from_utf8_lossy(text)
         .chars()

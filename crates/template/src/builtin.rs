@@ -1,4 +1,4 @@
-//! Go's built-in functions, on values as reflection represents them.
+//! Go's built-in functions, on values as they are represented by reflection.
 
 mod compare;
 mod escape;
@@ -10,7 +10,7 @@ use crate::fmt;
 use crate::function::{Failure, Type};
 use crate::limit::Meter;
 use crate::object::GoKind;
-use crate::slot::{Held, Slot};
+use crate::slot::{Representation, Slot};
 use crate::string::Str;
 use crate::value::Value;
 
@@ -87,7 +87,7 @@ impl Builtin {
         }
     }
 
-    /// Returns the number of parameters before the variadic one, and whether there is a variadic one.
+    /// Returns the number of parameters without the variadic one, and whether there is a variadic one.
     pub(crate) fn arity(self) -> (usize, bool) {
         match self {
             Self::And | Self::Or | Self::Call | Self::Index | Self::Slice | Self::Printf | Self::Eq => {
@@ -101,11 +101,11 @@ impl Builtin {
 
     /// Whether the function builds text from plain values.
     pub(crate) fn is_text(self) -> bool {
-        self.want(0).is_some()
+        self.argument_type(0).is_some()
     }
 
-    /// Returns the type of a parameter; `None` is `reflect.Value`.
-    pub(crate) fn want(self, index: usize) -> Option<Type> {
+    /// Returns the type of parameter `index`, or `None` for `reflect.Value`.
+    pub(crate) fn argument_type(self, index: usize) -> Option<Type> {
         match self {
             Self::Printf if index == 0 => Some(Type::String),
             Self::Printf | Self::Html | Self::Js | Self::UrlQuery | Self::Print | Self::Println => {
@@ -116,14 +116,14 @@ impl Builtin {
     }
 }
 
-/// Runs a function that works on reflected values, except `and`, `or` and `call`, which need the expressions
-/// themselves.
+/// Runs a function of reflected values. `and`, `or` and `call` are not included, because they need the
+/// argument expressions.
 pub(crate) fn run(builtin: Builtin, args: &[Slot], meter: &mut Meter) -> Result<Slot, Failure> {
-    let nothing = Slot::NOTHING;
+    let nothing = Slot::NO_VALUE;
     let first = args.first().unwrap_or(&nothing);
     let second = args.get(1).unwrap_or(&nothing);
     let rest = args.get(1..).unwrap_or_default();
-    let truth = |value: bool| Ok(Slot::bare(Value::Bool(value)));
+    let truth = |value: bool| Ok(Slot::concrete(Value::Bool(value)));
     match builtin {
         Builtin::Not => truth(!first.value.is_true()),
         Builtin::Len => length(first),
@@ -139,8 +139,8 @@ pub(crate) fn run(builtin: Builtin, args: &[Slot], meter: &mut Meter) -> Result<
     }
 }
 
-/// Runs a function that builds text. `scratch` is a buffer for reuse.
-pub(crate) fn text(
+/// Runs a function that builds text. `scratch` is a reusable buffer.
+pub(crate) fn build_text(
     builtin: Builtin,
     values: &mut [Value],
     scratch: &mut Vec<u8>,
@@ -153,14 +153,14 @@ pub(crate) fn text(
         (Builtin::Printf, [Value::String(format), rest @ ..]) => {
             fmt::format_into(format, rest, scratch, meter)?;
         }
-        _ => return escaped(builtin, values, scratch, meter),
+        _ => return escape_values(builtin, values, scratch, meter),
     }
-    meter.string(scratch.len())?;
+    meter.reserve_string(scratch.len())?;
     Ok(Str::from(scratch.as_slice()))
 }
 
 /// Formats the arguments as a template prints them, including nil, and escapes the result.
-fn escaped(
+fn escape_values(
     builtin: Builtin,
     values: &mut [Value],
     scratch: &mut Vec<u8>,
@@ -177,7 +177,7 @@ fn escaped(
         Builtin::Js => escape::js(scratch),
         _ => escape::url_query(scratch),
     };
-    meter.string(text.len())?;
+    meter.reserve_string(text.len())?;
     Ok(text)
 }
 
@@ -187,25 +187,27 @@ fn length(item: &Slot) -> Result<Slot, Failure> {
         Value::List(list) => list.items().len(),
         Value::Map(map) => map.entries().len(),
         Value::Object(object) if object.go_kind() == GoKind::Map => object.map_keys().len(),
-        Value::Nil if item.held == Held::Boxed => return Err(Failure::message("len of nil pointer")),
+        Value::Nil if item.representation == Representation::Interface => {
+            return Err(Failure::message("len of nil pointer"));
+        }
         Value::Nil => return Err(zero_value("Type")),
         other => return Err(Failure::message(format!("len of type {}", indirect_type(other)))),
     };
-    Ok(Slot::bare(Value::int(length as i64)))
+    Ok(Slot::concrete(Value::int(length as i64)))
 }
 
-/// Returns the type that a pointer refers to.
+/// Returns the name of the type that a pointer refers to, or of the value's own type.
 fn indirect_type(value: &Value) -> String {
     let name = value.type_name();
     name.strip_prefix('*').unwrap_or(&name).to_string()
 }
 
-/// Returns the panic of Go's reflection, which templates see as an error.
+/// Creates the error for a panic of Go's reflection on a zero value.
 fn zero_value(method: &str) -> Failure {
     Failure::Message(format!("reflect: call of reflect.Value.{method} on zero Value"))
 }
 
-/// Returns the error of `call`: no value is a function.
+/// Creates the error of the function `call`: no value of a template is a function.
 pub(crate) fn call_error(name: Option<String>, callee: Option<&Slot>) -> Failure {
     let Some(callee) = callee.filter(|slot| !matches!(slot.value, Value::Nil)) else {
         return Failure::message("call of nil");

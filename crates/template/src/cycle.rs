@@ -1,11 +1,11 @@
-//! Collection of reference cycles: records every map that is written to, and frees those that only reach each
-//! other when the outermost [`CycleScope`] ends.
+//! Collection of reference cycles. Records every map that is written to, and frees maps that are only
+//! reachable from each other when the outermost [`CycleScope`] ends.
 //!
 //! Values are reference-counted, so a template can leak memory with `set . "self" .`. Only a map that is
-//! written to after its creation can close a cycle, and every write uses `Map::entries_mut`, so only
-//! those maps are examined. References from reachable containers are counted: a container with more
-//! references than that is referenced from outside, and so is everything it reaches; the rest is garbage and
-//! is emptied. Objects are opaque: their references count as external.
+//! written to after its creation can close a cycle, and every write uses `Map::entries_mut`, so only those
+//! maps are examined. References from reachable containers are counted: a container with more references
+//! than that is referenced from outside, and so is everything reachable from it. All other containers are
+//! garbage and are emptied. Objects are opaque: their references count as external.
 
 use std::cell::{Cell, RefCell};
 use std::collections::hash_map::Entry;
@@ -23,16 +23,16 @@ thread_local! {
 
 struct Written {
     maps: Vec<Weak<MapCell>>,
-    /// Dropped maps are removed from the list at this length, so that it stays proportional to the number of
-    /// live maps.
+    /// Length of the list at which dropped maps are removed from it. Keeps its length proportional to the
+    /// number of live maps.
     prune_at: usize,
 }
 
-/// Records maps that are written to on this thread; when the outermost scope is dropped, cycles among them
-/// are freed.
+/// Records maps that are written to on this thread, and frees cycles among them when the outermost scope is
+/// dropped.
 ///
-/// [`execute`](crate::execute) opens its own scope. Open one around it where the values outlive the run, and
-/// drop it after them.
+/// [`execute`](crate::execute) opens its own scope. Open an enclosing scope if values outlive the run, and
+/// drop it after these values.
 #[must_use = "cycles are freed when it is dropped"]
 pub struct CycleScope(());
 
@@ -51,7 +51,7 @@ impl Drop for CycleScope {
         DEPTH.set(depth);
         if depth == 0 {
             let maps = WRITTEN.with_borrow_mut(|written| std::mem::take(&mut written.maps));
-            free(maps.iter().filter_map(Weak::upgrade).collect());
+            free_cycles(maps.iter().filter_map(Weak::upgrade).collect());
         }
     }
 }
@@ -70,7 +70,7 @@ pub(crate) fn record_write(map: &Rc<MapCell>) {
     });
 }
 
-/// A reachable container, and the number of references from other reachable containers.
+/// A reachable container and the number of references to it from other reachable containers.
 struct Reached {
     container: Container,
     within: usize,
@@ -98,8 +98,8 @@ impl Container {
         }
     }
 
-    /// Returns the number of references, without this handle.
-    fn held(&self) -> usize {
+    /// Returns the number of references, without the one that this handle holds.
+    fn reference_count(&self) -> usize {
         match self {
             Self::Map(map) => Rc::strong_count(map) - 1,
             Self::List(list) => Rc::strong_count(list) - 1,
@@ -125,15 +125,15 @@ impl Container {
     }
 }
 
-fn free(roots: Vec<Rc<MapCell>>) {
+fn free_cycles(roots: Vec<Rc<MapCell>>) {
     if roots.is_empty() {
         return;
     }
-    let reached = count(roots);
+    let reached = collect_reachable(roots);
     let kept = reachable_from_outside(&reached);
     for (address, reached) in &reached {
-        // All are still referenced by `reached`, so emptying one does not drop another in the middle of its
-        // drop.
+        // All containers are still referenced by `reached`, so emptying one does not drop another one
+        // recursively.
         if !kept.contains(address)
             && let Container::Map(map) = &reached.container
             && let Ok(mut data) = map.try_borrow_mut()
@@ -143,8 +143,8 @@ fn free(roots: Vec<Rc<MapCell>>) {
     }
 }
 
-/// Returns every container reachable from the roots.
-fn count(roots: Vec<Rc<MapCell>>) -> HashMap<usize, Reached> {
+/// Returns all containers that are reachable from the roots, by address.
+fn collect_reachable(roots: Vec<Rc<MapCell>>) -> HashMap<usize, Reached> {
     let mut reached: HashMap<usize, Reached> = HashMap::new();
     let mut pending = Vec::new();
     for root in roots {
@@ -168,7 +168,7 @@ fn count(roots: Vec<Rc<MapCell>>) -> HashMap<usize, Reached> {
 }
 
 fn reachable_from_outside(reached: &HashMap<usize, Reached>) -> HashSet<usize> {
-    let outside = |reached: &&Reached| reached.container.held() > reached.within;
+    let outside = |reached: &&Reached| reached.container.reference_count() > reached.within;
     let mut pending: Vec<Container> = reached
         .values()
         .filter(outside)

@@ -1,14 +1,14 @@
-//! Errors of parsing and execution, in Go's words and with a position.
+//! Errors of parsing and execution, with Go's messages and positions.
 
-/// A failed parse or run.
+/// Error of a failed parse or run.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{text}")]
 pub struct Error {
-    /// The whole message, in Go's words.
+    /// Complete message, identical to Go's.
     pub text: String,
-    /// The positions of the failure, innermost last.
+    /// Positions of the failure, innermost last.
     pub at: Vec<Position>,
-    /// The limit that was exceeded, if that is the cause.
+    /// The exceeded limit, if that is the cause.
     pub limit_exceeded: Option<crate::LimitExceeded>,
 }
 
@@ -17,10 +17,10 @@ pub struct Error {
 pub struct Position {
     /// The name under which the text was parsed.
     pub template: String,
-    /// Line, from 1.
+    /// Line, starting at 1.
     pub line: u32,
-    /// Column in bytes from 0, as in Go's run-time errors; `None` in parse errors, which have no column in
-    /// Go.
+    /// Column in bytes, starting at 0, as in Go's run-time errors. `None` in parse errors, which have no
+    /// column in Go.
     pub column: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Execution of templates. Functions call back into it through [`Templates`].
+//! Execution of templates. Functions run templates through [`Templates`].
 
 mod call;
 mod eval;
@@ -18,7 +18,7 @@ use crate::slot::Slot;
 use crate::value::Value;
 use mainstay_gostd::quote::quote;
 
-/// Runs the template `name` of `set` with `dot`. A failed run returns no output.
+/// Runs the template `name` of `set` with `dot`. Returns no output if the run fails.
 pub fn execute(
     set: &TemplateSet,
     name: &str,
@@ -30,7 +30,8 @@ pub fn execute(
     Scope::new(set).execute_named(name, dot, meter, host)
 }
 
-/// The visible templates: those of the set, preceded by those that the active `tpl` texts define.
+/// Visible templates: those that the active `tpl` texts define, which take precedence, and those of the
+/// set.
 struct Scope<'a> {
     set: &'a TemplateSet,
     own: HashMap<Arc<str>, Template>,
@@ -83,7 +84,7 @@ impl<'a> Scope<'a> {
     ) -> Result<Vec<u8>, Error> {
         let mut run = Run {
             scope: self,
-            missing_key: self.set.on_missing_key(),
+            missing_key: self.set.missing_key_option(),
             source: &template.source,
             template,
             meter,
@@ -92,19 +93,20 @@ impl<'a> Scope<'a> {
             at: None,
             vars: Vec::with_capacity(8),
             frame: 0,
-            spare: Vec::new(),
+            argument_lists: Vec::new(),
             scratch: Vec::new(),
         };
-        run.root(&Slot::result(dot).unboxed()).map_err(|error| *error)?;
+        run.run_root(&Slot::result(dot).unwrap_interface())
+            .map_err(|error| *error)?;
         Ok(run.out)
     }
 }
 
-/// A failed step. Boxed, because most steps succeed.
+/// Error of a failed step. Boxed, because most steps succeed.
 type Fault = Box<Error>;
 type Step<T> = Result<T, Fault>;
 
-/// One running template, including those it calls by `template`.
+/// A running template, including those it calls by `template`.
 struct Run<'a> {
     scope: &'a Scope<'a>,
     missing_key: MissingKey,
@@ -113,14 +115,14 @@ struct Run<'a> {
     meter: &'a mut Meter,
     host: &'a mut dyn Host,
     out: Vec<u8>,
-    /// The node that errors refer to.
+    /// Node that errors refer to.
     at: Option<NodeId>,
-    /// Variables by the index of their name, innermost last.
+    /// Variables, by the index of their name. The innermost scope is last.
     vars: Vec<(u32, Slot)>,
     /// Index of the first variable of this template.
     frame: usize,
-    /// Argument lists for reuse.
-    spare: Vec<Vec<Value>>,
+    /// Argument lists that can be reused.
+    argument_lists: Vec<Vec<Value>>,
     /// Scratch buffer for text that becomes a string.
     scratch: Vec<u8>,
 }
@@ -165,7 +167,8 @@ impl Run<'_> {
         fault
     }
 
-    /// Creates the error of a failed function; the position inside templates that it ran comes after ours.
+    /// Creates the error of a failed function. If the function ran templates, their positions are appended
+    /// to the position of the call.
     #[cold]
     #[allow(clippy::unnecessary_box_returns)]
     fn failure(&self, name: &[u8], failure: Failure) -> Fault {
@@ -191,7 +194,7 @@ impl Run<'_> {
     }
 }
 
-/// The engine as it is passed to one function call.
+/// Implementation of [`Templates`] that is passed to one function call.
 struct Callback<'a> {
     scope: &'a Scope<'a>,
 }
@@ -204,7 +207,7 @@ impl Templates for Callback<'_> {
         meter: &mut Meter,
         host: &mut dyn Host,
     ) -> Result<Vec<u8>, Failure> {
-        deeper(meter, |meter| self.scope.execute_named(name, dot, meter, host))
+        run_nested(meter, |meter| self.scope.execute_named(name, dot, meter, host))
     }
 
     fn execute_text(
@@ -217,7 +220,7 @@ impl Templates for Callback<'_> {
     ) -> Result<Vec<u8>, Failure> {
         meter.consume_fuel(text.len() as u64 / 16)?;
         if memchr::memmem::find(text, LEFT_DELIM).is_none() {
-            return plain_text(text, meter);
+            return render_plain_text(text, meter);
         }
         let parsed = self
             .scope
@@ -240,23 +243,23 @@ impl Templates for Callback<'_> {
             own,
             outer: Some(self.scope),
         };
-        deeper(meter, |meter| scope.run(&main, dot, meter, host))
+        run_nested(meter, |meter| scope.run(&main, dot, meter, host))
     }
 }
 
-/// The start of an action.
+/// Left delimiter of an action.
 const LEFT_DELIM: &[u8] = b"{{";
 
-/// Runs a text without actions at the cost of its two nodes.
-fn plain_text(text: &[u8], meter: &mut Meter) -> Result<Vec<u8>, Failure> {
+/// Returns a text without actions. Consumes the resources of its two nodes.
+fn render_plain_text(text: &[u8], meter: &mut Meter) -> Result<Vec<u8>, Failure> {
     meter.enter()?;
     meter.leave();
     meter.consume_fuel(2)?;
-    meter.write(text.len())?;
+    meter.consume_output(text.len())?;
     Ok(text.to_vec())
 }
 
-fn deeper(
+fn run_nested(
     meter: &mut Meter,
     run: impl FnOnce(&mut Meter) -> Result<Vec<u8>, Error>,
 ) -> Result<Vec<u8>, Failure> {

@@ -1,5 +1,5 @@
-//! Go's package `fmt`, including errors such as `%!d(string=x)`. Writes into a buffer within the limits of
-//! the run.
+//! Formatting as in Go's package `fmt`, including errors such as `%!d(string=x)`. Writes into a buffer
+//! within the limits of the run.
 
 mod float;
 mod integer;
@@ -83,7 +83,7 @@ pub(crate) fn format_into(
 }
 
 fn finish(out: Vec<u8>, meter: &mut Meter) -> Result<Str, LimitExceeded> {
-    meter.string(out.len())?;
+    meter.reserve_string(out.len())?;
     Ok(Str::from(out))
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>, meter: &mut Meter) -
     let before = out.len();
     match value {
         Value::String(text) => {
-            meter.write(text.len())?;
+            meter.consume_output(text.len())?;
             out.extend_from_slice(text);
             return Ok(());
         }
@@ -103,11 +103,15 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>, meter: &mut Meter) -
         }
         _ => Printer::new(out, meter).value(value, b'v'.into())?,
     }
-    meter.write(out.len() - before)
+    meter.consume_output(out.len() - before)
 }
 
 /// Formats a value inside a message, where it may be too deep or too long to print completely.
-pub(crate) fn in_message(value: &Value, verb: u8, meter: &mut Meter) -> Result<String, LimitExceeded> {
+pub(crate) fn format_for_message(
+    value: &Value,
+    verb: u8,
+    meter: &mut Meter,
+) -> Result<String, LimitExceeded> {
     let mut out = Vec::new();
     Printer::new(&mut out, meter).value(value, verb.into())?;
     Ok(String::from_utf8_lossy(&out).into_owned())
@@ -153,7 +157,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Called once per item, so that neither a wide nor a shared tree exceeds the limits.
-    fn check(&mut self) -> Result<(), LimitExceeded> {
+    fn check_limits(&mut self) -> Result<(), LimitExceeded> {
         self.meter.consume_fuel(1)?;
         if self.out.len() > self.limit {
             Err(LimitExceeded::String)
@@ -166,7 +170,7 @@ impl<'a> Printer<'a> {
         self.out.extend_from_slice(text);
     }
 
-    fn padding(&mut self, count: usize) {
+    fn push_padding(&mut self, count: usize) {
         let byte = if self.flags.zero && !self.flags.minus {
             b'0'
         } else {
@@ -183,9 +187,9 @@ impl<'a> Printer<'a> {
         let missing = width.saturating_sub(mainstay_gostd::utf8::count(text));
         if self.flags.minus {
             self.push(text);
-            self.padding(missing);
+            self.push_padding(missing);
         } else {
-            self.padding(missing);
+            self.push_padding(missing);
             self.push(text);
         }
     }

@@ -1,5 +1,5 @@
-//! Functions that a template can call, with their Go signatures, so that the engine checks arguments and
-//! words errors as Go's reflection does.
+//! Functions that a template can call, with their Go signatures. The engine uses the signatures to check
+//! arguments and to create the same errors as Go's reflection.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -11,13 +11,13 @@ use crate::value::{List, Map, Value};
 /// A function of a template.
 #[derive(Clone, Copy)]
 pub struct Function {
-    /// The name in templates.
+    /// Name in templates.
     pub name: &'static str,
-    /// The parameter types; the last repeats when `variadic`.
+    /// Parameter types. The last one repeats if `variadic` is set.
     pub params: &'static [Type],
     /// Whether the last parameter repeats.
     pub variadic: bool,
-    /// The implementation. Arguments were checked against `params` and converted.
+    /// Implementation. Arguments have been checked against `params` and converted.
     pub run: fn(&mut Call<'_>) -> Result<Value, Failure>,
 }
 
@@ -46,16 +46,16 @@ pub enum Type {
     MapOfAny,
     /// `map[string]string`.
     MapOfString,
-    /// A native object of this Go type name.
+    /// A native object with this Go type name.
     Object(&'static str),
-    /// An interface with methods, by its Go name. No value of a template implements one; nil is allowed.
+    /// An interface with methods, with this Go name. No value of a template implements one; nil is allowed.
     Interface(&'static str),
 }
 
 /// The reason why a function returned no result.
 #[derive(Debug)]
 pub enum Failure {
-    /// A Go error: the engine wraps it as `error calling NAME: …`.
+    /// A Go error. The engine wraps it as `error calling NAME: …`.
     Message(String),
     /// An error from a template that the function ran (`include`, `tpl`), with its position.
     Template(Box<crate::Error>),
@@ -78,24 +78,24 @@ impl From<LimitExceeded> for Failure {
     }
 }
 
-/// Everything that functions need and that is not a pure function of their arguments, provided by the caller
-/// of a render.
+/// Inputs of functions other than their arguments, provided by the caller of a render.
 ///
-/// The default of each method returns no data, so a render without a host uses no clock, network or cluster.
+/// The default of each method returns no data, so a render without a host uses no clock, network or
+/// cluster.
 pub trait Host {
-    /// Fills `buffer` with random bytes. The default is all zeroes, which is deterministic and useless as a
-    /// secret.
+    /// Fills `buffer` with random bytes. The default fills it with zeros, which is deterministic and
+    /// useless as a secret.
     fn entropy(&mut self, buffer: &mut [u8]) {
         buffer.fill(0);
     }
 
-    /// Returns the nanoseconds since 1970-01-01T00:00:00Z.
+    /// Returns the current time in nanoseconds since 1970-01-01T00:00:00Z.
     fn now(&mut self) -> i128 {
         0
     }
 
-    /// Returns an object (or a list when `name` is empty) from a cluster for `lookup`; an empty map if there
-    /// is none.
+    /// Returns an object from a cluster for `lookup`, or a list if `name` is empty. Returns an empty map if
+    /// there is no such object.
     fn lookup(
         &mut self,
         _api_version: &str,
@@ -112,27 +112,27 @@ pub trait Host {
     }
 }
 
-/// A host that provides nothing.
+/// A host without data: uses the default of every method.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHost;
 
 impl Host for NoHost {}
 
-/// One call: the arguments, and the resources that the function may use.
+/// A function call: the arguments, and the resources that the function may use.
 pub struct Call<'a> {
-    /// The arguments, with the final pipeline value last.
+    /// Arguments. The final value of the pipeline is the last one.
     pub args: &'a [Value],
-    /// The remaining resources of the run.
+    /// Remaining resources of the run.
     pub meter: &'a mut Meter,
-    /// The host of the render.
+    /// Host of the render.
     pub host: &'a mut dyn Host,
     /// Runs templates for the function.
     pub templates: &'a mut dyn Templates,
 }
 
-/// The interface of the engine to functions.
+/// Interface that functions use to run templates.
 pub trait Templates {
-    /// Runs the template called `name` with `dot` into a separate buffer.
+    /// Runs the template `name` with `dot` and returns its output.
     fn execute(
         &mut self,
         name: &str,
@@ -141,7 +141,8 @@ pub trait Templates {
         host: &mut dyn Host,
     ) -> Result<Vec<u8>, Failure>;
 
-    /// Parses `text` under `name` into a temporary copy of the set and runs it, as `tpl` does.
+    /// Parses `text` under `name` into a temporary copy of the set and runs it, as `tpl` does. Returns the
+    /// output.
     fn execute_text(
         &mut self,
         name: &str,
@@ -153,7 +154,7 @@ pub trait Templates {
 }
 
 impl Call<'_> {
-    /// Returns argument `index`, or nil.
+    /// Returns argument `index`, or nil if it does not exist.
     #[must_use]
     pub fn arg(&self, index: usize) -> Value {
         self.args.get(index).cloned().unwrap_or_default()
@@ -201,7 +202,7 @@ impl Call<'_> {
         matches!(self.args.get(index), Some(Value::Bool(true)))
     }
 
-    /// Returns argument `index` of a map type; a nil map is `None`.
+    /// Returns argument `index` of a map type, or `None` if it is a nil map.
     #[must_use]
     pub fn map(&self, index: usize) -> Option<Map> {
         match self.args.get(index) {
@@ -210,7 +211,7 @@ impl Call<'_> {
         }
     }
 
-    /// Returns argument `index` of a slice type; a nil slice is `None`.
+    /// Returns argument `index` of a slice type, or `None` if it is a nil slice.
     #[must_use]
     pub fn list(&self, index: usize) -> Option<List> {
         match self.args.get(index) {

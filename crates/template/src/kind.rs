@@ -1,4 +1,4 @@
-//! Type, kind and truth of a value, as Go's reflection defines them.
+//! Go type, kind and truth of values, as defined by Go's reflection.
 
 use std::borrow::Cow;
 
@@ -46,7 +46,7 @@ impl Value {
         }
     }
 
-    /// Returns the truth in `if`: not the zero value of its type, and not empty.
+    /// Whether the value is true in `if`: it is not the zero value of its type, and not empty.
     #[must_use]
     pub fn is_true(&self) -> bool {
         match self {
@@ -155,7 +155,7 @@ impl Type {
         }
     }
 
-    /// Whether `value`, which is not nil, can be assigned to this type.
+    /// Whether `value` can be assigned to this type. `value` must not be nil.
     #[must_use]
     pub fn admits(self, value: &Value) -> bool {
         match (self, value) {

@@ -1,21 +1,21 @@
-//! Limits of one run, and the meter that `include`, `template`, `tpl` and every function share.
+//! Limits of one run, and the meter that is shared by `include`, `template`, `tpl` and every function.
 
 use crate::live;
 
-/// The limits of one render. All of them are part of the contract: a hostile template ends in
+/// Limits of one render. All of them are part of the contract: a hostile template fails with
 /// [`LimitExceeded`].
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Steps: executed nodes, items of ranges, and bytes processed in bulk (per 64).
+    /// Maximum number of steps: executed nodes, items of ranges, and 64-byte units of bulk data.
     pub fuel: u64,
-    /// Bytes of output, over all buffers of the run.
+    /// Maximum number of bytes of output, in all buffers of the run.
     pub output: usize,
-    /// Bytes of any one string that a function creates.
+    /// Maximum number of bytes of a string that a function creates.
     pub string: usize,
-    /// Bytes of live strings, lists and maps, and of everything else that functions keep.
+    /// Maximum number of bytes of live strings, lists and maps, and of all other data that functions keep.
     pub memory: usize,
-    /// Depth of nested templates, `tpl` texts and nodes; also the depth of values that are printed, encoded
-    /// or copied.
+    /// Maximum depth of nested templates, `tpl` texts and nodes, and of values that are printed, encoded or
+    /// copied.
     pub depth: usize,
 }
 
@@ -51,15 +51,15 @@ pub enum LimitExceeded {
     Depth,
 }
 
-/// The remaining resources of a run.
+/// Remaining resources of a run.
 #[derive(Clone, Debug)]
 pub struct Meter {
     limits: Limits,
     fuel: u64,
     output: usize,
-    /// Bytes that were reserved for good.
+    /// Number of bytes that are reserved until the end of the run.
     retained: usize,
-    /// Live bytes of the thread when the meter was created.
+    /// Number of live bytes of the thread when the meter was created.
     baseline: isize,
     depth: usize,
 }
@@ -93,12 +93,12 @@ impl Meter {
 
     /// Consumes `bytes` of output.
     #[inline]
-    pub fn write(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
+    pub fn consume_output(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
         self.output = self.output.checked_sub(bytes).ok_or(LimitExceeded::Output)?;
         Ok(())
     }
 
-    /// Returns the bytes that live values may still take.
+    /// Returns the number of bytes that are still available for live values.
     #[must_use]
     pub fn available_memory(&self) -> usize {
         self.limits.memory.saturating_sub(self.used_memory())
@@ -109,8 +109,8 @@ impl Meter {
         live.saturating_add(self.retained)
     }
 
-    /// Checks that `bytes` of memory are available before values are created. Values count while they are
-    /// live; the creation itself consumes fuel, which limits the total of a run.
+    /// Checks that `bytes` of memory are available before values are created. Values count as long as they
+    /// are live; their creation also consumes fuel, which limits the total of a run.
     pub fn allocate(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
         let used = self.used_memory().saturating_add(bytes);
         if used > self.limits.memory {
@@ -126,8 +126,9 @@ impl Meter {
         Ok(())
     }
 
-    /// Reserves a string of `bytes` before it is created; consumes memory, and fuel in proportion.
-    pub fn string(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
+    /// Checks that a string of `bytes` may be created. Checks the available memory, and consumes fuel in
+    /// proportion to the length.
+    pub fn reserve_string(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
         if bytes > self.limits.string {
             return Err(LimitExceeded::String);
         }
@@ -135,7 +136,7 @@ impl Meter {
         self.consume_fuel(bytes as u64 / 64)
     }
 
-    /// Enters one level of nesting. Pair with [`Meter::leave`].
+    /// Enters one level of nesting. Every call must be paired with [`Meter::leave`].
     pub fn enter(&mut self) -> Result<(), LimitExceeded> {
         if self.depth >= self.limits.depth {
             return Err(LimitExceeded::Depth);

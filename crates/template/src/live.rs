@@ -1,7 +1,8 @@
-//! Bytes of the live strings, lists and maps of this thread, which [`Meter`](crate::Meter) limits.
+//! Number of bytes of the live strings, lists and maps of this thread, which is limited by
+//! [`Meter`](crate::Meter).
 //!
-//! Values add their size when they are created and subtract it when the last handle is dropped. A string that
-//! is shared with another thread may be subtracted by the other one, so that the count is signed and only
+//! Values add their size when they are created and subtract it when the last handle is dropped. A string
+//! that is shared with another thread may be subtracted on that thread, so the count is signed, and only
 //! differences within one run are meaningful.
 
 use std::cell::Cell;
@@ -16,13 +17,13 @@ pub(crate) fn add(bytes: usize) {
     BYTES.set(BYTES.get().wrapping_add(bytes.cast_signed()));
 }
 
-/// Subtracts the size of a dropped value. Values may outlive the counter at the end of a thread.
+/// Subtracts the size of a dropped value. At the end of a thread, values may be dropped after the counter.
 #[inline]
 pub(crate) fn subtract(bytes: usize) {
     let _ = BYTES.try_with(|count| count.set(count.get().wrapping_sub(bytes.cast_signed())));
 }
 
-/// Returns the current count.
+/// Returns the number of live bytes.
 pub(crate) fn bytes() -> isize {
     BYTES.get()
 }

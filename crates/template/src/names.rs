@@ -1,4 +1,4 @@
-//! Interning of names that occur repeatedly, and the hash function for them.
+//! Interning of names that occur repeatedly, and their hash function.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 
 use crate::string::Str;
 
-/// The interned names.
+/// Set of interned names.
 #[derive(Clone, Default)]
-pub(crate) struct Names(HashSet<Str, Mix>);
+pub(crate) struct InternedNames(HashSet<Str, BuildNameHasher>);
 
-impl Names {
-    /// Returns the shared string with these bytes.
-    pub(crate) fn share(&mut self, name: &[u8]) -> Str {
+impl InternedNames {
+    /// Returns the interned string with these bytes.
+    pub(crate) fn intern(&mut self, name: &[u8]) -> Str {
         if let Some(known) = self.0.get(name) {
             return known.clone();
         }
@@ -22,36 +22,36 @@ impl Names {
     }
 }
 
-/// Hashes short names with a multiplication or two, at a quarter of the cost of the standard hash. The key is
-/// random per process: names come from charts, which must not be able to force collisions.
+/// Hash function for short names: one or two multiplications, at a quarter of the cost of the standard
+/// hash. The key is random per process: names come from charts, which must not be able to cause collisions.
 #[derive(Clone)]
-pub(crate) struct Mix(u64);
+pub(crate) struct BuildNameHasher(u64);
 
-impl Default for Mix {
+impl Default for BuildNameHasher {
     fn default() -> Self {
         static KEY: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
         Self(*KEY)
     }
 }
 
-impl BuildHasher for Mix {
-    type Hasher = Mixer;
+impl BuildHasher for BuildNameHasher {
+    type Hasher = NameHasher;
 
-    fn build_hasher(&self) -> Mixer {
-        Mixer {
+    fn build_hasher(&self) -> NameHasher {
+        NameHasher {
             key: self.0 | 1,
             state: self.0.rotate_left(32),
         }
     }
 }
 
-/// The state of one hash.
-pub(crate) struct Mixer {
+/// State of one hash.
+pub(crate) struct NameHasher {
     key: u64,
     state: u64,
 }
 
-impl Mixer {
+impl NameHasher {
     #[inline]
     fn mix(&mut self, word: u64) {
         let product = u128::from(self.state ^ word) * u128::from(self.key);
@@ -59,7 +59,7 @@ impl Mixer {
     }
 }
 
-impl Hasher for Mixer {
+impl Hasher for NameHasher {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
         self.state = self.state.wrapping_add(bytes.len() as u64);
@@ -68,7 +68,7 @@ impl Hasher for Mixer {
             for word in words {
                 self.mix(u64::from_le_bytes(*word));
             }
-            // Reading bytes twice is harmless, since the length is hashed too.
+            // Hashing some bytes twice is harmless, since the length is also hashed.
             if !rest.is_empty() {
                 self.mix(u64::from_le_bytes(*last));
             }
@@ -80,11 +80,11 @@ impl Hasher for Mixer {
         }
     }
 
-    /// The length before a slice, which is hashed above.
+    /// Ignores the length before a slice, because `write` hashes it.
     #[inline]
     fn write_usize(&mut self, _: usize) {}
 
-    /// The end of a `str`, which its length determines.
+    /// Ignores the end marker of a `str`, which its length determines.
     #[inline]
     fn write_u8(&mut self, _: u8) {}
 
@@ -100,11 +100,11 @@ mod tests {
 
     #[test]
     fn equal_names_share_one_string() {
-        let mut names = Names::default();
+        let mut names = InternedNames::default();
         let (first, other, again) = (
-            names.share(b"image"),
-            names.share(b"images"),
-            names.share(b"image"),
+            names.intern(b"image"),
+            names.intern(b"images"),
+            names.intern(b"image"),
         );
         assert_eq!(first.as_ptr(), again.as_ptr());
         assert_eq!(
@@ -119,7 +119,10 @@ mod tests {
         let parts = (0..text.len())
             .flat_map(|start| (start..text.len().min(start + 40)).map(move |end| (start, end)));
         let parts: HashSet<&str> = parts.filter_map(|(start, end)| text.get(start..end)).collect();
-        let hashes: HashSet<u64> = parts.iter().map(|part| Mix::default().hash_one(part)).collect();
+        let hashes: HashSet<u64> = parts
+            .iter()
+            .map(|part| BuildNameHasher::default().hash_one(part))
+            .collect();
         assert_eq!(hashes.len(), parts.len());
     }
 }

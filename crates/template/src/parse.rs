@@ -1,4 +1,4 @@
-//! Template text to a [`Source`] with one root per template, or Go's error text.
+//! Parsing of template text into a [`Source`] with one root per template. Errors have Go's text.
 
 mod action;
 mod lex;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::ast::{Node, NodeId, Source, Span};
 use crate::error::{Error, Position};
-use crate::names::{Mix, Names};
+use crate::names::{BuildNameHasher, InternedNames};
 use crate::stack;
 use crate::string::Str;
 use lex::Lexer;
@@ -19,26 +19,26 @@ use mainstay_gostd::quote::{quote, unquote};
 pub(crate) use number::Number;
 use token::{Kind, Token};
 
-/// Maximum nesting of blocks; parentheses have Go's own limit, which is the same.
+/// Maximum nesting of blocks. Parentheses have Go's own limit, which has the same value.
 const MAX_DEPTH: u32 = 10_000;
 
-/// The definitions of one text: the roots by name, with the text's own template last.
+/// Definitions of one text: the roots by name. The template of the text itself is last.
 pub(crate) struct Parsed {
     pub(crate) source: Arc<Source>,
     pub(crate) templates: Vec<(Arc<str>, NodeId)>,
-    /// The root of the text itself, which may be missing in `templates` by Go's rules.
+    /// Root of the text itself. By Go's rules, it may be missing in `templates`.
     pub(crate) main: NodeId,
 }
 
-/// Finds a function's index by its name.
+/// Returns the index of the function with the given name.
 pub(crate) type FindFunction<'a> = &'a dyn Fn(&[u8]) -> Option<u32>;
 
-/// Parses `text` as the template called `name`; `names` contains the interned names of earlier texts.
+/// Parses `text` as the template `name`. `names` contains the interned names of earlier texts.
 pub(crate) fn parse(
     name: &str,
     text: &Arc<[u8]>,
     functions: FindFunction<'_>,
-    names: &mut Names,
+    names: &mut InternedNames,
 ) -> Result<Parsed, Error> {
     let mut lexer = Lexer::new(text);
     lexer.break_ok = functions(b"break").is_none();
@@ -55,8 +55,8 @@ pub(crate) fn parse(
         pending: Vec::with_capacity(32),
         depth: 0,
     };
-    let main = parser.whole()?;
-    parser.add(Arc::from(name), main)?;
+    let main = parser.parse_whole()?;
+    parser.add_template(Arc::from(name), main)?;
     let Parser {
         mut source,
         templates,
@@ -70,14 +70,14 @@ pub(crate) fn parse(
     })
 }
 
-/// The state that Go keeps per template under construction, including its lookahead, so that error lines
-/// agree.
+/// State that Go keeps for each template during parsing, including its lookahead, so that the line numbers
+/// of errors are equal.
 struct Tree {
     token: [Token; 3],
     peeked: usize,
     /// Variables in scope, by the index of their name.
     vars: Vec<u32>,
-    /// The line of the action being parsed, 0 outside.
+    /// Line of the current action; 0 outside of actions.
     action_line: u32,
     range_depth: u32,
     paren_depth: u32,
@@ -102,25 +102,25 @@ struct Parser<'a> {
     functions: FindFunction<'a>,
     tree: Tree,
     templates: Vec<(Arc<str>, NodeId)>,
-    by_name: HashMap<Arc<str>, usize, Mix>,
-    names: &'a mut Names,
-    /// Variables and functions seen so far.
-    known: HashMap<&'a [u8], Known, Mix>,
-    /// Children of the nodes under construction, innermost last.
+    by_name: HashMap<Arc<str>, usize, BuildNameHasher>,
+    names: &'a mut InternedNames,
+    /// Names of variables and functions so far.
+    known: HashMap<&'a [u8], KnownName, BuildNameHasher>,
+    /// Children of the nodes that are being parsed, innermost last.
     pending: Vec<NodeId>,
     depth: u32,
 }
 
 /// A known name.
 #[derive(Clone, Copy)]
-struct Known {
-    /// Its index in `source.names`.
+struct KnownName {
+    /// Index in `source.names`.
     number: u32,
-    /// The function of that name, after the first lookup.
+    /// Index of the function with this name, after the first lookup.
     function: Option<u32>,
 }
 
-/// The token that ended a list of nodes.
+/// Token that ended a list of nodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
     End,
@@ -128,7 +128,7 @@ enum Stop {
 }
 
 impl Stop {
-    fn shown(self) -> &'static str {
+    fn describe(self) -> &'static str {
         match self {
             Self::End => "{{end}}",
             Self::Else => "{{else}}",
@@ -136,7 +136,7 @@ impl Stop {
     }
 }
 
-/// A node, or the end of the list it would be in.
+/// A node, or the token that ends the enclosing list.
 enum Item {
     Node(NodeId),
     Stop(Stop, u32),
@@ -231,7 +231,7 @@ impl<'a> Parser<'a> {
 
     fn unexpected<T>(&self, token: Token, context: &str) -> Parse<T> {
         if token.kind != Kind::Error {
-            let shown = token.shown(self.lexer.token_text(token));
+            let shown = token.describe(self.lexer.token_text(token));
             return self.fail(format!("unexpected {shown} in {context}"));
         }
         let (error, line) = (&self.lexer.error, self.tree.action_line);
@@ -246,78 +246,78 @@ impl<'a> Parser<'a> {
         self.fail(format!("{error}{inside} started at {}:{line}", self.source.name))
     }
 
-    fn node(&mut self, pos: u32, node: Node) -> NodeId {
+    fn add_node(&mut self, pos: u32, node: Node) -> NodeId {
         self.source.nodes.push(node);
         self.source.positions.push(pos);
         (self.source.nodes.len() - 1) as NodeId
     }
 
-    /// Makes the entries of `pending` since `mark` the children of one node.
-    fn span(&mut self, mark: usize) -> Span {
+    /// Creates a range with the entries of `pending` since `mark` as the children of one node.
+    fn take_pending(&mut self, mark: usize) -> Span {
         let start = self.source.children.len();
         self.source.children.extend(self.pending.drain(mark..));
         Span::new(start, self.source.children.len())
     }
 
-    fn list(&mut self, pos: u32, mark: usize) -> NodeId {
-        let span = self.span(mark);
-        self.node(pos, Node::List(span))
+    fn add_list(&mut self, pos: u32, mark: usize) -> NodeId {
+        let span = self.take_pending(mark);
+        self.add_node(pos, Node::List(span))
     }
 
-    /// Returns the index of a name; equal names have the same index.
-    fn name(&mut self, name: &'a [u8]) -> u32 {
-        self.known(name).number
+    /// Returns the index of a name. Equal names have the same index.
+    fn name_index(&mut self, name: &'a [u8]) -> u32 {
+        self.known_name(name).number
     }
 
-    fn known(&mut self, name: &'a [u8]) -> &mut Known {
+    fn known_name(&mut self, name: &'a [u8]) -> &mut KnownName {
         self.known.entry(name).or_insert_with(|| {
-            self.source.names.push(self.names.share(name));
-            Known {
+            self.source.names.push(self.names.intern(name));
+            KnownName {
                 number: (self.source.names.len() - 1) as u32,
                 function: None,
             }
         })
     }
 
-    fn string(&mut self, text: &[u8]) -> u32 {
+    fn add_string(&mut self, text: &[u8]) -> u32 {
         self.source.strings.push(Str::from(text));
         (self.source.strings.len() - 1) as u32
     }
 
-    /// Parses the whole text: a list that may also contain definitions.
-    fn whole(&mut self) -> Parse<NodeId> {
-        self.name(b"$");
+    /// Parses the whole text: a list of nodes that may also contain definitions.
+    fn parse_whole(&mut self) -> Parse<NodeId> {
+        self.name_index(b"$");
         let pos = self.peek().pos;
         let mark = self.pending.len();
         while self.peek().kind != Kind::Eof {
             if self.peek().kind == Kind::LeftDelim {
                 let delim = self.next();
                 if self.next_non_space().kind == Kind::Define {
-                    self.definition()?;
+                    self.parse_definition()?;
                     continue;
                 }
                 self.backup2(delim);
             }
             let token = self.next_non_space();
-            match self.text_or_action(token)? {
+            match self.parse_text_or_action(token)? {
                 Item::Node(node) => self.pending.push(node),
-                Item::Stop(stop, _) => return self.fail(format!("unexpected {}", stop.shown())),
+                Item::Stop(stop, _) => return self.fail(format!("unexpected {}", stop.describe())),
             }
         }
-        Ok(self.list(pos, mark))
+        Ok(self.add_list(pos, mark))
     }
 
-    fn definition(&mut self) -> Parse<()> {
+    fn parse_definition(&mut self) -> Parse<()> {
         const CONTEXT: &str = "define clause";
         let outer = std::mem::replace(&mut self.tree, Tree::new());
         let token = self.next_non_space();
         let name = self.template_name(token, CONTEXT)?;
         self.expect(Kind::RightDelim, CONTEXT)?;
-        let (root, stop, _) = self.item_list()?;
+        let (root, stop, _) = self.parse_item_list()?;
         if stop != Stop::End {
-            return self.fail(format!("unexpected {} in {CONTEXT}", stop.shown()));
+            return self.fail(format!("unexpected {} in {CONTEXT}", stop.describe()));
         }
-        self.add(name, root)?;
+        self.add_template(name, root)?;
         self.tree = outer;
         Ok(())
     }
@@ -332,8 +332,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Within one text a template may be defined once, except for blank definitions.
-    fn add(&mut self, name: Arc<str>, root: NodeId) -> Parse<()> {
+    /// Adds a template. A name may be defined only once within one text, except for blank definitions.
+    fn add_template(&mut self, name: Arc<str>, root: NodeId) -> Parse<()> {
         let Some(&index) = self.by_name.get(&name) else {
             self.by_name.insert(Arc::clone(&name), self.templates.len());
             self.templates.push((name, root));
@@ -368,18 +368,18 @@ impl<'a> Parser<'a> {
             })
     }
 
-    /// Parses nodes up to `end` or `else`, which is returned with its position.
-    fn item_list(&mut self) -> Parse<(NodeId, Stop, u32)> {
+    /// Parses nodes up to `end` or `else`. Returns the list, that token and its position.
+    fn parse_item_list(&mut self) -> Parse<(NodeId, Stop, u32)> {
         if self.depth >= MAX_DEPTH {
             return self.fail("max block depth exceeded");
         }
         self.depth += 1;
-        let list = stack::ensure_stack(|| self.items());
+        let list = stack::ensure_stack(|| self.parse_items());
         self.depth -= 1;
         list
     }
 
-    fn items(&mut self) -> Parse<(NodeId, Stop, u32)> {
+    fn parse_items(&mut self) -> Parse<(NodeId, Stop, u32)> {
         let pos = self.peek_non_space().pos;
         let mark = self.pending.len();
         loop {
@@ -387,23 +387,23 @@ impl<'a> Parser<'a> {
             if token.kind == Kind::Eof {
                 return self.fail("unexpected EOF");
             }
-            match self.text_or_action(token)? {
+            match self.parse_text_or_action(token)? {
                 Item::Node(node) => self.pending.push(node),
-                Item::Stop(stop, at) => return Ok((self.list(pos, mark), stop, at)),
+                Item::Stop(stop, at) => return Ok((self.add_list(pos, mark), stop, at)),
             }
         }
     }
 
-    /// Parses a node or an end token; `token` has been consumed.
-    fn text_or_action(&mut self, token: Token) -> Parse<Item> {
+    /// Parses a node or an end token. `token` has already been consumed.
+    fn parse_text_or_action(&mut self, token: Token) -> Parse<Item> {
         match token.kind {
             Kind::Text => {
                 let (start, end) = (token.pos, token.end);
-                Ok(Item::Node(self.node(start, Node::Text { start, end })))
+                Ok(Item::Node(self.add_node(start, Node::Text { start, end })))
             }
             Kind::LeftDelim => {
                 self.tree.action_line = token.line;
-                let item = self.action();
+                let item = self.parse_action();
                 self.tree.action_line = 0;
                 item
             }

@@ -1,4 +1,4 @@
-//! Named templates that can call each other. Cheap to clone, and can be shared between threads.
+//! Named templates that can call each other. A set is cheap to clone and can be shared between threads.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,33 +7,33 @@ use crate::ast::Template;
 use crate::builtin::{self, Builtin};
 use crate::error::Error;
 use crate::function::Function;
-use crate::names::{Mix, Names};
+use crate::names::{BuildNameHasher, InternedNames};
 use crate::parse::{self, Parsed};
-use crate::texts::Texts;
+use crate::texts::ParsedTexts;
 
-/// The name of Helm's template set; texts run by `tpl` have it too.
+/// Name of Helm's template set. Texts run by `tpl` also have this name.
 const DEFAULT_NAME: &str = "gotpl";
 
-/// A set of templates, the functions they may call, and the handling of missing keys.
+/// A set of templates, the functions that they may call, and the handling of missing keys.
 #[derive(Clone)]
 pub struct TemplateSet {
     name: Arc<str>,
-    templates: Arc<HashMap<Arc<str>, Template, Mix>>,
-    names: Arc<Names>,
+    templates: Arc<HashMap<Arc<str>, Template, BuildNameHasher>>,
+    names: Arc<InternedNames>,
     functions: Arc<Registry>,
     missing_key: MissingKey,
-    texts: Texts,
+    parsed_texts: ParsedTexts,
 }
 
-/// The value of a key that a map does not contain.
+/// Value of a key that a map does not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissingKey {
-    /// No value: it prints `<no value>`, and so do its fields.
+    /// No value. It and its fields print `<no value>`.
     #[default]
     Default,
-    /// The zero value of the map's element type, as in Helm.
+    /// Zero value of the map's element type, as in Helm.
     Zero,
-    /// An error, as in Helm with `--strict`.
+    /// Error, as in Helm with `--strict`.
     Error,
 }
 
@@ -41,7 +41,7 @@ pub enum MissingKey {
 #[derive(Clone, Default)]
 pub(crate) struct Registry {
     rows: Vec<Callable>,
-    by_name: HashMap<&'static [u8], u32, Mix>,
+    by_name: HashMap<&'static [u8], u32, BuildNameHasher>,
 }
 
 /// A function that a template can call by name.
@@ -83,8 +83,8 @@ impl TemplateSet {
         Self::named(DEFAULT_NAME)
     }
 
-    /// Creates an empty set with another name, which appears in "no template … associated with template
-    /// NAME".
+    /// Creates an empty set with another name. The name appears in the error "no template … associated with
+    /// template NAME".
     #[must_use]
     pub fn named(name: &str) -> Self {
         let mut functions = Registry::default();
@@ -97,14 +97,14 @@ impl TemplateSet {
             names: Arc::default(),
             functions: Arc::new(functions),
             missing_key: MissingKey::Default,
-            texts: Texts::default(),
+            parsed_texts: ParsedTexts::default(),
         }
     }
 
-    /// Adds functions, each replacing the function of the same name. Add them before parsing: a text may
-    /// refer only to functions that exist.
-    pub fn functions(&mut self, rows: &[Function]) {
-        self.texts = Texts::default();
+    /// Adds functions. Each replaces an existing function of the same name. Functions must be added before
+    /// a text that refers to them is parsed.
+    pub fn add_functions(&mut self, rows: &[Function]) {
+        self.parsed_texts = ParsedTexts::default();
         let registry = Arc::make_mut(&mut self.functions);
         for row in rows {
             registry.put(row.name, Callable::Function(*row));
@@ -112,17 +112,17 @@ impl TemplateSet {
     }
 
     /// Sets the handling of missing keys.
-    pub fn missing_key(&mut self, missing_key: MissingKey) {
+    pub fn set_missing_key(&mut self, missing_key: MissingKey) {
         self.missing_key = missing_key;
     }
 
-    /// Parses `text` as the template `name`, with all definitions in it. A template of the same name is
-    /// replaced, unless the new one is blank.
+    /// Parses `text` as the template `name`, including all definitions in it. An existing template of the
+    /// same name is replaced, unless the new one is blank.
     pub fn parse(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
         self.parse_shared(name, &Arc::from(text.as_ref()))
     }
 
-    /// Parses `text` like [`parse`](Self::parse), without a copy of it.
+    /// Parses `text` like [`parse`](Self::parse), without copying it.
     pub fn parse_shared(&mut self, name: &str, text: &Arc<[u8]>) -> Result<(), Error> {
         let (functions, names) = (&self.functions, Arc::make_mut(&mut self.names));
         let parsed = parse::parse(name, text, &|name| functions.find(name), names)?;
@@ -136,7 +136,7 @@ impl TemplateSet {
         Ok(())
     }
 
-    /// Reports whether there is a template of this name.
+    /// Whether the set contains the template `name`.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.templates.contains_key(name)
@@ -150,14 +150,14 @@ impl TemplateSet {
         names
     }
 
-    /// Parses a text of `tpl`, or returns what it was parsed to before.
+    /// Parses a text of `tpl`, or returns the cached result of an earlier parse. Does not change the set.
     pub(crate) fn parse_only(&self, name: &str, text: &[u8]) -> Result<Arc<Parsed>, Error> {
-        if let Some(known) = self.texts.get(name, text) {
+        if let Some(known) = self.parsed_texts.get(name, text) {
             return Ok(known);
         }
-        let names = &mut Names::default();
+        let names = &mut InternedNames::default();
         let parsed = parse::parse(name, &Arc::from(text), &|name| self.functions.find(name), names)?;
-        Ok(self.texts.put(parsed))
+        Ok(self.parsed_texts.put(parsed))
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Template> {
@@ -172,13 +172,13 @@ impl TemplateSet {
         &self.functions
     }
 
-    pub(crate) fn on_missing_key(&self) -> MissingKey {
+    pub(crate) fn missing_key_option(&self) -> MissingKey {
         self.missing_key
     }
 }
 
 impl Parsed {
-    /// The definitions of the text.
+    /// Returns the templates that the text defines.
     pub(crate) fn templates(&self) -> impl Iterator<Item = Template> + '_ {
         let template = |(name, root): &(Arc<str>, u32)| Template {
             name: Arc::clone(name),

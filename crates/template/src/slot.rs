@@ -1,74 +1,77 @@
-//! A value as reflection represents it: Go distinguishes an interface from its content, and no value from a
-//! nil interface. Error texts depend on the difference.
+//! Values as represented by reflection: Go distinguishes an interface from its content, and "no value" from
+//! a nil interface. Error texts depend on the difference.
 
 use std::borrow::Cow;
 
 use crate::value::Value;
 
-/// A value and its representation.
+/// A value and its representation in Go's reflection.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) value: Value,
-    pub(crate) held: Held,
+    pub(crate) representation: Representation,
 }
 
-/// The representation of a value. As wide as a word: with a narrower tag, every move of a slot waits for its
-/// own store.
+/// Representation of a value. As wide as a word: with a narrower tag, every move of a slot would wait for a
+/// separate store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
-pub(crate) enum Held {
+pub(crate) enum Representation {
     /// No value: the zero `reflect.Value`.
-    Nowhere,
-    /// In an `interface {}`, which may be nil.
-    Boxed,
-    /// The concrete value.
-    Bare,
+    NoValue,
+    /// Content of an `interface {}`, which may be nil.
+    Interface,
+    /// A concrete value.
+    Concrete,
 }
 
 impl Slot {
-    /// Returns the zero `reflect.Value`.
-    pub(crate) const NOTHING: Self = Self {
+    /// The zero `reflect.Value`.
+    pub(crate) const NO_VALUE: Self = Self {
         value: Value::Nil,
-        held: Held::Nowhere,
+        representation: Representation::NoValue,
     };
 
-    pub(crate) fn bare(value: Value) -> Self {
+    pub(crate) fn concrete(value: Value) -> Self {
         Self {
             value,
-            held: Held::Bare,
+            representation: Representation::Concrete,
         }
     }
 
-    pub(crate) fn boxed(value: Value) -> Self {
+    pub(crate) fn interface(value: Value) -> Self {
         Self {
             value,
-            held: Held::Boxed,
+            representation: Representation::Interface,
         }
     }
 
-    /// Wraps the result of a function: nil is a nil interface.
+    /// Wraps the result of a function. Nil becomes a nil interface.
     pub(crate) fn result(value: Value) -> Self {
-        let held = if matches!(value, Value::Nil) {
-            Held::Boxed
+        let representation = if matches!(value, Value::Nil) {
+            Representation::Interface
         } else {
-            Held::Bare
+            Representation::Concrete
         };
-        Self { value, held }
+        Self {
+            value,
+            representation,
+        }
     }
 
-    /// Wraps a value as `reflect.ValueOf` does.
-    pub(crate) fn unboxed(mut self) -> Self {
-        self.held = if matches!(self.value, Value::Nil) {
-            Held::Nowhere
+    /// Converts to the representation that `reflect.ValueOf` returns.
+    pub(crate) fn unwrap_interface(mut self) -> Self {
+        self.representation = if matches!(self.value, Value::Nil) {
+            Representation::NoValue
         } else {
-            Held::Bare
+            Representation::Concrete
         };
         self
     }
 
     /// Returns the static Go type.
     pub(crate) fn type_name(&self) -> Cow<'static, str> {
-        if self.held == Held::Boxed {
+        if self.representation == Representation::Interface {
             Cow::Borrowed("interface {}")
         } else {
             self.value.type_name()

@@ -1,4 +1,4 @@
-//! Go strings: immutable bytes, usually UTF-8, cheap to share.
+//! Go strings: immutable bytes, usually UTF-8, that are cheap to share.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use crate::live;
 
-/// A Go string. Functions such as `trunc` split characters, so it contains bytes, not `str`.
+/// A Go string. Contains bytes instead of a `str`, because functions such as `trunc` may split characters.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Str(Arc<[u8]>);
 
-/// The last handle ends the life of the bytes.
+/// Dropping the last handle frees the bytes.
 impl Drop for Str {
     #[inline]
     fn drop(&mut self) {
@@ -34,15 +34,15 @@ impl Str {
         &self.0
     }
 
-    /// Returns the text, with U+FFFD for invalid bytes.
+    /// Returns the text with U+FFFD for invalid bytes.
     #[must_use]
     pub fn to_str_lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }
 }
 
-/// Compares by bytes. The first byte usually decides, and comparing it here saves a call for every key that a
-/// lookup passes.
+/// Compares by bytes. The first byte usually decides; comparing it here avoids a call for every key that a
+/// lookup visits.
 impl Ord for Str {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
@@ -97,7 +97,7 @@ impl From<String> for Str {
     }
 }
 
-/// Shares bytes that their owner keeps, such as a file of a chart. They do not count as live.
+/// Shares bytes whose owner keeps them, such as a file of a chart. They do not count as live.
 impl From<Arc<[u8]>> for Str {
     fn from(bytes: Arc<[u8]>) -> Self {
         if Arc::strong_count(&bytes) == 1 {

@@ -1,44 +1,45 @@
-//! Texts of `tpl` that are parsed already: charts render the same value many times.
+//! Cache of parsed `tpl` texts: charts often render the same value repeatedly.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::names::Mix;
+use crate::names::BuildNameHasher;
 use crate::parse::Parsed;
 
-/// Bytes of text after which all entries are dropped.
+/// Maximum number of bytes of text. When it is exceeded, all entries are dropped.
 const MAX_BYTES: usize = 256 << 10;
 
-/// The parsed texts of one set. A clone of the set starts without any, so that none outlives its render.
+/// Parsed texts of one set. A clone of the set starts with an empty cache, so that no entry outlives its
+/// render.
 #[derive(Default)]
-pub(crate) struct Texts(Mutex<Known>);
+pub(crate) struct ParsedTexts(Mutex<Entries>);
 
 #[derive(Default)]
-struct Known {
-    by_text: HashMap<Arc<[u8]>, Arc<Parsed>, Mix>,
+struct Entries {
+    by_text: HashMap<Arc<[u8]>, Arc<Parsed>, BuildNameHasher>,
     bytes: usize,
 }
 
-impl Clone for Texts {
+impl Clone for ParsedTexts {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-impl Texts {
-    /// Returns `text` as it was parsed under `name`.
+impl ParsedTexts {
+    /// Returns the result of parsing `text` under `name`, if it is cached.
     pub(crate) fn get(&self, name: &str, text: &[u8]) -> Option<Arc<Parsed>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let parsed = known.by_text.get(text)?;
         (*parsed.source.name == *name).then(|| Arc::clone(parsed))
     }
 
-    /// Keeps a parsed text and returns it.
+    /// Adds a parsed text and returns it.
     pub(crate) fn put(&self, parsed: Parsed) -> Arc<Parsed> {
         let (text, parsed) = (Arc::clone(&parsed.source.text), Arc::new(parsed));
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.bytes.saturating_add(text.len()) > MAX_BYTES {
-            *known = Known::default();
+            *known = Entries::default();
         }
         if text.len() <= MAX_BYTES {
             known.bytes += text.len();

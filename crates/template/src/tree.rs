@@ -1,4 +1,4 @@
-//! Conversion of parsed trees to values, and of values to the writers of `mainstay-yaml`.
+//! Conversion of parsed trees to values, and output of values to the writers of `mainstay-yaml`.
 
 use mainstay_yaml::{KeyOrder, Sink};
 
@@ -8,7 +8,7 @@ use crate::object::{GoKind, Object};
 use crate::string::Str;
 use crate::value::{List, ListType, Map, MapType, Value};
 
-/// Converts a parsed document to a template value. The parsers limit its depth.
+/// Converts a parsed document to a template value. The parser has limited its depth.
 impl From<mainstay_yaml::Value> for Value {
     fn from(value: mainstay_yaml::Value) -> Self {
         use mainstay_yaml::Value as Plain;
@@ -36,12 +36,12 @@ impl From<mainstay_yaml::Map> for Value {
     }
 }
 
-/// The reason why a value could not be written.
+/// Reason why a value could not be written.
 #[derive(Debug)]
 pub enum EmitError {
-    /// The error of Go's encoder: a cycle, or a type without an encoding.
+    /// Error of Go's encoder: a cycle, or a type without an encoding.
     Unsupported(String),
-    /// A limit of the run.
+    /// An exceeded limit of the run.
     LimitExceeded(LimitExceeded),
 }
 
@@ -60,37 +60,37 @@ impl From<EmitError> for Failure {
     }
 }
 
-/// Cycles are detected from this depth on, as in Go's encoder.
-const TRUSTED_DEPTH: usize = 64;
+/// Depth at which the detection of cycles starts, as in Go's encoder.
+const CYCLE_DETECTION_DEPTH: usize = 64;
 
 impl Value {
-    /// Writes the whole tree into `sink` in the order of `encoding/json`. Consumes fuel per node, and stops
-    /// where the text would exceed the maximum string length: maps that share parts are much longer in their
-    /// written form.
+    /// Writes the whole tree into `sink` in the order of `encoding/json`. Consumes fuel per node, and fails
+    /// if the text would exceed the maximum string length: the written form of maps with shared parts is
+    /// much longer than the maps.
     pub fn emit(&self, sink: &mut dyn Sink, meter: &mut Meter) -> Result<(), EmitError> {
-        let mut walk = Walk {
+        let mut emitter = Emitter {
             remaining: meter.limits().string,
             sink,
             meter,
-            above: Vec::new(),
+            enclosing: Vec::new(),
             depth: 0,
         };
-        walk.value(self)
+        emitter.emit_value(self)
     }
 }
 
-struct Walk<'a> {
+struct Emitter<'a> {
     sink: &'a mut dyn Sink,
     meter: &'a mut Meter,
-    /// The enclosing maps, recorded from [`TRUSTED_DEPTH`] on.
-    above: Vec<Map>,
+    /// Enclosing maps below [`CYCLE_DETECTION_DEPTH`].
+    enclosing: Vec<Map>,
     depth: usize,
     /// Number of bytes that may still be written.
     remaining: usize,
 }
 
-impl Walk<'_> {
-    fn value(&mut self, value: &Value) -> Result<(), EmitError> {
+impl Emitter<'_> {
+    fn emit_value(&mut self, value: &Value) -> Result<(), EmitError> {
         self.meter.consume_fuel(1)?;
         self.count_bytes(1 + self.depth)?;
         match value {
@@ -109,47 +109,47 @@ impl Walk<'_> {
                 self.count_bytes(text.len())?;
                 self.sink.string(text);
             }
-            Value::List(list) => return self.list(list),
-            Value::Map(map) => return self.map(map),
-            Value::Object(object) => return self.object(&**object),
+            Value::List(list) => return self.emit_list(list),
+            Value::Map(map) => return self.emit_map(map),
+            Value::Object(object) => return self.emit_object(&**object),
         }
         Ok(())
     }
 
-    fn object(&mut self, object: &dyn Object) -> Result<(), EmitError> {
+    fn emit_object(&mut self, object: &dyn Object) -> Result<(), EmitError> {
         if object.go_kind() == GoKind::Map {
-            return self.map_object(object);
+            return self.emit_map_object(object);
         }
         let is_json = self.sink.key_order() == KeyOrder::Bytes;
         let Some(fields) = is_json.then(|| object.json_fields()).flatten() else {
-            return self.descend(|walk| walk.value(&object.plain()));
+            return self.emit_nested(|emitter| emitter.emit_value(&object.plain()));
         };
         self.sink.begin_map(fields.len());
-        self.descend(|walk| {
+        self.emit_nested(|emitter| {
             fields
                 .iter()
-                .try_for_each(|(key, value)| walk.entry((key, value)))
+                .try_for_each(|(key, value)| emitter.emit_entry((key, value)))
         })?;
         self.sink.end_map();
         Ok(())
     }
 
-    /// Writes one entry after the other: the values of `.Files` are larger than the files.
-    fn map_object(&mut self, object: &dyn Object) -> Result<(), EmitError> {
+    /// Writes the entries one at a time, because the values of `.Files` are larger than the files.
+    fn emit_map_object(&mut self, object: &dyn Object) -> Result<(), EmitError> {
         let mut keys = object.map_keys();
         self.sink.key_order().sort(&mut keys, |key| key.as_bytes());
         self.sink.begin_map(keys.len());
-        self.descend(|walk| {
+        self.emit_nested(|emitter| {
             keys.iter().try_for_each(|key| {
                 let value = object.field(&key.to_str_lossy()).unwrap_or_default();
-                walk.entry((key, &value))
+                emitter.emit_entry((key, &value))
             })
         })?;
         self.sink.end_map();
         Ok(())
     }
 
-    fn list(&mut self, list: &List) -> Result<(), EmitError> {
+    fn emit_list(&mut self, list: &List) -> Result<(), EmitError> {
         if list.is_nil() {
             self.sink.null();
             return Ok(());
@@ -162,57 +162,58 @@ impl Walk<'_> {
             return Ok(());
         }
         self.sink.begin_list(list.items().len());
-        self.descend(|walk| list.items().iter().try_for_each(|item| walk.value(item)))?;
+        self.emit_nested(|emitter| list.items().iter().try_for_each(|item| emitter.emit_value(item)))?;
         self.sink.end_list();
         Ok(())
     }
 
-    fn map(&mut self, map: &Map) -> Result<(), EmitError> {
+    fn emit_map(&mut self, map: &Map) -> Result<(), EmitError> {
         if map.is_nil() {
             self.sink.null();
             return Ok(());
         }
-        let suspicious = self.depth >= TRUSTED_DEPTH;
-        if suspicious {
-            if self.above.iter().any(|above| above.is_same(map)) {
+        let detects_cycles = self.depth >= CYCLE_DETECTION_DEPTH;
+        if detects_cycles {
+            if self.enclosing.iter().any(|enclosing| enclosing.is_same(map)) {
                 return Err(EmitError::Unsupported(format!(
                     "json: unsupported value: encountered a cycle via {}",
                     type_name(map.ty())
                 )));
             }
-            self.above.push(map.clone());
+            self.enclosing.push(map.clone());
         }
         let entries = map.entries();
         self.sink.begin_map(entries.len());
         let order = self.sink.key_order();
-        self.descend(|walk| {
+        self.emit_nested(|emitter| {
             if order == KeyOrder::Bytes || entries.len() < 2 {
-                return entries.iter().try_for_each(|entry| walk.entry(entry));
+                return entries.iter().try_for_each(|entry| emitter.emit_entry(entry));
             }
             let mut sorted: Vec<_> = entries.iter().collect();
             order.sort(&mut sorted, |(key, _)| key.as_bytes());
-            sorted.into_iter().try_for_each(|entry| walk.entry(entry))
+            sorted.into_iter().try_for_each(|entry| emitter.emit_entry(entry))
         })?;
         self.sink.end_map();
-        if suspicious {
-            self.above.pop();
+        if detects_cycles {
+            self.enclosing.pop();
         }
         Ok(())
     }
 
-    fn entry(&mut self, (key, value): (&Str, &Value)) -> Result<(), EmitError> {
+    fn emit_entry(&mut self, (key, value): (&Str, &Value)) -> Result<(), EmitError> {
         self.count_bytes(key.len())?;
         self.sink.key(key);
-        self.value(value)
+        self.emit_value(value)
     }
 
-    /// Counts `bytes` against `remaining`, including indentation: a lower bound of the written length.
+    /// Subtracts `bytes` from the number of remaining bytes. The sum is a lower bound of the written
+    /// length, and includes indentation.
     fn count_bytes(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
         self.remaining = self.remaining.checked_sub(bytes).ok_or(LimitExceeded::String)?;
         Ok(())
     }
 
-    fn descend(&mut self, run: impl FnOnce(&mut Self) -> Result<(), EmitError>) -> Result<(), EmitError> {
+    fn emit_nested(&mut self, run: impl FnOnce(&mut Self) -> Result<(), EmitError>) -> Result<(), EmitError> {
         self.meter.enter()?;
         self.depth += 1;
         let result = crate::stack::ensure_stack(|| run(self));
@@ -230,7 +231,7 @@ fn type_name(ty: MapType) -> &'static str {
     }
 }
 
-/// Encodes a `[]byte` as base64, as JSON and the YAML made from it do.
+/// Encodes a `[]byte` as base64, as JSON and the YAML converted from it do.
 #[must_use]
 pub fn encode_base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

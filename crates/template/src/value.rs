@@ -1,4 +1,4 @@
-//! Go's dynamic values with Go's aliasing, as templates see them.
+//! Go's dynamic values with Go's aliasing, as visible in templates.
 
 use std::any::Any;
 use std::cell::{OnceCell, Ref, RefCell, RefMut};
@@ -10,13 +10,13 @@ use crate::live;
 use crate::object::{Method, NamedType, Object};
 use crate::string::Str;
 
-/// One Go value in a template.
+/// A Go value in a template.
 ///
-/// Maps alias: a clone is the same map. Lists are immutable, except through [`List::sort`]: no other function
-/// of a template writes into one.
+/// Maps alias: a clone is the same map. Lists are immutable, except through [`List::sort`]: no other
+/// function of a template modifies one.
 #[derive(Clone, Default)]
 pub enum Value {
-    /// The nil interface: the value of a missing map key, and a YAML null.
+    /// The nil interface: value of a missing map key and of a YAML null.
     #[default]
     Nil,
     /// `bool`.
@@ -25,9 +25,9 @@ pub enum Value {
     Int(i64, IntKind),
     /// An unsigned integer of some width.
     Uint(u64, UintKind),
-    /// `float64`: every number from YAML or JSON.
+    /// `float64`: type of all numbers from YAML or JSON.
     Float(f64),
-    /// `complex128`: only from a literal such as `2i`.
+    /// `complex128`: type of literals such as `2i` only.
     Complex(f64, f64),
     /// `string`.
     String(Str),
@@ -39,23 +39,23 @@ pub enum Value {
     Object(Rc<dyn Object>),
 }
 
-/// The Go type of a signed integer, visible in `%T` and `typeOf` only.
+/// Go type of a signed integer. Visible only in `%T` and `typeOf`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntKind {
-    /// `int`: literals, `len`, `int`.
+    /// `int`: type of literals and of the results of `len` and `int`.
     Int,
-    /// `int64`: arithmetic of Sprig.
+    /// `int64`: type of the results of Sprig's arithmetic.
     Int64,
-    /// `int32`: the items of a range over a string.
+    /// `int32`: type of the items of a range over a string.
     Int32,
 }
 
-/// The Go type of an unsigned integer.
+/// Go type of an unsigned integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UintKind {
-    /// `uint64`: the parts of a semantic version.
+    /// `uint64`: type of the parts of a semantic version.
     Uint64,
-    /// `uint8`: one byte of a string.
+    /// `uint8`: type of a byte of a string.
     Uint8,
     /// `uint32`.
     Uint32,
@@ -72,11 +72,11 @@ pub(crate) struct ListData {
     nil: bool,
     pub(crate) items: Vec<Value>,
     sorted: OnceCell<Box<[Value]>>,
-    /// Counted size.
+    /// Size in bytes that is counted as live.
     bytes: usize,
 }
 
-/// The Go type of a slice.
+/// Go type of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListType {
     /// `[]interface {}`.
@@ -103,23 +103,23 @@ pub struct Map {
 pub(crate) struct MapData {
     pub(crate) entries: BTreeMap<Str, Value>,
     nil: bool,
-    /// Whether it was written to after its creation: then it may be part of a cycle.
+    /// Whether the map was written to after its creation. Only such a map may be part of a cycle.
     written: bool,
-    /// Counted size.
+    /// Size in bytes that is counted as live.
     bytes: usize,
 }
 
-/// Size of a list or a map without its entries.
+/// Size in bytes of a list or a map without its entries.
 pub const CONTAINER_BYTES: usize = 64;
-/// Size of an entry of a map, including its share of the tree.
+/// Size in bytes of an entry of a map, including its share of the tree.
 pub const ENTRY_BYTES: usize = 96;
 
-/// The Go type of a map.
+/// Go type of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapType {
     /// `map[string]interface {}`.
     Any,
-    /// `map[string]string`: the result of `split`.
+    /// `map[string]string`: type of the result of `split`.
     String,
     /// A named map type assignable to `map[string]interface {}`, such as Helm's `common.Values`.
     Named(&'static NamedType),
@@ -177,7 +177,7 @@ impl Value {
         Self::Map(Map::new(MapType::Any, entries))
     }
 
-    /// Returns the method `name` of a named map or slice type.
+    /// Returns the method `name` of a named map or slice type, or `None`.
     pub(crate) fn named_method(&self, name: &[u8]) -> Option<&'static Method> {
         let ty = match self {
             Self::Map(map) => match map.ty {
@@ -198,7 +198,7 @@ impl Value {
         Self::Object(Rc::new(object))
     }
 
-    /// Returns the native object, if it is of Rust type `T`.
+    /// Returns the native object, or `None` if it is not of Rust type `T`.
     #[must_use]
     pub fn native<T: Object>(&self) -> Option<&T> {
         match self {
@@ -241,20 +241,20 @@ impl ListData {
 }
 
 impl List {
-    /// Creates a slice of type `ty`; the caller guarantees that the items match it.
+    /// Creates a slice of type `ty`. The caller guarantees that the items match it.
     #[must_use]
     pub fn new(ty: ListType, items: Vec<Value>) -> Self {
         Self(Rc::new(ListData::new(ty, false, items)))
     }
 
-    /// Creates the nil slice of type `ty`: it prints as `[]` and is empty, but is `null` in JSON and does not
-    /// equal an empty slice.
+    /// Creates the nil slice of type `ty`. It prints as `[]` and is empty, but is `null` in JSON and does
+    /// not equal an empty slice.
     #[must_use]
     pub fn nil(ty: ListType) -> Self {
         Self(Rc::new(ListData::new(ty, true, Vec::new())))
     }
 
-    /// Reports whether this is a nil slice.
+    /// Whether this is a nil slice.
     #[must_use]
     pub fn is_nil(&self) -> bool {
         self.0.nil
@@ -286,7 +286,8 @@ impl List {
         self.0.sorted.get().map_or(&self.0.items, |sorted| sorted)
     }
 
-    /// Sorts a slice of strings in place, visible through every alias, as `sortAlpha` does to a `[]string`.
+    /// Sorts a slice of strings in place, which is visible through every alias, as `sortAlpha` does with a
+    /// `[]string`.
     pub fn sort(&self) {
         self.0.sorted.get_or_init(|| {
             let mut items: Box<[Value]> = self.0.items.as_slice().into();
@@ -304,7 +305,7 @@ impl List {
         Rc::as_ptr(&self.0).addr()
     }
 
-    /// Reports whether both are the same list.
+    /// Whether both are the same list.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.0, &other.0)
@@ -323,7 +324,7 @@ impl MapData {
         data
     }
 
-    /// Updates the counted size: a map grows after its creation.
+    /// Updates the counted size of a map that has grown after its creation.
     fn count(&mut self) {
         let bytes = CONTAINER_BYTES + self.entries.len() * ENTRY_BYTES;
         live::add(bytes);
@@ -333,14 +334,14 @@ impl MapData {
 }
 
 impl Map {
-    /// Creates a map of type `ty`; the caller guarantees that the values match it.
+    /// Creates a map of type `ty`. The caller guarantees that the values match it.
     #[must_use]
     pub fn new(ty: MapType, entries: BTreeMap<Str, Value>) -> Self {
         Self::from_data(ty, MapData::new(entries, false))
     }
 
-    /// Creates the nil map of type `ty`: it prints as `map[]` and is empty, but is `null` in JSON and rejects
-    /// writes.
+    /// Creates the nil map of type `ty`. It prints as `map[]` and is empty, but is `null` in JSON and
+    /// rejects writes.
     #[must_use]
     pub fn nil(ty: MapType) -> Self {
         Self::from_data(ty, MapData::new(BTreeMap::new(), true))
@@ -353,7 +354,7 @@ impl Map {
         }
     }
 
-    /// Reports whether this is a nil map.
+    /// Whether this is a nil map.
     #[must_use]
     pub fn is_nil(&self) -> bool {
         self.entries.borrow().nil
@@ -365,7 +366,7 @@ impl Map {
         self.ty
     }
 
-    /// Returns the same map with another type, as an assignment between named and unnamed map types does.
+    /// Returns the same map with another type, as in an assignment between named and unnamed map types.
     #[must_use]
     pub fn retyped(&self, ty: MapType) -> Self {
         Self {
@@ -374,14 +375,14 @@ impl Map {
         }
     }
 
-    /// Borrows the entries. Do not hold the guard while running template code.
+    /// Borrows the entries. The guard must not be held while template code runs.
     #[must_use]
     pub fn entries(&self) -> Ref<'_, BTreeMap<Str, Value>> {
         Ref::map(self.entries.borrow(), |data| &data.entries)
     }
 
-    /// Borrows the entries for writing, visible through every alias. Do not hold the guard while running
-    /// template code.
+    /// Borrows the entries for writing, which is visible through every alias. The guard must not be held
+    /// while template code runs.
     #[must_use]
     pub fn entries_mut(&self) -> RefMut<'_, BTreeMap<Str, Value>> {
         let mut data = self.entries.borrow_mut();
@@ -413,14 +414,14 @@ impl Map {
         Rc::as_ptr(&self.entries).addr()
     }
 
-    /// Reports whether both are the same map.
+    /// Whether both are the same map.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.entries, &other.entries)
     }
 }
 
-/// Moves the children out before a tree is dropped, so that depth uses heap, not stack.
+/// Moves the children out before a tree is dropped, so that depth consumes heap instead of stack.
 impl Drop for MapData {
     fn drop(&mut self) {
         live::subtract(self.bytes);
@@ -469,7 +470,7 @@ impl Value {
     }
 }
 
-/// For test failures and logs only: shallow, so that neither depth nor a cycle matters.
+/// Formats only the top level, for test failures and logs, so that neither depth nor cycles matter.
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

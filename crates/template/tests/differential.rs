@@ -1,4 +1,4 @@
-//! Compares the engine with Go's on random templates: the same output, or the same error text.
+//! Compares the engine with Go's on random templates: output or error text must be equal.
 
 // A test may fail by panicking, and reads its fixtures.
 #![allow(
@@ -47,8 +47,8 @@ fn random_templates_run_as_in_go() {
     counts.assert_all_equal("templates");
 }
 
-/// Go's `slice` reaches beyond the length into the spare capacity that decoding JSON left; this engine has
-/// no spare capacity.
+/// Whether the difference is caused by Go's `slice`, which can access the spare capacity of a decoded JSON
+/// list beyond its length. This engine has no spare capacity.
 fn is_beyond_length(expected: &Result<Vec<u8>, String>, found: &Result<Vec<u8>, String>) -> bool {
     let out_of_range = |error: &String| error.contains("error calling slice: index out of range");
     found.as_ref().is_err_and(out_of_range) && expected != found

@@ -1,4 +1,5 @@
-//! Templates with Go's output or error text: each file under `fixtures/` contains the cases of one subject.
+//! Compares templates with Go's output or error text. Each file in `fixtures/` contains the cases of one
+//! subject.
 
 // A test may fail by panicking, and reads its fixtures.
 #![allow(

@@ -1,6 +1,8 @@
-//! Hostile templates and values end in an error, on a thread with a small stack, and leak no memory.
+//! Hostile templates and values: they fail with an error, on a thread with a small stack, and leak no
+//! memory.
 
-// A test may fail by panicking; functions have the signature of a row, also those that cannot fail.
+// A test may fail by panicking. Functions have the signature of a table row, including those that cannot
+// fail.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -19,7 +21,8 @@ use mainstay_template::{
     Object, Str, TemplateSet, Type, Value, execute, print_value,
 };
 
-/// Stack size that is sufficient for debug builds, which use several times the stack of release builds.
+/// Stack size in bytes that is sufficient for debug builds, which use several times the stack of release
+/// builds.
 const STACK: usize = 1 << 20;
 
 fn on_small_stack(run: impl FnOnce() + Send + 'static) {
@@ -100,7 +103,7 @@ fn list(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn run_with(limits: Limits, text: &str, dot: Value) -> Result<Vec<u8>, Error> {
     let mut templates = TemplateSet::new();
-    templates.functions(FUNCTIONS);
+    templates.add_functions(FUNCTIONS);
     templates.parse("t", text)?;
     execute(&templates, "t", dot, &mut Meter::new(limits), &mut NoHost)
 }
@@ -241,7 +244,7 @@ fn deep_values_are_rejected_and_dropped() {
     });
 }
 
-/// Records its drop.
+/// Counts its drop.
 struct Canary(Rc<Cell<usize>>);
 
 impl Drop for Canary {
@@ -357,7 +360,7 @@ fn an_error_has_its_positions() {
     assert_eq!((error.at[0].line, error.at[0].column), (2, None));
 }
 
-/// Appends by copying, as Go does.
+/// Appends an item to a copy of the list, as Go does.
 fn append(call: &mut Call<'_>) -> Result<Value, Failure> {
     let mut items = call.list(0).map(|list| list.items().to_vec()).unwrap_or_default();
     items.push(call.arg(1));
@@ -376,8 +379,8 @@ fn only_live_values_take_memory() {
             run: append,
         };
         let mut templates = TemplateSet::new();
-        templates.functions(FUNCTIONS);
-        templates.functions(&[append]);
+        templates.add_functions(FUNCTIONS);
+        templates.add_functions(&[append]);
         templates.parse("t", text).expect("a template");
         let limits = Limits {
             memory: 4 << 20,
@@ -385,23 +388,23 @@ fn only_live_values_take_memory() {
         };
         execute(&templates, "t", Value::Nil, &mut Meter::new(limits), &mut NoHost)
     };
-    // 4,000 lists of up to 4,000 items, of which two are live at a time.
+    // Creates 4,000 lists of up to 4,000 items. Two of them are live at a time.
     let out = run("{{$l := list}}{{range 4000}}{{$l = append $l .}}{{end}}{{len $l}}").expect("fits");
     println!(
         "harden live-memory: {} appends within 4 MiB",
         String::from_utf8_lossy(&out)
     );
     assert_eq!(out, b"4000");
-    // The same lists, all live.
+    // Creates the same lists, all of them live.
     let kept =
         "{{$l := list}}{{$all := list}}{{range 4000}}{{$l = append $l .}}{{$all = append $all $l}}{{end}}";
     let error = run(kept).expect_err("does not fit");
     assert_eq!(error.limit_exceeded, Some(LimitExceeded::Memory));
-    // A map that grows.
+    // Creates a map that grows.
     let grown = "{{$d := dict}}{{range 100000}}{{$_ := set $d (print .) (list .)}}{{$_ = print .}}{{end}}";
     let error = run(grown).expect_err("does not fit");
     assert_eq!(error.limit_exceeded, Some(LimitExceeded::Memory));
-    // Strings of 1 MiB, one after the other, then all at once.
+    // Creates strings of 1 MB, first one at a time, then all at once.
     let one = "{{range 100}}{{$s := printf \"%1000000d\" .}}{{end}}";
     run(one).expect("fits");
     let all = "{{$l := list}}{{range 100}}{{$l = append $l (printf \"%1000000d\" .)}}{{end}}";

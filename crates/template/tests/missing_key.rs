@@ -1,4 +1,4 @@
-//! The value of a missing map key under each of Go's three options.
+//! Tests the value of a missing map key with each of Go's three options.
 
 // A test may fail by panicking.
 #![allow(clippy::expect_used)]
@@ -19,7 +19,7 @@ fn data() -> Value {
 /// Compares with the output of Go 1.26, or with its error without the prefix.
 fn check(option: MissingKey, text: &str, expected: Result<&str, &str>) {
     let mut set = TemplateSet::named("t");
-    set.missing_key(option);
+    set.set_missing_key(option);
     set.parse("t", text).expect("parses");
     let found = execute(&set, "t", data(), &mut Meter::new(Limits::default()), &mut NoHost);
     let found = found

@@ -1,4 +1,5 @@
-//! Native objects: fields, methods with Go's argument checks, and ranges over objects that are maps.
+//! Tests of native objects: fields, methods with Go's argument checks, and ranges over objects that are
+//! maps.
 
 // A test may fail by panicking.
 #![allow(clippy::expect_used)]
@@ -115,7 +116,7 @@ fn fields_and_methods_are_reached_by_name() {
 }
 
 #[test]
-fn argument_errors_have_gos_words() {
+fn argument_errors_equal_gos() {
     let check = |text, expected| check(text, Err(expected));
     check(
         "{{.V.Nope}}",

@@ -1,6 +1,6 @@
-//! Runs a command next to a real API server in an isolated namespace.
+//! Runs a command with access to a real API server in an isolated namespace.
 
-#![allow(clippy::print_stderr, reason = "an example that talks")]
+#![allow(clippy::print_stderr, reason = "the example prints its results")]
 
 use std::process::{Command, ExitCode};
 
@@ -29,7 +29,7 @@ fn run(program: &str, arguments: &[String]) -> Result<u8, Box<dyn std::error::Er
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    // No controllers run: the command only talks to the API server.
+    // No controllers: the command needs only the API server.
     let options = Options {
         controllers: Vec::new(),
         ..Options::default()

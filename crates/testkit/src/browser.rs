@@ -25,23 +25,23 @@ pub enum BrowserError {
     /// The browser is not installed.
     #[error("no browser")]
     Peer(#[from] PeerError),
-    /// The browser could not be started.
+    /// The browser process could not be started.
     #[error("the browser could not be started")]
     Start(#[source] std::io::Error),
-    /// The browser ended or did not respond in time.
+    /// The browser exited or did not respond in time.
     #[error("the browser does not respond to {method}:\n{log_tail}")]
-    Silent {
-        /// The method.
+    NoResponse {
+        /// Method of the request.
         method: String,
-        /// The last lines of its log.
+        /// Last lines of the browser's log.
         log_tail: String,
     },
     /// The browser rejected the request.
     #[error("{method}: {response}")]
     Rejected {
-        /// The method.
+        /// Method of the request, or the expression that was evaluated.
         method: String,
-        /// The response.
+        /// Error response.
         response: Value,
     },
     /// The screenshot cannot be parsed.
@@ -52,11 +52,11 @@ pub enum BrowserError {
 /// Viewport and media settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
-    /// Width of the window.
+    /// Width of the window in pixels.
     pub width: u32,
-    /// Height.
+    /// Height of the window in pixels.
     pub height: u32,
-    /// Whether dark colours are preferred.
+    /// Whether the page prefers dark colours.
     pub dark: bool,
     /// Whether the print layout is used.
     pub printed: bool,
@@ -73,7 +73,7 @@ impl Default for View {
     }
 }
 
-/// A browser with one open page; it ends when dropped.
+/// Running browser with one open page. The process is ended on drop.
 #[derive(Debug)]
 pub struct Browser {
     pipe: Pipe,
@@ -81,7 +81,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser.
+    /// Starts a browser with an empty page.
     pub fn start() -> Result<Self, BrowserError> {
         let mut pipe = Pipe::start(&chromium()?)?;
         let target = pipe.call("Target.createTarget", &json!({"url": "about:blank"}), "")?;
@@ -101,7 +101,7 @@ impl Browser {
         Ok(browser)
     }
 
-    /// Opens a file and waits until it is loaded.
+    /// Opens a file and waits for its load event.
     pub fn open(&mut self, file: &Path, view: View) -> Result<(), BrowserError> {
         let size =
             json!({"width": view.width, "height": view.height, "deviceScaleFactor": 1, "mobile": false});
@@ -133,14 +133,15 @@ impl Browser {
         Ok(response.pointer("/result/value").cloned().unwrap_or_default())
     }
 
-    /// Takes a screenshot of the whole page, including the part below the window.
+    /// Takes a screenshot of the whole page, including the part outside the window.
     pub fn screenshot(&mut self) -> Result<Screenshot, BrowserError> {
         self.capture(&json!({"format": "png", "captureBeyondViewport": true}))
     }
 
-    /// Takes a screenshot that ends where the page's content ends, also after a script removed elements.
+    /// Takes a screenshot of the page's content only. The height is correct even after a script has removed
+    /// elements.
     pub fn screenshot_of_content(&mut self) -> Result<Screenshot, BrowserError> {
-        // The element's own height: `scrollHeight` is never smaller than the window.
+        // The height of the element itself: `scrollHeight` is never smaller than the window.
         let size = self.evaluate(
             "[document.documentElement.clientWidth, Math.ceil(document.documentElement.getBoundingClientRect().height)]",
         )?;
@@ -155,7 +156,8 @@ impl Browser {
         Ok(Screenshot::read(bytes)?)
     }
 
-    /// Errors since the page was opened: scripts, policies, failed loads.
+    /// Returns the errors since the page was opened: exceptions of scripts, violations of policies, failed
+    /// loads.
     #[must_use]
     pub fn console_errors(&self) -> Vec<Value> {
         let sorts = [
@@ -170,7 +172,7 @@ impl Browser {
         self.pipe.events().iter().filter(is_complaint).cloned().collect()
     }
 
-    /// URLs requested since the page was opened, its own first.
+    /// Returns the URLs requested since the page was opened. The first one is the page's own.
     #[must_use]
     pub fn requests(&self) -> Vec<String> {
         let is_request =

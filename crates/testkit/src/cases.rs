@@ -1,8 +1,8 @@
-//! Seeded random cases, and counts of compared cases for proofs.
+//! Seeded random numbers for tests, and counts of compared cases for proofs.
 
 use std::fmt;
 
-/// Number of cases of a differential test: `MAINSTAY_CASES`, or `usual`.
+/// Returns the number of cases of a differential test: `MAINSTAY_CASES` if set, otherwise `usual`.
 #[must_use]
 pub fn case_count(usual: usize) -> usize {
     std::env::var("MAINSTAY_CASES")
@@ -11,10 +11,10 @@ pub fn case_count(usual: usize) -> usize {
         .unwrap_or(usual)
 }
 
-/// Environment variable: suites on real servers run every N-th test case.
+/// Environment variable with a number N: suites on real servers run every N-th test case only.
 pub const SAMPLE: &str = "MAINSTAY_SAMPLE";
 
-/// A small seeded generator (SplitMix64): the same seed produces the same cases on every machine.
+/// Seeded random number generator (`SplitMix64`). The same seed produces the same numbers on every machine.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -25,7 +25,7 @@ impl Random {
         Self(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -33,19 +33,20 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound` (0 for a bound of 0).
+    /// Returns a random number below `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next_u64() % (bound.max(1) as u64)) as usize
     }
 
-    /// True in `part` of `whole` cases.
+    /// Returns true with probability `part / whole`.
     pub fn chance(&mut self, part: usize, whole: usize) -> bool {
         self.below(whole) < part
     }
 
-    /// One of `items`, which must not be empty.
+    /// Returns a random element of `items`.
     ///
     /// # Panics
+    ///
     /// If `items` is empty.
     #[allow(clippy::indexing_slicing)]
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
@@ -53,10 +54,10 @@ impl Random {
     }
 }
 
-/// Counts of a differential run. Displayed as `N run, N equal`, which `cargo xtask prove` parses.
+/// Result counts of a differential test. Displayed as `N run, N equal`, which `cargo xtask prove` parses.
 #[derive(Clone, Debug, Default)]
 pub struct CaseCounts {
-    /// Cases compared.
+    /// Number of compared cases.
     pub run: usize,
     /// Descriptions of the first differences.
     pub differences: Vec<String>,
@@ -64,7 +65,7 @@ pub struct CaseCounts {
 }
 
 impl CaseCounts {
-    /// Counts one case; `difference` is called only if the results differ.
+    /// Counts one case. `difference` is called only if the results differ.
     pub fn count(&mut self, equal: bool, difference: impl FnOnce() -> String) {
         self.run += 1;
         if !equal {
@@ -75,16 +76,17 @@ impl CaseCounts {
         }
     }
 
-    /// Cases with equal results.
+    /// Returns the number of cases with equal results.
     #[must_use]
     pub fn equal(&self) -> usize {
         self.run - self.unequal
     }
 
-    /// Prints the counts as `differential NAME: …` and fails the test on any difference.
+    /// Prints the counts as `differential NAME: …`.
     ///
     /// # Panics
-    /// If there is a difference; the message contains the first ones.
+    ///
+    /// If any results differ; the message contains the first differences.
     #[allow(clippy::print_stdout)]
     pub fn assert_all_equal(&self, name: &str) {
         println!("differential {name}: {self}");

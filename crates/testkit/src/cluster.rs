@@ -1,13 +1,13 @@
 //! A real control plane as plain processes: etcd, kube-apiserver and kube-controller-manager with clients.
 //!
-//! They run on loopback with temporary certificates, tokens and files. Several clusters can run concurrently
-//! with separate ports and ranges; all of them end when dropped, on a panic, and with the program (see
-//! [`isolation`](crate::isolation)).
+//! The processes run on loopback with temporary certificates, tokens and files. Several clusters can run
+//! concurrently with separate ports and ranges; each one is stopped when dropped, on a panic, and when the
+//! program exits (see [`isolation`](crate::isolation)).
 
 mod audit;
 mod files;
-mod place;
 mod process;
+mod slot;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,18 +22,19 @@ use crate::isolation::{self, IsolationError};
 use crate::peer::{PeerError, built_peer};
 pub use audit::{Audit, Count, Entry};
 use files::Authority;
-use place::Place;
 pub(crate) use process::Process;
+use slot::ClusterSlot;
 
-/// Peers of a cluster: build them beforehand, because nothing can be fetched inside the namespace.
+/// Peers that a cluster needs. They must be built beforehand, because nothing can be downloaded inside the
+/// namespace.
 pub const PARTS: [&str; 3] = ["etcd", "kube-apiserver", "kube-controller-manager"];
 
 /// A user with a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// The name, also used to get a client.
+    /// User name, as passed to [`Cluster::client`].
     pub name: String,
-    /// The group besides `system:authenticated`.
+    /// Group in addition to `system:authenticated`.
     pub group: String,
 }
 
@@ -51,13 +52,13 @@ impl User {
 /// Options of a cluster.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The controllers of kube-controller-manager to run; none means no controller manager.
+    /// Controllers that kube-controller-manager runs. If empty, kube-controller-manager is not started.
     pub controllers: Vec<&'static str>,
-    /// Users with a token and a kubeconfig.
+    /// Users that get a token and a kubeconfig.
     pub users: Vec<User>,
     /// Whether requests are counted, see [`Cluster::audit`].
     pub audit: bool,
-    /// More flags for kube-apiserver.
+    /// Additional flags for kube-apiserver.
     pub api_server_flags: Vec<String>,
 }
 
@@ -76,7 +77,7 @@ impl Default for Options {
     }
 }
 
-/// Controllers that every cluster needs: without them, namespaces are never deleted and have no service
+/// Controllers required by every cluster: without them, namespaces are never deleted and have no service
 /// accounts.
 pub const BASIC_CONTROLLERS: &[&str] = &[
     "garbage-collector-controller",
@@ -85,7 +86,7 @@ pub const BASIC_CONTROLLERS: &[&str] = &[
     "clusterrole-aggregation-controller",
 ];
 
-/// Controllers that create pods for workloads and clean up.
+/// Controllers that create pods for workloads and delete dependents.
 pub const WORKLOAD_CONTROLLERS: &[&str] = &[
     "deployment-controller",
     "replicaset-controller",
@@ -103,37 +104,38 @@ pub const WORKLOAD_CONTROLLERS: &[&str] = &[
     "taint-eviction-controller",
 ];
 
-/// User of the cluster's own components, separate in the audit log.
+/// User name of the cluster's own components, so that the audit log counts their requests separately.
 const CONTROLLERS: &str = "system:kube-controller-manager";
-/// User of readiness checks.
+/// User name of readiness checks.
 const OBSERVER: &str = "observer";
-/// User of the simulated kubelet.
+/// User name of the simulated kubelet.
 pub(crate) const KUBELET: &str = "kubelet";
 
-/// A running control plane. It ends when dropped, also on a panic.
+/// A running control plane. It is stopped when dropped, also on a panic.
 #[derive(Debug)]
 pub struct Cluster {
     options: Options,
     authority: Authority,
-    // Dropped in this order: clients of the API server before it, etcd after it, files and ports last.
+    // Fields are dropped in this order: clients of the API server before the server, etcd after it, files
+    // and ports last.
     controllers: Option<Process>,
     api_server: Option<Process>,
     etcd: Process,
     directory: TempDir,
-    place: Place,
+    slot: ClusterSlot,
 }
 
 /// Connection settings without a token.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// The server URL.
+    /// URL of the API server.
     pub server: String,
-    /// The CA certificate file.
+    /// Path of the CA certificate.
     pub authority: PathBuf,
 }
 
 impl Access {
-    /// Returns a kubeconfig for a token, such as that of a service account.
+    /// Returns a kubeconfig with this token, such as the token of a service account.
     #[must_use]
     pub fn kubeconfig(&self, user: &str, token: &str) -> String {
         files::kubeconfig(self, user, token)
@@ -143,16 +145,16 @@ impl Access {
 /// Errors of a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// The program does not run in an isolated namespace.
+    /// The program does not run in an isolated network namespace.
     #[error("a real API server would not be alone here")]
-    Exposed(#[from] IsolationError),
+    Isolation(#[from] IsolationError),
     /// A peer is missing.
     #[error("a part of the control plane is not to be had")]
     Peer(#[from] PeerError),
-    /// Too many clusters run concurrently.
+    /// The maximum number of concurrent clusters is reached.
     #[error("all ports and ranges for clusters are taken")]
-    Crowded,
-    /// A file could not be written, or a process not started.
+    TooManyClusters,
+    /// A file could not be written, or a process could not be started.
     #[error("preparing the control plane")]
     Prepare(#[from] io::Error),
     /// A key or certificate could not be created.
@@ -164,41 +166,41 @@ pub enum ClusterError {
     /// A client could not be created.
     #[error("making a client of {user}")]
     Client {
-        /// The user.
+        /// Name of the user.
         user: String,
-        /// The client's error.
+        /// Error of the client.
         source: Box<kube::Error>,
     },
-    /// A process ended, or never became ready.
+    /// A process exited or did not become ready in time.
     #[error("{name} is not ready after {waited:?}; its log ends with:\n{log}")]
     NotReady {
-        /// The name.
+        /// Name of the process.
         name: &'static str,
-        /// The time waited.
+        /// Time waited so far.
         waited: Duration,
-        /// The last lines of its log.
+        /// Last lines of its log.
         log: String,
     },
 }
 
-/// Startup timeout of a component.
+/// Maximum time for a component to become ready.
 const STARTUP_TIMEOUT: Duration = Duration::from_mins(1);
-/// Poll interval.
+/// Interval between two readiness checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Cluster {
-    /// Starts etcd, the API server and the controllers; waits until the server is ready and namespaces get
-    /// their service accounts.
+    /// Starts etcd, the API server and the controllers, and waits until the server is ready and namespaces
+    /// get their service accounts.
     pub async fn start(mut options: Options) -> Result<Self, ClusterError> {
         isolation::check()?;
         let own = [CONTROLLERS, OBSERVER, KUBELET];
         options
             .users
             .extend(own.map(|name| User::new(name, "system:masters")));
-        let place = Place::claim().ok_or(ClusterError::Crowded)?;
+        let slot = ClusterSlot::reserve().ok_or(ClusterError::TooManyClusters)?;
         let directory = tempfile::tempdir()?;
-        let authority = files::write(directory.path(), &options.users, place.advertised())?;
-        let etcd = start_etcd(directory.path(), &place)?;
+        let authority = files::write(directory.path(), &options.users, slot.advertised())?;
+        let etcd = start_etcd(directory.path(), &slot)?;
         let mut cluster = Self {
             options,
             authority,
@@ -206,7 +208,7 @@ impl Cluster {
             api_server: None,
             etcd,
             directory,
-            place,
+            slot,
         };
         cluster.write_kubeconfigs()?;
         cluster.start_api_server().await?;
@@ -214,19 +216,19 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The API server's address.
+    /// Returns the URL of the API server.
     #[must_use]
     pub fn server(&self) -> String {
-        format!("https://127.0.0.1:{}", self.place.server_port())
+        format!("https://127.0.0.1:{}", self.slot.server_port())
     }
 
-    /// The directory of the cluster's files; deleted with the cluster.
+    /// Returns the directory with the cluster's files. It is deleted with the cluster.
     #[must_use]
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Returns the kubeconfig of a user.
+    /// Returns the path of a user's kubeconfig.
     #[must_use]
     pub fn kubeconfig(&self, user: &str) -> PathBuf {
         self.directory
@@ -243,13 +245,13 @@ impl Cluster {
         }
     }
 
-    /// Returns a client of a user without retries: a test must see every response. An unknown user is
-    /// anonymous.
+    /// Returns a client for a user. It does not retry, because tests must see every response. An unknown
+    /// user is anonymous.
     pub fn client(&self, user: &str) -> Result<Client, ClusterError> {
         self.client_with_agent(user, "mainstay-testkit")
     }
 
-    /// Returns a client of a user with the user agent `agent`, which becomes its field manager.
+    /// Returns a client for a user with the user agent `agent`, which is also its field manager.
     pub fn client_with_agent(&self, user: &str, agent: &'static str) -> Result<Client, ClusterError> {
         let mut config = Config::new(self.server().parse()?);
         config.default_retry = false;
@@ -263,28 +265,28 @@ impl Cluster {
         })
     }
 
-    /// Returns the audit log; needs [`Options::audit`].
+    /// Returns the audit log. Requires [`Options::audit`].
     #[must_use]
     pub fn audit(&self) -> Audit {
         Audit::new(self.directory.path().join("audit.log"))
     }
 
-    /// The second byte of the pods' network, `10.N.0.0/16`.
+    /// Returns the second byte of the pod network, `10.N.0.0/16`.
     #[must_use]
     pub fn pod_network(&self) -> u8 {
-        self.place.pod_network()
+        self.slot.pod_network()
     }
 
-    /// The Services' network.
+    /// Returns the address range of Services.
     #[must_use]
     pub fn service_range(&self) -> String {
-        self.place.service_range()
+        self.slot.service_range()
     }
 
-    /// The API server's port.
+    /// Returns the port of the API server.
     #[must_use]
     pub fn server_port(&self) -> u16 {
-        self.place.server_port()
+        self.slot.server_port()
     }
 
     /// Kills the API server. etcd keeps its data.
@@ -292,7 +294,7 @@ impl Cluster {
         self.api_server = None;
     }
 
-    /// Starts the API server (again) and waits until it is ready.
+    /// Starts the API server and waits until it is ready.
     pub async fn start_api_server(&mut self) -> Result<(), ClusterError> {
         self.stop_api_server();
         let flags = self.api_server_flags();
@@ -304,8 +306,8 @@ impl Cluster {
     fn api_server_flags(&self) -> Vec<String> {
         let path = |name: &str| self.directory.path().join(name).display().to_string();
         let mut flags = vec![
-            format!("--etcd-servers=http://127.0.0.1:{}", self.place.etcd_port()),
-            format!("--secure-port={}", self.place.server_port()),
+            format!("--etcd-servers=http://127.0.0.1:{}", self.slot.etcd_port()),
+            format!("--secure-port={}", self.slot.server_port()),
             format!("--cert-dir={}", path("certs")),
             format!("--tls-cert-file={}", path("server.crt")),
             format!("--tls-private-key-file={}", path("server.key")),
@@ -313,20 +315,20 @@ impl Cluster {
             format!("--service-account-key-file={}", path("accounts.pub")),
             format!("--service-account-signing-key-file={}", path("accounts.key")),
             "--service-account-issuer=https://kubernetes.default.svc".into(),
-            format!("--service-cluster-ip-range={}", self.place.service_range()),
+            format!("--service-cluster-ip-range={}", self.slot.service_range()),
             "--authorization-mode=RBAC".into(),
             "--allow-privileged=true".into(),
             "--endpoint-reconciler-type=none".into(),
-            // A webhook's Service resolves to its endpoints, which are pod addresses that a process here is
-            // bound to.
+            // With this flag a webhook's Service is resolved to its endpoints: addresses of pods, which a
+            // local process has bound.
             "--enable-aggregator-routing=true".into(),
             "--bind-address=127.0.0.1".into(),
-            format!("--advertise-address={}", self.place.advertised()),
+            format!("--advertise-address={}", self.slot.advertised()),
         ];
         if self.options.audit {
             flags.push(format!("--audit-policy-file={}", path("audit.json")));
             flags.push(format!("--audit-log-path={}", path("audit.log")));
-            // Blocking mode: the log line exists before the response is sent.
+            // Blocking mode: the log line is written before the response is sent.
             flags.push("--audit-log-mode=blocking".into());
         }
         flags.extend(self.options.api_server_flags.iter().cloned());
@@ -356,7 +358,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Waits until a read succeeds and no component has ended.
+    /// Waits until a GET of `path` succeeds. Fails if a component has exited.
     async fn wait_for(&mut self, path: &str) -> Result<(), ClusterError> {
         let begin = tokio::time::Instant::now();
         let client = self.client(OBSERVER)?;
@@ -373,7 +375,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Returns the name and log of a component that has ended, or after the timeout of the last one started.
+    /// Returns the name and log of a component that has exited, or, after the timeout, of the component
+    /// started last.
     fn failed_component(&mut self, waited: Duration) -> Option<(&'static str, String)> {
         let parts = [
             ("etcd", Some(&mut self.etcd)),
@@ -399,9 +402,9 @@ impl Cluster {
     }
 }
 
-fn start_etcd(directory: &Path, place: &Place) -> Result<Process, ClusterError> {
+fn start_etcd(directory: &Path, slot: &ClusterSlot) -> Result<Process, ClusterError> {
     let [client, peer] =
-        [place.etcd_port(), place.etcd_peer_port()].map(|port| format!("http://127.0.0.1:{port}"));
+        [slot.etcd_port(), slot.etcd_peer_port()].map(|port| format!("http://127.0.0.1:{port}"));
     let flags = [
         format!("--data-dir={}", directory.join("etcd-data").display()),
         format!("--listen-client-urls={client}"),

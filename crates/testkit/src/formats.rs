@@ -1,5 +1,5 @@
-//! YAML readers and formatters of other languages: the Python and npm packages pinned by `tools/formats`, in
-//! the user's cache directory.
+//! YAML parsers and formatters in other languages: the Python and npm packages pinned by `tools/formats`,
+//! installed in the user's cache directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,9 +7,9 @@ use std::process::Command;
 
 use crate::peer::{PeerError, cache_home, file_error, hash_of, lock, repository_root};
 
-/// Name used by `cargo xtask peers`.
+/// Name of these packages in `cargo xtask peers`.
 pub const YAML_READERS: &str = "yaml-readers";
-/// Files that determine the hash of the cache entry.
+/// Files from which the key of the cache entry is computed.
 const SOURCES: [&str; 5] = [
     "package.json",
     "package-lock.json",
@@ -25,7 +25,8 @@ pub struct YamlReaders {
 }
 
 impl YamlReaders {
-    /// Returns the packages. The first process installs them; others wait for the lock.
+    /// Returns the packages, installing them if necessary. A lock ensures that only one process installs
+    /// them.
     pub fn fetch() -> Result<Self, PeerError> {
         let sources = repository_root().join("tools/formats");
         let files = SOURCES.map(|name| sources.join(name));
@@ -43,13 +44,14 @@ impl YamlReaders {
         Ok(Self { tree })
     }
 
-    /// The directory of the packages.
+    /// Returns the directory of the packages.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.tree
     }
 
-    /// `PyYAML`, ruamel, yamllint and jq: one line of JSON per file argument and reader.
+    /// Returns a command that parses its file arguments with `PyYAML`, ruamel, yamllint and jq. It prints
+    /// one line of JSON per file and parser.
     #[must_use]
     pub fn python(&self) -> Command {
         let mut command = Command::new("python3");
@@ -59,7 +61,8 @@ impl YamlReaders {
         command
     }
 
-    /// js-yaml 4 and 5: one line of JSON per file argument and reader.
+    /// Returns a command that parses its file arguments with js-yaml 4 and 5. It prints one line of JSON
+    /// per file and parser.
     #[must_use]
     pub fn node(&self) -> Command {
         let mut command = Command::new("node");
@@ -67,7 +70,7 @@ impl YamlReaders {
         command
     }
 
-    /// The formatter prettier.
+    /// Returns the command of the formatter prettier.
     #[must_use]
     pub fn prettier(&self) -> Command {
         let mut command = Command::new("node");

@@ -1,16 +1,16 @@
-//! Minimal blocking HTTP: a client and a server for tests, which can run inside any pod's network.
+//! Minimal blocking HTTP client and server for tests. Both can run inside the network of any pod.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A response.
+/// An HTTP response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The status code.
+    /// Status code.
     pub code: u16,
-    /// The body.
+    /// Body as text.
     pub body: String,
     /// Whether the server closes the connection.
     pub closes: bool,
@@ -22,11 +22,11 @@ pub struct Connection {
     stream: BufReader<TcpStream>,
 }
 
-/// Maximum length of headers and bodies.
+/// Maximum length of headers and bodies in bytes.
 const MAX_LEN: u64 = 16 << 20;
 
 impl Connection {
-    /// Connects; every operation has this `timeout`.
+    /// Connects to `address`. `timeout` applies to every operation of the connection.
     pub fn open(address: SocketAddr, timeout: Duration) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, timeout)?;
         stream.set_nodelay(true)?;
@@ -37,7 +37,7 @@ impl Connection {
         })
     }
 
-    /// Sends a GET request.
+    /// Sends a GET request and returns the response.
     pub fn get(&mut self, host: &str, path: &str) -> io::Result<Reply> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         self.stream.get_mut().write_all(request.as_bytes())?;
@@ -94,13 +94,13 @@ impl Connection {
     }
 }
 
-/// Sends one GET request on a new connection.
+/// Sends one GET request on a new connection and returns the response.
 pub fn get(address: SocketAddr, path: &str, timeout: Duration) -> io::Result<Reply> {
     Connection::open(address, timeout)?.get(&address.to_string(), path)
 }
 
-/// Serves requests on a free port of loopback until the process ends, and returns the address. `respond` is
-/// called with the headers of the first request of each connection; the connection is closed after it.
+/// Serves requests on a free port of loopback until the process exits, and returns the address. `respond`
+/// is called with the headers of the first request of each connection; then the connection is closed.
 pub fn serve(
     respond: impl Fn(&Head, &mut TcpStream) -> io::Result<()> + Send + Sync + 'static,
 ) -> io::Result<SocketAddr> {
@@ -118,7 +118,8 @@ pub fn serve(
     Ok(address)
 }
 
-/// Accepts connections until the process ends and handles each in a thread.
+/// Accepts connections on a new thread until the process exits. Each connection is handled in a separate
+/// thread.
 pub fn accept(listener: TcpListener, handle: impl Fn(TcpStream) + Send + Sync + 'static) {
     let handle = Arc::new(handle);
     std::thread::spawn(move || {
@@ -144,19 +145,19 @@ pub fn response(status: &str, body: &[u8]) -> Vec<u8> {
 pub struct Head(Vec<String>);
 
 impl Head {
-    /// Returns the first line: of a request, such as `GET /ready HTTP/1.1`.
+    /// Returns the first line. For a request it has the form `GET /ready HTTP/1.1`.
     #[must_use]
     pub fn first_line(&self) -> &str {
         self.0.first().map_or("", String::as_str)
     }
 
-    /// Returns the path of a request, with its query.
+    /// Returns the path of a request, including its query.
     #[must_use]
     pub fn path(&self) -> &str {
         self.first_line().split(' ').nth(1).unwrap_or_default()
     }
 
-    /// Returns the value of a header.
+    /// Returns the value of a header, or `None` if there is no such header.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         let mut pairs = self.0.iter().skip(1).filter_map(|line| line.split_once(':'));
@@ -165,7 +166,8 @@ impl Head {
     }
 }
 
-/// Reads the headers of a message; `None` if the peer closed the connection before the first byte.
+/// Reads the first line and the headers of a message. Returns `None` if the peer closed the connection
+/// before the first byte.
 pub(crate) fn read_head(from: &mut impl BufRead) -> io::Result<Option<Head>> {
     let mut lines = Vec::new();
     loop {

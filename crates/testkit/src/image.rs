@@ -1,7 +1,8 @@
-//! Pods of one container image as processes in the image's own file system.
+//! Runs pods with one container image as processes in the image's own file system.
 //!
-//! The process sees the image's files, the service account's and the pod's volumes at their paths, through
-//! `chroot`; so the binary must be static. It has the arguments and the environment of its container.
+//! The process sees the files of the image, of the service account and of the pod's volumes at their paths.
+//! This is done with `chroot`, so the binary must be linked statically. The process gets the arguments and
+//! environment variables of its container.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -16,15 +17,15 @@ use crate::account;
 use crate::cluster::{Access, Cluster, ClusterError, KUBELET};
 use crate::kubelet::{PodBackend, PodProcess, PodProcessError, PodProcessFuture, Probe};
 
-/// Mount path of the service account's files.
+/// Mount path of the service account's files, relative to the root directory.
 const ACCOUNT: &str = "var/run/secrets/kubernetes.io/serviceaccount";
 
 /// An unpacked image.
 #[derive(Clone, Debug)]
 pub struct Image {
-    /// Repository and tag in the container spec.
+    /// Repository and tag, as in the container spec.
     pub reference: String,
-    /// Its file system.
+    /// Directory with the files of the image.
     pub root: PathBuf,
     /// Path of the entrypoint in the image.
     pub entrypoint: String,
@@ -32,7 +33,7 @@ pub struct Image {
     pub environment: Vec<String>,
 }
 
-/// Backs every pod whose first container has the image.
+/// Runs every pod whose first container has the image.
 #[derive(Clone)]
 pub struct ImagePods {
     image: Image,
@@ -42,7 +43,7 @@ pub struct ImagePods {
 }
 
 impl ImagePods {
-    /// Creates a backend for the pods of this cluster; their files are in its directory.
+    /// Creates a backend for the pods of this cluster. The pods' files are in the cluster's directory.
     pub fn new(cluster: &Cluster, image: Image) -> Result<Self, ClusterError> {
         Ok(Self {
             image,
@@ -52,7 +53,7 @@ impl ImagePods {
         })
     }
 
-    async fn make(self, pod: Value, ip: String) -> Result<PodProcess, PodProcessError> {
+    async fn into_process(self, pod: Value, ip: String) -> Result<PodProcess, PodProcessError> {
         let home = self.directory.join(tree::text(&pod, &["metadata", "uid"]));
         let root = home.join("root");
         copy(&self.image.root, &root)?;
@@ -64,12 +65,13 @@ impl ImagePods {
                 return Err(PodProcessError::InitContainer(status));
             }
         }
-        let container = first(&pod).ok_or(PodProcessError::Missing("container"))?;
+        let container = first_container(&pod).ok_or(PodProcessError::Missing("container"))?;
         let command = self.command(container, &pod, &home)?;
         Ok(PodProcess::process(command, probe(container, &ip)?))
     }
 
-    /// Writes the service account and the volumes: annotations, or an empty directory.
+    /// Writes the service account and the volumes. A volume contains the pod's annotations or is an empty
+    /// directory.
     fn write_files(&self, pod: &Value, root: &Path, token: &str) -> std::io::Result<()> {
         let account = root.join(ACCOUNT);
         fs::create_dir_all(&account)?;
@@ -129,19 +131,19 @@ impl ImagePods {
 }
 
 impl PodBackend for ImagePods {
-    fn back(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
-        if tree::text(first(pod)?, &["image"]) != self.image.reference {
+    fn create_process(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
+        if tree::text(first_container(pod)?, &["image"]) != self.image.reference {
             return None;
         }
-        Some(Box::pin(self.clone().make(pod.clone(), ip.to_owned())))
+        Some(Box::pin(self.clone().into_process(pod.clone(), ip.to_owned())))
     }
 }
 
-fn first(pod: &Value) -> Option<&Value> {
+fn first_container(pod: &Value) -> Option<&Value> {
     tree::list(pod, &["spec", "containers"]).first()
 }
 
-/// Copies a directory; files are linked, because processes do not change them.
+/// Copies a directory recursively. Files are hard links if possible, because processes do not modify them.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -156,7 +158,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the pod's annotations as the kubelet writes them into a file.
+/// Returns the pod's annotations in the format of the downward API.
 fn annotations(pod: &Value) -> String {
     let annotations = tree::get(pod, &["metadata", "annotations"]).and_then(Value::as_object);
     let line = |(name, value): (&String, &Value)| format!("{name}={value}\n");
@@ -178,7 +180,8 @@ fn environment(container: &Value, pod: &Value) -> Vec<(String, String)> {
     tree::list(container, &["env"]).iter().map(variable).collect()
 }
 
-/// Returns the container's readiness probe. A Job has none: nothing listens at the port that is probed.
+/// Returns the container's readiness probe. A container without one, such as that of a Job, gets a probe
+/// that never succeeds: nothing listens on port 1.
 fn probe(container: &Value, ip: &str) -> Result<Probe, PodProcessError> {
     let ip = ip.parse().map_err(|_| PodProcessError::Address(ip.to_owned()))?;
     let get = tree::get(container, &["readinessProbe", "httpGet"]);

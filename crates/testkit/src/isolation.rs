@@ -1,7 +1,9 @@
-//! Runs the program again inside a network namespace with loopback only, and verifies that nothing can leave.
+//! Runs the program again inside a network namespace with loopback only, and verifies that no packet can
+//! leave it.
 //!
-//! To an API server a `ClusterIP` or a pod IP is an ordinary address: outside such a namespace a webhook call
-//! would leave the machine. So [`Cluster::start`](crate::cluster::Cluster::start) fails anywhere else.
+//! For an API server, a `ClusterIP` or a pod IP is an ordinary address: outside such a namespace a webhook
+//! call would leave the machine. Therefore [`Cluster::start`](crate::cluster::Cluster::start) fails outside
+//! of one.
 
 use std::fs;
 use std::io;
@@ -14,14 +16,14 @@ use std::time::Duration;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 
-/// Set in the environment of the inner run.
-pub const INSIDE: &str = "MAINSTAY_ISOLATED";
+/// Environment variable that is set for the program inside the namespace.
+pub const ISOLATED: &str = "MAINSTAY_ISOLATED";
 
-/// All addresses of nodes, pods and Services: they are local, so any process can bind one.
+/// Addresses of all nodes, pods and Services. They are local, so any process can bind them.
 pub(crate) const LOCAL_RANGE: &str = "10.0.0.0/8";
 
-/// Addresses reserved for documentation, which must be unreachable.
-const OUTSIDE: [SocketAddr; 2] = [
+/// Addresses reserved for documentation. They must be unreachable.
+const EXTERNAL_ADDRESSES: [SocketAddr; 2] = [
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 443),
     SocketAddr::new(
         std::net::IpAddr::V6(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
@@ -35,48 +37,49 @@ pub enum IsolationError {
     /// A tool could not be started.
     #[error("cannot start {tool} (Debian: util-linux, iproute2)")]
     Tool {
-        /// The name.
+        /// Name of the tool.
         tool: &'static str,
-        /// The system error.
+        /// System error.
         source: io::Error,
     },
-    /// The path of the program is unknown, or it has no temporary directory.
+    /// The path of the program cannot be determined, or its temporary directory cannot be created.
     #[error("preparing the run inside the namespace")]
     Prepare(#[source] io::Error),
-    /// Root is required.
+    /// The program does not run as root.
     #[error("needs root")]
     NeedsRoot,
-    /// Setting up loopback failed.
+    /// Configuring the loopback interface failed.
     #[error("`ip {0}` failed inside the namespace")]
     Loopback(String),
-    /// The interfaces could not be listed.
+    /// The interfaces cannot be listed.
     #[error("listing the network interfaces")]
     Interfaces(#[source] nix::Error),
-    /// An interface beside loopback is up.
+    /// An interface other than loopback is up.
     #[error(
         "the interface {0} is up: a real API server starts only where loopback is all there is (run it through `isolation::enter`)"
     )]
     Interface(String),
-    /// An address outside can be dialled, or the attempt fails for another reason than the lack of a route.
+    /// A connection to an external address succeeds, or fails for a reason other than a missing route.
     #[error("{address} is not out of reach: {seen}")]
     Leak {
-        /// The address.
+        /// External address.
         address: SocketAddr,
-        /// The result.
+        /// Result of the connection attempt.
         seen: String,
     },
 }
 
-/// Returns inside a verified isolated namespace; outside, the process is replaced by that inner run.
+/// Returns if the program runs in a verified isolated namespace. Otherwise the process is replaced by the
+/// same program inside a new namespace.
 ///
-/// Call it first in `main`. The pid namespace ends every process of the run with its first one, and temporary
-/// files are on a tmpfs that ends with the mount namespace.
+/// Must be called first in `main`. When the first process of the new pid namespace exits, all its processes
+/// are killed. Temporary files are on a tmpfs that is removed with the mount namespace.
 pub fn enter() -> Result<(), IsolationError> {
     enter_with(MAP_ROOT)
 }
 
-/// Like [`enter`] with all users of the machine, which needs root: a mesh runs its proxies as a separate
-/// user, and pods have networks.
+/// Like [`enter`], but keeps the users of the machine, which requires root: a mesh runs its proxies as a
+/// separate user, and its pods have networks of their own.
 pub fn enter_as_root() -> Result<(), IsolationError> {
     if !nix::unistd::geteuid().is_root() {
         return Err(IsolationError::NeedsRoot);
@@ -84,31 +87,31 @@ pub fn enter_as_root() -> Result<(), IsolationError> {
     enter_with(MOUNT_PROC)
 }
 
-/// The user is mapped to root inside the namespace.
+/// Flag of `unshare` that maps the user to root inside the namespace.
 const MAP_ROOT: &str = "--map-root-user";
-/// A `/proc` of the new pid namespace, which only its root can mount.
+/// Flag of `unshare` that mounts a `/proc` of the new pid namespace. Only root can mount it.
 const MOUNT_PROC: &str = "--mount-proc";
 
 fn enter_with(users: &str) -> Result<(), IsolationError> {
-    if std::env::var_os(INSIDE).is_none() {
+    if std::env::var_os(ISOLATED).is_none() {
         return Err(exec_in_namespace(users));
     }
     ip(&["link", "set", "lo", "up"])?;
     ip(&["route", "replace", "local", LOCAL_RANGE, "dev", "lo"])?;
-    keep_files_in_memory();
+    mount_tmpfs();
     check()
 }
 
-/// Replaces the process by `unshare`, so that killing it ends the run. Returns only on failure.
+/// Replaces the process by `unshare`, so that killing the process ends the run. Returns only on failure.
 fn exec_in_namespace(users: &str) -> IsolationError {
-    match (std::env::current_exe(), make_scratch()) {
+    match (std::env::current_exe(), create_scratch_directory()) {
         (Ok(program), Ok(scratch)) => {
             let source = Command::new("unshare")
                 .args([users, "--net", "--mount", "--pid", "--fork", "--kill-child"])
                 .arg("--")
                 .arg(program)
                 .args(std::env::args_os().skip(1))
-                .env(INSIDE, "1")
+                .env(ISOLATED, "1")
                 .env("TMPDIR", scratch)
                 .exec();
             IsolationError::Tool {
@@ -120,16 +123,16 @@ fn exec_in_namespace(users: &str) -> IsolationError {
     }
 }
 
-/// The mount point of the temporary file system.
-fn make_scratch() -> io::Result<PathBuf> {
+/// Creates the mount point of the temporary file system.
+fn create_scratch_directory() -> io::Result<PathBuf> {
     let directory = std::env::temp_dir().join("mainstay-clusters");
     std::fs::create_dir_all(&directory)?;
     Ok(directory)
 }
 
-/// Mounts a tmpfs for temporary files. If that is not permitted, files stay on disk and remain when the run
-/// is killed.
-fn keep_files_in_memory() {
+/// Mounts a tmpfs for temporary files. If mounting is not permitted, temporary files are on disk and are
+/// not removed when the run is killed.
+fn mount_tmpfs() {
     let _ = Command::new("mount")
         .args(["-t", "tmpfs", "tmpfs"])
         .arg(std::env::temp_dir())
@@ -145,7 +148,8 @@ fn ip(arguments: &[&str]) -> Result<(), IsolationError> {
     }
 }
 
-/// Verifies that nothing can leave: only loopback is up, and connections to the outside find no route.
+/// Verifies that no packet can leave the namespace: only loopback is up, and there is no route to external
+/// addresses.
 pub fn check() -> Result<(), IsolationError> {
     let interfaces = getifaddrs().map_err(IsolationError::Interfaces)?;
     let mut others = interfaces.filter(|interface| {
@@ -154,21 +158,21 @@ pub fn check() -> Result<(), IsolationError> {
     });
     match others.next() {
         Some(other) => Err(IsolationError::Interface(other.interface_name)),
-        None => OUTSIDE.into_iter().try_for_each(expect_no_route),
+        None => EXTERNAL_ADDRESSES.into_iter().try_for_each(expect_no_route),
     }
 }
 
 fn expect_no_route(address: SocketAddr) -> Result<(), IsolationError> {
     let seen = match TcpStream::connect_timeout(&address, Duration::from_secs(1)) {
-        Err(error) if no_route(&error) => return Ok(()),
+        Err(error) if is_no_route(&error) => return Ok(()),
         Err(error) => error.to_string(),
         Ok(_) => "it responded".to_owned(),
     };
     Err(IsolationError::Leak { address, seen })
 }
 
-/// Whether an error means that there is no route, which includes a kernel without IPv6.
-fn no_route(error: &io::Error) -> bool {
+/// Whether an error means that there is no route to the address. This includes kernels without IPv6.
+fn is_no_route(error: &io::Error) -> bool {
     let unsupported = [nix::libc::EAFNOSUPPORT, nix::libc::EADDRNOTAVAIL];
     error.kind() == io::ErrorKind::NetworkUnreachable
         || error
@@ -176,7 +180,7 @@ fn no_route(error: &io::Error) -> bool {
             .is_some_and(|code| unsupported.contains(&code))
 }
 
-/// Returns the pid in `/proc` of a process with pid `inside` in this program's pid namespace.
+/// Returns the pid in `/proc` of the process that has the pid `inside` in this program's pid namespace.
 #[must_use]
 pub fn pid_outside(inside: u32) -> u32 {
     let ours = fs::read_link("/proc/self/ns/pid").ok();

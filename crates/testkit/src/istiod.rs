@@ -1,7 +1,7 @@
-//! Real istiods behind pods: runs the `pilot-discovery` of the pod's version on the pod's address.
+//! Runs real istiods for pods: the `pilot-discovery` of the pod's version, on the pod's address.
 //!
-//! So injection uses Istio's own webhook through its Service. The process has the pod's arguments,
-//! environment and service account; it reads the contents of volumes from the cluster.
+//! Injection uses Istio's own webhook through its Service. The process gets the pod's arguments,
+//! environment variables and service account. It reads the contents of volumes from the cluster.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use crate::cluster::{Access, Cluster, ClusterError, KUBELET};
 use crate::kubelet::{PodBackend, PodProcess, PodProcessError, PodProcessFuture, Probe};
 use crate::peer::{PeerError, built_peer};
 
-/// Backs every pod labelled `app: istiod`.
+/// Runs every pod labelled `app: istiod`.
 #[derive(Clone)]
 pub struct Istiods {
     client: Client,
@@ -27,7 +27,7 @@ pub struct Istiods {
 }
 
 impl Istiods {
-    /// Creates a backend for the pods of this cluster; their files are in its directory.
+    /// Creates a backend for the pods of this cluster. The pods' files are in the cluster's directory.
     pub fn new(cluster: &Cluster) -> Result<Self, ClusterError> {
         Ok(Self {
             client: cluster.client(KUBELET)?,
@@ -36,15 +36,16 @@ impl Istiods {
         })
     }
 
-    async fn make(self, pod: Value, ip: IpAddr) -> Result<PodProcess, PodProcessError> {
-        let container = discovery(&pod).ok_or(PodProcessError::Missing("container called discovery"))?;
+    async fn into_process(self, pod: Value, ip: IpAddr) -> Result<PodProcess, PodProcessError> {
+        let container =
+            discovery_container(&pod).ok_or(PodProcessError::Missing("container called discovery"))?;
         let binary = binary(container)?;
         let home = self.directory.join(tree::text(&pod, &["metadata", "uid"]));
         fs::create_dir_all(&home)?;
         let kubeconfig = self.kubeconfig(&pod, &home).await?;
         let log = File::options().create(true).append(true).open(home.join("log"))?;
         let mut command = Command::new(binary);
-        // Certificates are written to paths relative to the working directory.
+        // istiod writes certificates to paths relative to the working directory.
         command
             .current_dir(&home)
             .args(arguments(container, ip))
@@ -72,23 +73,23 @@ impl Istiods {
 }
 
 impl PodBackend for Istiods {
-    fn back(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
+    fn create_process(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
         if tree::text(pod, &["metadata", "labels", "app"]) != "istiod" {
             return None;
         }
         let ip = ip.parse().ok()?;
-        Some(Box::pin(self.clone().make(pod.clone(), ip)))
+        Some(Box::pin(self.clone().into_process(pod.clone(), ip)))
     }
 }
 
-fn discovery(pod: &Value) -> Option<&Value> {
+fn discovery_container(pod: &Value) -> Option<&Value> {
     let containers = tree::list(pod, &["spec", "containers"]);
     containers
         .iter()
         .find(|one| tree::text(one, &["name"]) == "discovery")
 }
 
-/// Returns the peer for the image's tag, regardless of its variant.
+/// Returns the peer for the version in the image's tag. The variant of the image is ignored.
 fn binary(container: &Value) -> Result<PathBuf, PeerError> {
     let image = tree::text(container, &["image"]);
     let tag = image.rsplit_once(':').map_or("", |(_, tag)| tag);
@@ -96,7 +97,7 @@ fn binary(container: &Value) -> Result<PathBuf, PeerError> {
     built_peer(&format!("pilot-discovery-{version}"))
 }
 
-/// Listener flags of istiod and their ports.
+/// Flags with the listener addresses of istiod, and their ports.
 const LISTENERS: [(&str, u16); 5] = [
     ("--httpsAddr", 15_017),
     ("--secureGRPCAddr", 15_012),
@@ -105,7 +106,8 @@ const LISTENERS: [(&str, u16); 5] = [
     ("--monitoringAddr", 15_014),
 ];
 
-/// The container's arguments with every listener on the pod's address: several istiods share one namespace.
+/// Returns the container's arguments with every listener bound to the pod's address, because several
+/// istiods share one network namespace.
 fn arguments(container: &Value, ip: IpAddr) -> Vec<String> {
     let own = tree::list(container, &["args"])
         .iter()
@@ -124,14 +126,14 @@ fn environment(container: &Value, pod: &Value, ip: IpAddr) -> BTreeMap<String, S
         let name = tree::text(variable, &["name"]).to_owned();
         let value = match tree::get(variable, &["valueFrom"]) {
             None => tree::text(variable, &["value"]).to_owned(),
-            Some(source) => from_pod(source, pod, ip)?,
+            Some(source) => resolve_field(source, pod, ip)?,
         };
         Some((name, value))
     });
     variables.collect()
 }
 
-fn from_pod(source: &Value, pod: &Value, ip: IpAddr) -> Option<String> {
+fn resolve_field(source: &Value, pod: &Value, ip: IpAddr) -> Option<String> {
     match tree::text(source, &["fieldRef", "fieldPath"]) {
         "" => None,
         "status.podIP" => Some(ip.to_string()),

@@ -7,8 +7,7 @@
 //!                        └──────── processes ◀───────┘   for pods with a [`PodBackend`]
 //! ```
 //!
-//! It also schedules pods. Pods follow [`Scripts`], the same as in the simulator; a pod can be a real process
-//! instead.
+//! Pods follow [`Scripts`] as in the simulator. A pod can also be run as a real process.
 
 mod api;
 mod process;
@@ -33,29 +32,29 @@ use simulation::KubeletSimulation;
 /// Options of the kubelet.
 #[derive(Clone)]
 pub struct KubeletOptions {
-    /// Number of nodes, called `node-0`, `node-1` and so on.
+    /// Number of nodes, which are named `node-0`, `node-1` and so on.
     pub nodes: usize,
-    /// Backend for pods that are real processes.
-    pub backing: Option<Arc<dyn PodBackend>>,
+    /// Backend for pods that are run as real processes.
+    pub backend: Option<Arc<dyn PodBackend>>,
 }
 
 impl std::fmt::Debug for KubeletOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} nodes, backed: {}", self.nodes, self.backing.is_some())
+        write!(f, "{} nodes, backed: {}", self.nodes, self.backend.is_some())
     }
 }
 
 impl Default for KubeletOptions {
-    /// Three nodes, no real processes.
+    /// Returns options with three nodes and no real processes.
     fn default() -> Self {
         Self {
             nodes: 3,
-            backing: None,
+            backend: None,
         }
     }
 }
 
-/// A running kubelet; it and the processes of its pods end when dropped.
+/// A running kubelet. It is stopped when dropped, together with the processes of its pods.
 #[derive(Debug)]
 pub struct Kubelet {
     scripts: Arc<Mutex<Scripts>>,
@@ -71,15 +70,15 @@ pub enum KubeletError {
     /// A node could not be created.
     #[error("making the node {name}")]
     Node {
-        /// The name.
+        /// Name of the node.
         name: String,
-        /// The server's error.
+        /// Error of the API server.
         source: Box<kube::Error>,
     },
 }
 
 impl Kubelet {
-    /// Creates the nodes and starts the kubelet.
+    /// Creates the nodes and starts the kubelet and the scheduler.
     pub async fn start(cluster: &Cluster, options: KubeletOptions) -> Result<Self, KubeletError> {
         let api = Api {
             kubelet: cluster.client_with_agent(KUBELET, "kubelet")?,
@@ -89,19 +88,21 @@ impl Kubelet {
             api.make_node(number).await?;
         }
         let scripts = Arc::new(Mutex::new(Scripts::default()));
-        let play = KubeletSimulation::new(api, cluster.pod_network(), Arc::clone(&scripts), options.backing);
+        let simulation =
+            KubeletSimulation::new(api, cluster.pod_network(), Arc::clone(&scripts), options.backend);
         Ok(Self {
             scripts,
-            task: tokio::spawn(play.run()),
+            task: tokio::spawn(simulation.run()),
         })
     }
 
-    /// Changes the scripts; a pod's script is selected when it is scheduled.
+    /// Changes the scripts. The script of a pod is selected when the pod is scheduled, so scheduled pods
+    /// are not affected.
     pub fn change_scripts(&self, change: impl FnOnce(&mut Scripts)) {
         change(&mut self.scripts.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Sets the script of a workload's pods.
+    /// Sets the script for pods of a workload.
     pub fn set_script(&self, namespace: &str, workload: &str, script: Script) {
         self.change_scripts(|scripts| scripts.add_workload(namespace, workload, script));
     }

@@ -1,4 +1,4 @@
-//! Real peers as processes: upstream binaries, clusters, a mesh, a browser, and the Go oracle. Test-only.
+//! Runs real upstream programs as references for tests: clusters, a mesh, a browser, and the Go oracle.
 
 #[cfg(feature = "cluster")]
 mod account;

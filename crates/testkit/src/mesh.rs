@@ -1,5 +1,5 @@
-//! A mesh of real components without containers: a cluster whose pods are processes, each in its own network
-//! namespace. Needs root.
+//! A mesh of real components without containers: a cluster whose pods are processes, each in its own
+//! network namespace. Needs root.
 //!
 //! ```text
 //! Mesh ──▶ Cluster (etcd, API server, controllers)
@@ -8,8 +8,8 @@
 //!   └───▶ Load from outside, requests from inside
 //! ```
 //!
-//! Runs after [`isolation::enter_as_root`](crate::isolation::enter_as_root): nothing leaves that namespace,
-//! and everything ends with its first process.
+//! Must be called after [`isolation::enter_as_root`](crate::isolation::enter_as_root): no packet leaves
+//! that namespace, and all processes are killed when its first process exits.
 
 mod app;
 mod container;
@@ -46,7 +46,7 @@ use tokio::task::JoinHandle;
 use crate::cluster::{Access, Cluster, ClusterError, KUBELET, Options, WORKLOAD_CONTROLLERS};
 use crate::kubelet::{Kubelet, KubeletError, KubeletOptions, PodBackend, PodProcess, PodProcessFuture};
 use crate::peer::PeerError;
-pub use app::{APP_IMAGE, APP_PORT, HELD_BY, READY, UPSTREAM, become_app};
+pub use app::{APP_IMAGE, APP_PORT, HOLD_FILE, READY, UPSTREAM, become_app};
 use lifecycle::{StartingPod, run_pod};
 pub use load::{Load, Results, Sample};
 use names::Names;
@@ -60,7 +60,8 @@ use runtime::{Inner, MeshRuntime};
 pub struct MeshOptions {
     /// Options of the cluster.
     pub cluster: Options,
-    /// Whether nodes report a version with native sidecars, which end after the containers they serve.
+    /// Whether the nodes' kubelet version supports native sidecars, which are stopped after the containers
+    /// that use them.
     pub native_sidecars: bool,
 }
 
@@ -73,10 +74,10 @@ impl Default for MeshOptions {
     }
 }
 
-/// A cluster with a network. It ends when dropped.
+/// A cluster whose pods have networks. It is stopped when dropped.
 #[derive(Debug)]
 pub struct Mesh {
-    // Dropped in this order: pods before the network they use, files last.
+    // Fields are dropped in this order: pods before the network they use, files last.
     kubelet: Kubelet,
     _tasks: Tasks,
     runtime: MeshRuntime,
@@ -103,25 +104,25 @@ pub enum MeshError {
     /// An API call failed.
     #[error("asking the API server")]
     Api(#[from] Box<kube::Error>),
-    /// The pod does not exist or has no process.
+    /// The pod does not exist or has no processes, or the Service has no address.
     #[error("no process behind {0}")]
     NoPod(String),
 }
 
-/// A connected proxy, as reported by istiod.
+/// A connected proxy in istiod's report.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Proxy {
-    /// `pod.namespace`.
+    /// `POD.NAMESPACE`.
     pub name: String,
-    /// The reported version.
+    /// Istio version of the proxy.
     pub version: String,
 }
 
-/// Response timeout of a pod.
+/// Maximum time for a pod to respond.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Mesh {
-    /// Starts a cluster, a bridge, DNS and Services; pods run from now on.
+    /// Starts a cluster, a bridge, DNS and Services. From then on, pods are run as processes.
     pub async fn start(options: MeshOptions) -> Result<Self, MeshError> {
         let directory = tempfile::Builder::new().prefix("mesh").tempdir()?;
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
@@ -148,7 +149,7 @@ impl Mesh {
         ]);
         let kubelet = KubeletOptions {
             nodes: 1,
-            backing: Some(Arc::new(Pods(runtime.clone()))),
+            backend: Some(Arc::new(Pods(runtime.clone()))),
         };
         let mesh = Self {
             kubelet: Kubelet::start(&cluster, kubelet).await?,
@@ -177,42 +178,42 @@ impl Mesh {
         Ok(())
     }
 
-    /// The control plane.
+    /// Returns the control plane.
     #[must_use]
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// The control plane, mutable, to stop components.
+    /// Returns the control plane mutably, so that components can be stopped.
     pub fn cluster_mut(&mut self) -> &mut Cluster {
         &mut self.cluster
     }
 
-    /// The kubelet.
+    /// Returns the kubelet.
     #[must_use]
     pub fn kubelet(&self) -> &Kubelet {
         &self.kubelet
     }
 
-    /// Path of Envoy: `meshConfig.defaultConfig.binaryPath`.
+    /// Returns the path of Envoy, for `meshConfig.defaultConfig.binaryPath`.
     #[must_use]
     pub fn envoy(&self) -> PathBuf {
         self.runtime.directory.join("envoy")
     }
 
-    /// Path of the test program, unaffected by rebuilds.
+    /// Returns the path of the test program. The file does not change if the program is rebuilt.
     #[must_use]
     pub fn own_program(&self) -> PathBuf {
         self.runtime.directory.join(runtime::SELF)
     }
 
-    /// Directory of pod files, with logs under `logs`.
+    /// Returns the directory of pod files. Logs are in its subdirectory `logs`.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.runtime.directory
     }
 
-    /// Address of a Service's port, for connections from outside the mesh.
+    /// Returns the address of a Service's port, for connections from outside the mesh.
     pub async fn address(&self, namespace: &str, service: &str, port: u16) -> Result<SocketAddr, MeshError> {
         let services: Api<Service> = Api::namespaced(self.runtime.client.clone(), namespace);
         let found = services.get(service).await.map_err(Box::new)?;
@@ -221,31 +222,42 @@ impl Mesh {
         Ok(SocketAddr::new(ip.into(), port))
     }
 
-    /// Sends a GET to a port of a pod from inside its network.
-    pub async fn ask(&self, namespace: &str, pod: &str, port: u16, path: &str) -> Result<String, MeshError> {
+    /// Sends a GET request to a port of a pod from inside the pod's network and returns the body.
+    pub async fn get_from_pod(
+        &self,
+        namespace: &str,
+        pod: &str,
+        port: u16,
+        path: &str,
+    ) -> Result<String, MeshError> {
         let running_pod = self.running_pod(namespace, pod)?;
         let (path, address) = (path.to_owned(), SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
-        let asked = tokio::task::spawn_blocking(move || {
+        let response = tokio::task::spawn_blocking(move || {
             running_pod
                 .namespace
                 .inside(|| crate::http::get(address, &path, RESPONSE_TIMEOUT))
         });
-        Ok(asked.await.map_err(io::Error::other)??.body)
+        Ok(response.await.map_err(io::Error::other)??.body)
     }
 
-    /// Connects to an address from inside a pod's network.
-    pub async fn dial(&self, namespace: &str, pod: &str, address: SocketAddr) -> Result<(), MeshError> {
+    /// Connects to an address from inside a pod's network. Fails if the connection cannot be established.
+    pub async fn connect_from_pod(
+        &self,
+        namespace: &str,
+        pod: &str,
+        address: SocketAddr,
+    ) -> Result<(), MeshError> {
         let running_pod = self.running_pod(namespace, pod)?;
-        let dialled = tokio::task::spawn_blocking(move || {
+        let connected = tokio::task::spawn_blocking(move || {
             running_pod
                 .namespace
                 .inside(|| std::net::TcpStream::connect_timeout(&address, RESPONSE_TIMEOUT))
         });
-        dialled.await.map_err(io::Error::other)??;
+        connected.await.map_err(io::Error::other)??;
         Ok(())
     }
 
-    /// Proxies connected to each revision's istiods.
+    /// Returns the proxies connected to the istiods of each revision.
     pub async fn proxies(&self, namespace: &str) -> Result<BTreeMap<String, Vec<Proxy>>, MeshError> {
         let pods: Api<Pod> = Api::namespaced(self.runtime.client.clone(), namespace);
         let istiods = pods
@@ -256,7 +268,7 @@ impl Mesh {
         for istiod in istiods {
             let revision = istiod.labels().get("istio.io/rev").cloned().unwrap_or_default();
             let status = self
-                .ask(namespace, &istiod.name_any(), MONITORING, "/debug/syncz")
+                .get_from_pod(namespace, &istiod.name_any(), MONITORING, "/debug/syncz")
                 .await;
             proxies
                 .entry(revision)
@@ -269,12 +281,12 @@ impl Mesh {
         Ok(proxies)
     }
 
-    /// Kills a container's processes.
+    /// Kills the processes of a container.
     pub fn kill(&self, namespace: &str, pod: &str, container: &str) -> Result<(), MeshError> {
         Ok(self.running_pod(namespace, pod)?.kill(container)?)
     }
 
-    /// Stops supervising this pod: its status stays as it is whatever happens to its processes.
+    /// Stops supervising a pod: its status no longer changes when its processes exit.
     pub fn stop_restarting(&self, namespace: &str, pod: &str) -> Result<(), MeshError> {
         self.running_pod(namespace, pod)?
             .unsupervised
@@ -282,7 +294,7 @@ impl Mesh {
         Ok(())
     }
 
-    /// Last lines of all logs whose names contain `part`, for failure messages.
+    /// Returns the last lines of all logs whose names contain `part`, for failure messages.
     #[must_use]
     pub fn log_tail(&self, part: &str, lines: usize) -> String {
         let logs = fs::read_dir(self.runtime.directory.join("logs"))
@@ -308,7 +320,7 @@ impl Mesh {
     }
 }
 
-/// istiod's debug port.
+/// Port of istiod's debug endpoint.
 const MONITORING: u16 = 15_014;
 
 fn read_proxies(text: &str) -> Vec<Proxy> {
@@ -326,7 +338,8 @@ fn read_proxies(text: &str) -> Vec<Proxy> {
     proxies.collect()
 }
 
-/// Cluster options: pods reach the API server at the bridge, and all workload controllers run.
+/// Returns cluster options with which pods reach the API server at the bridge and all workload controllers
+/// run.
 fn reachable(mut options: Options) -> Options {
     options.api_server_flags.push("--bind-address=0.0.0.0".into());
     if options.controllers.is_empty() {
@@ -344,11 +357,11 @@ impl Drop for Tasks {
     }
 }
 
-/// Backs every pod whose images are known.
+/// Runs every pod of which all images are known.
 struct Pods(MeshRuntime);
 
 impl PodBackend for Pods {
-    fn back(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
+    fn create_process(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
         let ip = ip.parse().ok()?;
         let runnable = pod::read(pod, ip, self.0.node)?;
         let starting = StartingPod {

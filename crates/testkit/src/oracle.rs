@@ -1,4 +1,5 @@
-//! The Go oracle: evaluates requests with Go's own libraries, in batches that never block.
+//! The Go oracle: a process that evaluates requests with Go's own libraries. Requests are sent in batches,
+//! so that the pipes never block.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,7 +10,7 @@ use serde::Deserialize;
 
 use crate::peer::{PeerError, peer};
 
-/// The oracle process; it ends when dropped.
+/// The oracle process. It is stopped when dropped.
 pub struct Oracle {
     child: Child,
     input: Option<ChildStdin>,
@@ -19,46 +20,47 @@ pub struct Oracle {
 /// A request.
 #[derive(Clone, Debug, Default)]
 pub struct OracleRequest {
-    /// The operation: `template`, `toYaml`, `unmarshal`, `strvals`, …
+    /// Operation: `template`, `toYaml`, `unmarshal`, `strvals`, …
     pub op: &'static str,
-    /// Template, YAML or `--set` text.
+    /// Text of a template, of YAML or of `--set`.
     pub text: Vec<u8>,
-    /// Data, as JSON text.
+    /// Data as JSON text.
     pub json: Vec<u8>,
-    /// For `template`: `none`, `sprig` or `helm`.
+    /// Functions for `template`: `none`, `sprig` or `helm`.
     pub funcs: &'static str,
-    /// For `strvals`: `set`, `string`, `json`, `literal` or `file`.
+    /// Mode of `strvals`: `set`, `string`, `json`, `literal` or `file`.
     pub mode: &'static str,
 }
 
 /// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OracleResponse {
-    /// The output; on an error, the output before it.
+    /// Output. If the request failed, the output up to the error.
     pub out: Vec<u8>,
-    /// The error text; empty without an error.
+    /// Error text; empty if the request succeeded.
     pub err: String,
 }
 
 /// Errors of the oracle.
 #[derive(Debug, thiserror::Error)]
 pub enum OracleError {
-    /// The oracle is missing.
+    /// The oracle is not available.
     #[error("the oracle is not to be had")]
     Peer(#[from] PeerError),
-    /// The pipe broke.
+    /// Writing to or reading from the process failed.
     #[error("the oracle stopped talking")]
     Pipe(#[from] io::Error),
     /// The response cannot be parsed.
     #[error("the oracle's response cannot be parsed: {0}")]
-    Garbled(String),
+    InvalidResponse(String),
 }
 
-/// Maximum requests in flight: small enough for the pipe buffers, large enough to keep both sides busy.
+/// Maximum number of requests in flight: small enough for the pipe buffers, large enough that neither
+/// process waits.
 const BATCH: usize = 64;
 
 impl Oracle {
-    /// Starts the oracle, building it first if necessary.
+    /// Starts the oracle. Builds it first if necessary.
     pub fn start() -> Result<Self, OracleError> {
         let mut child = Command::new(peer("oracle")?)
             .stdin(Stdio::piped())
@@ -74,13 +76,13 @@ impl Oracle {
         })
     }
 
-    /// Sends one request.
+    /// Sends one request and returns its response.
     pub fn query(&mut self, request: &OracleRequest) -> Result<OracleResponse, OracleError> {
         self.write(std::slice::from_ref(request))?;
         self.read()
     }
 
-    /// Sends many requests; responses are in order.
+    /// Sends requests and returns their responses in the same order.
     pub fn query_all(&mut self, requests: &[OracleRequest]) -> Result<Vec<OracleResponse>, OracleError> {
         let mut responses = Vec::with_capacity(requests.len());
         for batch in requests.chunks(BATCH) {
@@ -92,7 +94,8 @@ impl Oracle {
         Ok(responses)
     }
 
-    /// Sends a request of another form (`bench`) and returns the bytes of its response.
+    /// Sends a request that has another form than [`OracleRequest`], such as `bench`, and returns its
+    /// response.
     pub fn query_raw(&mut self, request: &serde_json::Value) -> Result<OracleResponse, OracleError> {
         self.send(format!("{request}\n").as_bytes())?;
         self.read()
@@ -122,10 +125,11 @@ impl Oracle {
         if self.output.read_line(&mut line)? == 0 {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
-        let wire: Wire = serde_json::from_str(&line).map_err(|_| OracleError::Garbled(line.clone()))?;
+        let wire: Wire =
+            serde_json::from_str(&line).map_err(|_| OracleError::InvalidResponse(line.clone()))?;
         let out = STANDARD
             .decode(wire.out.unwrap_or_default())
-            .map_err(|_| OracleError::Garbled(line))?;
+            .map_err(|_| OracleError::InvalidResponse(line))?;
         Ok(OracleResponse { out, err: wire.err })
     }
 }

@@ -1,6 +1,6 @@
-//! Upstream programs built from the Go module proxy into the user's cache directory.
+//! Upstream programs, built from the Go module proxy into the user's cache directory.
 //!
-//! A binary is built once and found by the hash of its sources, so a fresh clone costs nothing.
+//! A binary is cached under the hash of its sources, so that it is not built again for another clone.
 
 mod fetched;
 
@@ -13,22 +13,22 @@ use sha2::{Digest, Sha256};
 
 pub use fetched::{FETCHED, Fetched, ZIG, fetch};
 
-/// One upstream program.
+/// An upstream program.
 #[derive(Debug)]
 pub struct Peer {
-    /// The name.
+    /// Name of the peer.
     pub name: &'static str,
-    /// The directory under `tools/` whose module pins it.
+    /// Directory under `tools/` with the module that pins the program.
     pub module: &'static str,
-    /// The package to build.
+    /// Go package to build.
     pub package: &'static str,
-    /// Linker settings: `(symbol, value)`; an unstamped build reports a wrong version.
+    /// Linker settings as `(symbol, value)`. Without them the program reports a wrong version.
     pub stamps: &'static [(&'static str, &'static str)],
     /// Build tags, separated by commas.
     pub tags: &'static str,
 }
 
-/// Version stamps of Kubernetes binaries, for both packages that hold it.
+/// Version stamps of Kubernetes programs, for both packages that contain a version.
 const KUBERNETES: &[(&str, &str)] = &[
     ("k8s.io/component-base/version.gitVersion", "v1.36.4"),
     ("k8s.io/component-base/version.gitMajor", "1"),
@@ -48,7 +48,7 @@ const KUBERNETES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Version stamps of Istio binaries.
+/// Version stamps of Istio programs.
 const ISTIO_1_28: &[(&str, &str)] = &[
     ("istio.io/istio/pkg/version.buildVersion", "1.28.2"),
     ("istio.io/istio/pkg/version.buildTag", "1.28.2"),
@@ -60,7 +60,7 @@ const ISTIO_1_29: &[(&str, &str)] = &[
     ("istio.io/istio/pkg/version.buildStatus", "Clean"),
 ];
 
-/// Every peer that can be built.
+/// All peers that can be built.
 pub const PEERS: &[Peer] = &[
     Peer {
         name: "helm4",
@@ -76,7 +76,7 @@ pub const PEERS: &[Peer] = &[
         name: "helm3",
         module: "helm3",
         package: "helm.sh/helm/v3/cmd/helm",
-        // The Kubernetes version is that of the client library, as in Helm's Makefile.
+        // The Kubernetes version is the version of the client library, as in Helm's Makefile.
         stamps: &[
             ("helm.sh/helm/v3/internal/version.version", "v3.21.4"),
             ("helm.sh/helm/v3/internal/version.gitTreeState", "clean"),
@@ -152,7 +152,8 @@ pub const PEERS: &[Peer] = &[
     },
     Peer {
         name: "pilot-agent-1.28.2",
-        // Needs modules that the other 1.28 binaries do not: a separate module leaves their builds unchanged.
+        // A separate module, because the agent requires modules that the other 1.28 programs do not: their
+        // builds remain unchanged.
         module: "agent-1.28",
         package: "istio.io/istio/pilot/cmd/pilot-agent",
         stamps: ISTIO_1_28,
@@ -177,7 +178,7 @@ pub const PEERS: &[Peer] = &[
         module: "prometheus",
         package: "github.com/prometheus/prometheus/cmd/prometheus",
         stamps: &[("github.com/prometheus/common/version.Version", "3.15.0")],
-        // Without service discovery, whose clients are most of the build.
+        // Built without service discovery: its client libraries are most of the build.
         tags: "remove_all_sd",
     },
     Peer {
@@ -195,15 +196,15 @@ pub enum PeerError {
     /// The name is not in [`PEERS`].
     #[error("no peer is called {0:?}")]
     Unknown(String),
-    /// There is neither `XDG_CACHE_HOME` nor `HOME`.
+    /// Neither `XDG_CACHE_HOME` nor `HOME` is set.
     #[error("set HOME or XDG_CACHE_HOME: peers are kept in the user's cache directory")]
     NoCache,
     /// A file or directory could not be read or written.
     #[error("{path}")]
     File {
-        /// The name.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// The system error.
+        /// System error.
         source: io::Error,
     },
     /// The Go tool could not be started.
@@ -212,42 +213,43 @@ pub enum PeerError {
     /// npm or node could not be started.
     #[error("npm and node could not be started (the browser is fetched with Node 20 or later)")]
     NoNode(#[source] io::Error),
-    /// The peer is not in the cache and cannot be built here.
+    /// The peer is not in the cache and cannot be built in this environment.
     #[error("{0} is not built: run `cargo xtask peers {0}`")]
     NotBuilt(&'static str),
-    /// A fetched peer could not be fetched.
+    /// Downloading a peer failed.
     #[error("fetching {name} failed:\n{output}")]
     Fetch {
-        /// The name.
+        /// Name of the peer.
         name: &'static str,
-        /// The tool's output.
+        /// Output of the tool.
         output: String,
     },
     /// The build failed.
     #[error("building {name} failed:\n{output}")]
     Build {
-        /// The peer.
+        /// Name of the peer.
         name: &'static str,
-        /// The compiler's output.
+        /// Output of the compiler.
         output: String,
     },
 }
 
-/// Returns the binary of peer `name`, building or fetching it if it is not cached.
+/// Returns the path of a peer's binary. Builds or downloads the peer if it is not cached.
 pub fn peer(name: &str) -> Result<PathBuf, PeerError> {
     match fetched::find(name) {
         Some(fetched) => fetch(fetched),
-        None => build_peer(find(name)?),
+        None => build_peer(find_peer(name)?),
     }
 }
 
-/// Returns the cached binary of peer `name`: for tests that must not wait for a build, or cannot fetch.
+/// Returns the path of a peer's binary without building it. For tests that must not wait for a build, or
+/// that have no network.
 pub fn built_peer(name: &str) -> Result<PathBuf, PeerError> {
     let (known, path) = if let Some(fetched) = fetched::find(name) {
         (fetched.name, fetched.path()?)
     } else {
-        let peer = find(name)?;
-        (peer.name, home(peer)?.join(peer.name))
+        let peer = find_peer(name)?;
+        (peer.name, binary_directory(peer)?.join(peer.name))
     };
     if path.exists() {
         return Ok(path);
@@ -255,7 +257,7 @@ pub fn built_peer(name: &str) -> Result<PathBuf, PeerError> {
     Err(PeerError::NotBuilt(known))
 }
 
-fn find(name: &str) -> Result<&'static Peer, PeerError> {
+fn find_peer(name: &str) -> Result<&'static Peer, PeerError> {
     PEERS
         .iter()
         .find(|peer| peer.name == name)
@@ -266,15 +268,16 @@ fn module_of(peer: &Peer) -> PathBuf {
     repository_root().join("tools").join(peer.module)
 }
 
-/// The directory of a module's binaries, named by the hash of its sources.
-fn home(peer: &Peer) -> Result<PathBuf, PeerError> {
+/// Returns the directory of a peer's binary, which is named by the hash of its module's sources.
+fn binary_directory(peer: &Peer) -> Result<PathBuf, PeerError> {
     let directory = format!("{}-{}", peer.module, fingerprint(&module_of(peer))?);
     Ok(cache_home()?.join("peers").join(directory))
 }
 
-/// Returns the binary of `peer`. The first process builds it; others wait for the lock.
+/// Returns the path of a peer's binary, building it if necessary. A lock ensures that only one process
+/// builds it.
 pub fn build_peer(peer: &Peer) -> Result<PathBuf, PeerError> {
-    let (module, home) = (module_of(peer), home(peer)?);
+    let (module, home) = (module_of(peer), binary_directory(peer)?);
     let binary = home.join(peer.name);
     if binary.exists() {
         return Ok(binary);
@@ -290,7 +293,7 @@ pub fn build_peer(peer: &Peer) -> Result<PathBuf, PeerError> {
     Ok(binary)
 }
 
-/// The root directory of this workspace.
+/// Returns the root directory of this workspace.
 #[must_use]
 pub fn repository_root() -> PathBuf {
     let crate_directory = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -311,6 +314,8 @@ fn compile(peer: &Peer, module: &Path, scratch: &Path, binary: &Path) -> Result<
         .args([
             "build",
             "-trimpath",
+            // Debug information is a quarter of the compiler's time, and the linker drops it.
+            "-gcflags=all=-dwarf=false",
             "-tags",
             peer.tags,
             "-ldflags",
@@ -340,14 +345,14 @@ fn compile(peer: &Peer, module: &Path, scratch: &Path, binary: &Path) -> Result<
     })
 }
 
-/// The lock is released with the file handle, also when the process dies.
+/// Locks a file. The lock is released when the handle is closed, also if the process dies.
 pub(crate) fn lock(path: &Path) -> Result<File, PeerError> {
     let file = File::create(path).map_err(file_error(path))?;
     file.lock().map_err(file_error(path))?;
     Ok(file)
 }
 
-/// Error about a file or directory.
+/// Returns a function that creates an error about a file or directory.
 pub(crate) fn file_error(path: &Path) -> impl Fn(io::Error) -> PeerError {
     move |source| PeerError::File {
         path: path.into(),
@@ -355,7 +360,8 @@ pub(crate) fn file_error(path: &Path) -> impl Fn(io::Error) -> PeerError {
     }
 }
 
-/// Cache of peers and tools, independent of clones: `mainstay` in the user's cache directory.
+/// Returns the cache directory of peers and tools: `mainstay` in the user's cache directory. It is shared
+/// by all clones.
 pub fn cache_home() -> Result<PathBuf, PeerError> {
     let set = |name| {
         std::env::var_os(name)
@@ -366,12 +372,12 @@ pub fn cache_home() -> Result<PathBuf, PeerError> {
     Ok(cache.ok_or(PeerError::NoCache)?.join("mainstay"))
 }
 
-/// Hash of the sources of a module's peers: its go.mod, go.sum, our own Go files and the stamps.
+/// Returns the hash of the sources of a module's peers: go.mod, go.sum, our own Go files, and the stamps.
 fn fingerprint(module: &Path) -> Result<String, PeerError> {
     hash_of(&settings(module), &sources(module, &packages(module))?)
 }
 
-/// Stamps and tags of all peers of a module, one per line.
+/// Returns the stamps of all peers of a module, one per line, followed by their tags.
 fn settings(module: &Path) -> String {
     let peers = || PEERS.iter().filter(|peer| module.ends_with(peer.module));
     let line = |(symbol, value): &(&str, &str)| format!("{symbol}={value}\n");
@@ -380,7 +386,7 @@ fn settings(module: &Path) -> String {
     stamps + &tags
 }
 
-/// Hash of `settings` and of names and contents of files.
+/// Returns a hash of `settings` and of the names and contents of files.
 pub(crate) fn hash_of(settings: &str, files: &[PathBuf]) -> Result<String, PeerError> {
     let mut hash = Sha256::new();
     hash.update(settings);
@@ -398,7 +404,7 @@ pub(crate) fn hash_of(settings: &str, files: &[PathBuf]) -> Result<String, PeerE
     Ok(format!("{prefix:016x}"))
 }
 
-/// Directories of our own packages in a module; other files are not sources.
+/// Returns the directories of our own packages in a module. Other directories contain no sources.
 fn packages(module: &Path) -> Vec<PathBuf> {
     PEERS
         .iter()

@@ -1,14 +1,14 @@
 //! Test harness for tests that need the isolated namespace, with output like libtest's.
 //!
-//! Not `libtest-mimic`, judged by the API of 0.8 (`run(arguments, trials)`): these suites need one long-lived
-//! runtime per lane (test cases of a lane share a cluster that lives on it and is shut down in order), and
-//! SIGINT and SIGTERM handled by the first process of a pid namespace. The crate owns its worker threads and
-//! has no hooks for their start and end, so only argument parsing and printing would move to it.
+//! `libtest-mimic` (0.8, `run(arguments, trials)`) is not used: these suites need one long-lived runtime
+//! per lane (test cases of a lane share a cluster that lives on it and is shut down in order), and SIGINT
+//! and SIGTERM handled by the first process of a pid namespace. That crate owns its worker threads and has
+//! no hooks for their start and end, so it could only be used for argument parsing and printing.
 
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "it stands in for libtest"
+    reason = "the suite prints like libtest"
 )]
 
 use std::cell::RefCell;
@@ -27,20 +27,20 @@ use crate::cases::SAMPLE;
 use crate::isolation;
 use crate::peer::built_peer;
 
-/// A running test case; it fails by a panic.
+/// A running test case. It fails by a panic.
 pub type TestFuture = Pin<Box<dyn Future<Output = ()>>>;
 
 /// A test case.
 #[derive(Clone, Copy, Debug)]
 pub struct TestCase {
-    /// The name, matched by filters.
+    /// Name, matched by filters.
     pub name: &'static str,
     /// Starts the test case.
     pub start: fn() -> TestFuture,
 }
 
-/// Returns all test cases, or every N-th of each group if [`SAMPLE`] is N. CI samples suites whose cases also
-/// run on the simulator; proofs run them all.
+/// Returns all test cases, or every N-th of each group if [`SAMPLE`] is N. CI runs a sample of the suites
+/// whose test cases also run on the simulator; proofs run all test cases.
 #[must_use]
 pub fn sample(groups: &[&[TestCase]]) -> Vec<TestCase> {
     let interval = std::env::var(SAMPLE).ok().and_then(|text| text.parse().ok());
@@ -52,22 +52,22 @@ fn take_every(interval: usize, groups: &[&[TestCase]]) -> Vec<TestCase> {
     groups.iter().flat_map(sampled).collect()
 }
 
-/// Runs the test cases whose names contain one of the program's arguments (all without arguments) and none
-/// that follows a `--skip`, inside an isolated namespace. A missing peer is an error, not a pass.
+/// Runs test cases inside an isolated namespace: those whose names contain one of the program's arguments
+/// (all without arguments), except those whose names contain an argument of `--skip`. A missing peer is an
+/// error.
 #[must_use]
 pub fn main(peers: &[&str], cases: &[TestCase]) -> ExitCode {
     main_parallel(1, peers, cases)
 }
 
-/// Like [`main`], with `lanes` threads that run test cases concurrently. Test cases share thread-local state
-/// with those of their lane only.
+/// Like [`main`], with `lanes` threads that run test cases concurrently. Thread-local state is shared by
+/// the test cases of one lane.
 #[must_use]
 pub fn main_parallel(lanes: usize, peers: &[&str], cases: &[TestCase]) -> ExitCode {
     main_inside(isolation::enter, lanes, peers, cases)
 }
 
-/// Like [`main`] with the machine's users and pod networks. Without root nothing is measured, which is an
-/// error, not a pass.
+/// Like [`main`] with the machine's users and with pod networks. Requires root; without it, the run fails.
 #[must_use]
 pub fn main_as_root(peers: &[&str], cases: &[TestCase]) -> ExitCode {
     main_inside(isolation::enter_as_root, 1, peers, cases)
@@ -79,8 +79,8 @@ fn main_inside(
     peers: &[&str],
     cases: &[TestCase],
 ) -> ExitCode {
-    let choice = Choice::of(std::env::args().skip(1));
-    let chosen = cases.iter().copied().filter(|case| choice.includes(case));
+    let filter = NameFilter::from_arguments(std::env::args().skip(1));
+    let chosen = cases.iter().copied().filter(|case| filter.includes(case));
     let chosen: Vec<TestCase> = chosen.collect();
     if std::env::args().any(|argument| argument == "--list") {
         for case in &chosen {
@@ -103,24 +103,24 @@ fn main_inside(
     }
 }
 
-/// Name filters.
+/// Filters by name.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Choice {
+struct NameFilter {
     words: Vec<String>,
     skipped: Vec<String>,
 }
 
-impl Choice {
-    fn of(mut arguments: impl Iterator<Item = String>) -> Self {
-        let mut choice = Self::default();
+impl NameFilter {
+    fn from_arguments(mut arguments: impl Iterator<Item = String>) -> Self {
+        let mut filter = Self::default();
         while let Some(argument) = arguments.next() {
             if argument == "--skip" {
-                choice.skipped.extend(arguments.next());
+                filter.skipped.extend(arguments.next());
             } else if !argument.starts_with('-') {
-                choice.words.push(argument);
+                filter.words.push(argument);
             }
         }
-        choice
+        filter
     }
 
     fn includes(&self, case: &TestCase) -> bool {
@@ -175,8 +175,8 @@ fn run_lane<'a>(next: impl Fn() -> Option<&'a TestCase>) -> Result<Vec<Failure>,
     Ok(failures)
 }
 
-/// Runs a test case and prints its result. Handles SIGINT and SIGTERM, because the first process of a pid
-/// namespace ignores signals without a handler.
+/// Runs a test case and prints its result. SIGINT and SIGTERM are handled, because the first process of a
+/// pid namespace ignores signals without a handler.
 async fn run_case(case: &TestCase) -> Result<Option<Failure>, Problem> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let begin = Instant::now();
@@ -202,12 +202,13 @@ async fn run_case(case: &TestCase) -> Result<Option<Failure>, Problem> {
 }
 
 thread_local! {
-    /// Panic messages of the current test case; `None` on threads that are not lanes.
+    /// Panic messages of the current test case. `None` on threads that are not lanes.
     static PANIC_MESSAGES: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Panics of a lane are printed after the result line of its test case, without a backtrace, so that output
-/// of other lanes does not come between. Other threads print theirs immediately.
+/// Installs a panic hook. Panics in a lane are stored and printed after the result line of their test case,
+/// without a backtrace, so that they are not interleaved with output of other lanes. Panics in other
+/// threads are printed immediately.
 fn capture_panics() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -251,7 +252,7 @@ fn print_summary(all: usize, failures: &[Failure]) -> ExitCode {
     }
 }
 
-/// Formats an error with its sources.
+/// Formats an error and its sources.
 pub fn error_chain(error: &dyn std::error::Error) -> String {
     let sources = std::iter::successors(error.source(), |error| error.source());
     sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
@@ -280,12 +281,12 @@ mod tests {
     #[test]
     fn test_cases_are_selected_by_parts_of_their_names() {
         let check = |arguments: &str, expected: &str| {
-            let choice = Choice::of(arguments.split_whitespace().map(str::to_owned));
+            let filter = NameFilter::from_arguments(arguments.split_whitespace().map(str::to_owned));
             let cases = ["tag::moves", "tag::stays", "update::moves"].map(|name| TestCase {
                 name,
                 start: || Box::pin(async {}),
             });
-            let chosen = cases.iter().filter(|case| choice.includes(case));
+            let chosen = cases.iter().filter(|case| filter.includes(case));
             let chosen: Vec<&str> = chosen.map(|case| case.name).collect();
             assert_eq!(chosen.join(" "), expected, "{arguments:?}");
         };

@@ -3,30 +3,30 @@
 use std::fs;
 use std::time::Duration;
 
-/// A process by its pid in the outermost namespace of this machine.
+/// Resource usage of a process, identified by its pid in the outermost pid namespace of this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage(u32);
 
 impl Usage {
-    /// Usage of the process with this pid.
+    /// Returns the usage of the process with this pid.
     #[must_use]
     pub fn for_process(process: u32) -> Self {
         Self(process)
     }
 
-    /// Usage of the current process.
+    /// Returns the usage of the current process.
     #[must_use]
     pub fn for_self() -> Self {
         Self(std::process::id())
     }
 
-    /// Memory in use now, in MiB; 0 if the process does not exist.
+    /// Returns the resident memory in MiB, or 0 if the process does not exist.
     #[must_use]
     pub fn resident(self) -> f64 {
         self.memory("VmRSS:")
     }
 
-    /// Peak memory in MiB.
+    /// Returns the peak of the resident memory in MiB.
     #[must_use]
     pub fn peak(self) -> f64 {
         self.memory("VmHWM:")
@@ -39,7 +39,7 @@ impl Usage {
         kibibytes.unwrap_or_default() / 1024.0
     }
 
-    /// CPU time of all running threads. Threads that have ended are not counted.
+    /// Returns the CPU time of all running threads. Threads that have exited are not counted.
     #[must_use]
     pub fn cpu_time(self) -> Duration {
         let threads = fs::read_dir(format!("/proc/{}/task", self.0));

@@ -1,11 +1,12 @@
-//! The mesh without Istio: pod networks, Services, DNS names, graceful termination and isolation. Needs root.
+//! Tests the mesh without Istio: pod networks, Services, DNS names, graceful termination and isolation.
+//! Requires root.
 
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a panic is how a test fails"
+    reason = "tests fail by panicking"
 )]
 
 use std::net::SocketAddr;
@@ -86,7 +87,7 @@ impl TestMesh {
         self.mesh.address("default", name, 80).await.unwrap()
     }
 
-    /// Requests `/` until the response is 200 and returns its body. Panics after 30 seconds.
+    /// Requests `/` until the status code is 200 and returns the body. Panics after 30 seconds.
     async fn response(&self, address: SocketAddr) -> String {
         let begin = Instant::now();
         loop {
@@ -132,19 +133,26 @@ async fn pods_services_and_termination() {
 
 async fn every_pod_has_its_own_loopback(mesh: &TestMesh) {
     for (pod, body) in [("back", "back"), ("front", "front > back")] {
-        let received = mesh.mesh.ask("default", pod, APP_PORT, "/").await.unwrap();
+        let received = mesh
+            .mesh
+            .get_from_pod("default", pod, APP_PORT, "/")
+            .await
+            .unwrap();
         assert_eq!(received, body);
     }
 }
 
 async fn no_connection_leaves_the_mesh(mesh: &TestMesh) {
     for (pod, address) in [("front", "192.0.2.1:443"), ("back", "1.1.1.1:53")] {
-        let reached = mesh.mesh.dial("default", pod, address.parse().unwrap()).await;
+        let reached = mesh
+            .mesh
+            .connect_from_pod("default", pod, address.parse().unwrap())
+            .await;
         assert!(reached.is_err(), "{pod} reached {address}");
     }
 }
 
-/// A deleted pod serves new connections during its preStop hook; after the deletion it is unreachable.
+/// A deleted pod accepts new connections while its preStop hook runs. Afterwards it is unreachable.
 async fn a_deleted_pod_terminates_gracefully(mesh: &TestMesh, back: SocketAddr) {
     mesh.pod("spare", None).await;
     let spare = mesh.service("spare").await;

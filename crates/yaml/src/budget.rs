@@ -3,19 +3,19 @@
 /// Limits of one parse. Exceeding one is an error, reported before the memory is allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Bytes of text.
+    /// Maximum length of the text in bytes.
     pub bytes: usize,
-    /// Nesting of lists, maps and aliases. The default fits a thread with a stack of 2 MiB; a higher limit
-    /// needs a larger stack, since trees are traversed by recursion.
+    /// Maximum nesting of lists, maps and aliases. The default fits a thread with a stack of 2 MiB; a
+    /// higher limit needs a larger stack, since trees are traversed by recursion.
     pub depth: usize,
-    /// Nodes of one document, including those that aliases repeat.
+    /// Maximum number of nodes of one document, including those that aliases repeat.
     pub nodes: usize,
-    /// Nodes that come from aliases. Go's own rule (a share of all nodes that shrinks with their number)
-    /// applies as well.
+    /// Maximum number of nodes that come from aliases. go-yaml's own limit applies as well: a share of all
+    /// nodes that shrinks with their number.
     pub alias_expansion: usize,
-    /// Bytes of scalars that come from aliases.
+    /// Maximum number of bytes of scalars that come from aliases.
     pub expanded_bytes: usize,
-    /// Documents in a stream.
+    /// Maximum number of documents in a stream.
     pub documents: usize,
 }
 
@@ -32,13 +32,13 @@ impl Default for Budget {
     }
 }
 
-/// The types of parsed numbers.
+/// Types of parsed numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Numbers {
-    /// Every number is a float, as `json.Unmarshal` into an `interface{}` produces it: the numbers of Helm's
-    /// values and `fromYaml`.
+    /// Every number is a float, as in the result of `json.Unmarshal` into an `interface{}`. Helm's values
+    /// and `fromYaml` have such numbers.
     #[default]
     Float,
-    /// Integers stay [`Value::Int`](crate::Value) or [`Value::Uint`](crate::Value).
+    /// Integers are parsed as [`Value::Int`](crate::Value) or [`Value::Uint`](crate::Value).
     Exact,
 }

@@ -1,17 +1,17 @@
-//! Character classes of libyaml, on UTF-8 bytes.
+//! Character classes of libyaml, evaluated on UTF-8 bytes.
 
-/// Ends a run of plain characters, or needs a closer check.
+/// Class of bytes that end a run of plain characters or need a closer check.
 const PLAIN: u8 = 1;
-/// Ends such a run inside brackets.
+/// Class of bytes that end a run of plain characters inside brackets.
 const FLOW: u8 = 2;
-/// Ends a run between double quotes, or needs a closer check.
+/// Class of bytes that end a run between double quotes or need a closer check.
 const QUOTED: u8 = 4;
-/// Never prevents plain style, except as the first character.
+/// Class of bytes that never prevent plain style, except as the first character.
 const PLAIN_SAFE: u8 = 8;
-/// A single-byte character that go-yaml's reader accepts.
+/// Class of single-byte characters that go-yaml's reader accepts.
 const READABLE: u8 = 16;
 
-/// Needs a closer check between quotes; blanks do not.
+/// Class of bytes that need a closer check between quotes. Blanks are not included.
 const QUOTED_SPECIAL: u8 = 32;
 
 static CLASSES: [u8; 256] = classes();
@@ -51,14 +51,14 @@ fn class(byte: u8) -> u8 {
     CLASSES.get(usize::from(byte)).copied().unwrap_or(0)
 }
 
-/// Whether `byte` is a character by itself that a text may contain.
+/// Whether `byte` is a complete character that a text may contain.
 #[inline]
 pub(crate) fn is_readable(byte: u8) -> bool {
     class(byte) & READABLE != 0
 }
 
-/// Returns the number of readable bytes at the start of `text`, in whole blocks. Without an early exit a
-/// block is a few instructions.
+/// Returns the number of readable bytes at the start of `text`, in whole blocks. A block is checked without
+/// an early exit, so that it compiles to a few instructions.
 pub(crate) fn readable_blocks(text: &[u8]) -> usize {
     let (blocks, _) = text.as_chunks::<64>();
     let good = |byte: u8| (0x20..=0x7E).contains(&byte) | matches!(byte, b'\n' | b'\t' | b'\r');
@@ -72,13 +72,13 @@ pub(crate) fn may_end_plain(byte: u8, flow: bool) -> bool {
     class(byte) & if flow { PLAIN | FLOW } else { PLAIN } != 0
 }
 
-/// Whether `byte` may have a meaning between quotes.
+/// Whether `byte` may have a special meaning between quotes.
 #[inline]
 pub(crate) fn may_end_quoted(byte: u8) -> bool {
     class(byte) & QUOTED != 0
 }
 
-/// Whether `byte` needs a closer check between quotes, other than the quote itself.
+/// Whether `byte` needs a closer check between quotes. Does not include the quote itself.
 #[inline]
 pub(crate) fn is_special_in_quotes(byte: u8) -> bool {
     class(byte) & QUOTED_SPECIAL != 0
@@ -100,12 +100,12 @@ pub(crate) fn width(byte: u8) -> usize {
     }
 }
 
-/// Whether a line break starts at `at`: CR, LF, NEL, LS or PS.
+/// Whether a line break starts at offset `at`: CR, LF, NEL, LS or PS.
 pub(crate) fn is_break(text: &[u8], at: usize) -> bool {
     break_len(text, at) > 0
 }
 
-/// Returns the length of the line break at `at`, CR LF counting as one; 0 for none.
+/// Returns the length of the line break at offset `at`, or 0 if there is none. CR LF is one line break.
 #[inline]
 pub(crate) fn break_len(text: &[u8], at: usize) -> usize {
     match text.get(at) {
@@ -121,7 +121,8 @@ fn is_separator(text: &[u8], at: usize) -> bool {
     text.get(at + 1) == Some(&0x80) && matches!(text.get(at + 2), Some(0xA8 | 0xA9))
 }
 
-/// Whether go-yaml writes the character at `at` unescaped. Its definition excludes everything beyond U+FFFF.
+/// Whether go-yaml writes the character at `at` unescaped. Its definition excludes all characters beyond
+/// U+FFFF.
 pub(crate) fn is_printable(text: &[u8], at: usize) -> bool {
     let next = |n: usize| text.get(at + n).copied().unwrap_or(0);
     match text.get(at) {

@@ -1,4 +1,4 @@
-//! YAML text to a tree, as `sigs.k8s.io/yaml` decodes it: with go-yaml v2 first, then through JSON.
+//! Decoding of YAML text into a tree, as in `sigs.k8s.io/yaml`: first with go-yaml v2, then through JSON.
 
 mod binary;
 mod compare;
@@ -12,15 +12,16 @@ use crate::{Budget, Error, Map, Numbers, Operation, Position, Problem, Value};
 /// Options of a parse.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// The types of numbers.
+    /// Types of numbers.
     pub numbers: Numbers,
-    /// Whether a repeated key is an error, as in `UnmarshalStrict`; otherwise the last one wins.
+    /// Whether a repeated key is an error, as in `UnmarshalStrict`. Otherwise the last of equal keys takes
+    /// precedence.
     pub strict: bool,
-    /// The limits.
+    /// Limits of the parse.
     pub budget: Budget,
 }
 
-/// Parses the first document of `text` as `yaml.Unmarshal` into an `interface{}` does: every number is a
+/// Parses the first document of `text` as `yaml.Unmarshal` into an `interface{}` does. Every number is a
 /// float.
 pub fn parse(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Value, Error> {
     let options = Options {
@@ -30,7 +31,7 @@ pub fn parse(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Value, Error> {
     parse_with(text, &options)
 }
 
-/// Parses the first document of `text`.
+/// Parses the first document of `text` with `options`.
 pub fn parse_with(text: impl AsRef<[u8]>, options: &Options) -> Result<Value, Error> {
     decode(text.as_ref(), options).map_err(|error| error.during(Operation::YamlToJson))
 }
@@ -44,8 +45,8 @@ fn decode(text: &[u8], options: &Options) -> Result<Value, Error> {
     }
 }
 
-/// Reports whether the first document of `text` parses as `value` with these options; `false` if it does not
-/// parse.
+/// Reports whether the first document of `text` parses as `value` with `options`. Returns `false` if it
+/// does not parse.
 #[must_use]
 pub fn reads_as(text: impl AsRef<[u8]>, value: &Value, options: &Options) -> bool {
     let Ok(source) = Source::new(text.as_ref(), &options.budget) else {
@@ -62,19 +63,19 @@ pub fn reads_as(text: impl AsRef<[u8]>, value: &Value, options: &Options) -> boo
     quick.unwrap_or_else(|| value::decode(tree, source.skipped, options).is_ok_and(|found| found == *value))
 }
 
-/// Returns the value of one composed document.
+/// Decodes one composed document. `skipped` is the number of bytes before its text.
 pub(crate) fn tree_value(tree: &Tree<'_>, skipped: usize, options: &Options) -> Result<Value, Error> {
     value::decode(tree, skipped, options)
 }
 
-/// Parses a document that must be a map, as into a `map[string]interface{}`; an empty document or `null` is
-/// an empty map.
+/// Parses the first document of `text`, which must be a map, as `yaml.Unmarshal` into a
+/// `map[string]interface{}` does. An empty document or `null` is an empty map.
 pub fn parse_map(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Map, Error> {
     into_map(parse(text, budget)?).map_err(|error| error.during(Operation::JsonToValue))
 }
 
-/// Parses a document that must be a list, as into a `[]interface{}`; an empty document or `null` is an empty
-/// list.
+/// Parses the first document of `text`, which must be a list, as `yaml.Unmarshal` into a `[]interface{}`
+/// does. An empty document or `null` is an empty list.
 pub fn parse_list(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Value>, Error> {
     into_list(parse(text, budget)?).map_err(|error| error.during(Operation::JsonToValue))
 }

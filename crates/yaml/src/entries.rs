@@ -1,7 +1,7 @@
-//! Single entries of a long document: the root map's entries are found line by line, and only the wanted ones
-//! are decoded.
+//! Parsing of selected root entries of a long document. The entries of the root map are located line by
+//! line, and only the wanted entries are decoded.
 //!
-//! *Invariant:* the scan by lines accepts only texts that the decoder accepts, too. It knows the common
+//! *Invariant:* the line scan accepts only texts that the decoder also accepts. It supports the common
 //! layout (block maps and lists, scalars of all styles); every other text is decoded as a whole.
 
 mod lines;
@@ -14,15 +14,16 @@ use std::ops::Range;
 use crate::read::Source;
 use crate::{Error, Options, Value, parse_with};
 
-/// Parses the first document of `text` like [`parse_with`], with the same errors. If it is a map, entries
-/// whose key, as it is written, is not `wanted` may be missing.
+/// Parses the first document of `text` like [`parse_with`], with the same errors. If the document is a map,
+/// entries for which `wanted` returns `false` may be missing from the result. `wanted` receives the key as
+/// written in the text.
 pub fn parse_entries(
     text: impl AsRef<[u8]>,
     wanted: impl Fn(&str) -> bool,
     options: &Options,
 ) -> Result<Value, Error> {
     let text = text.as_ref();
-    let part = selected(text, &wanted, options);
+    let part = select_entries(text, &wanted, options);
     let value = part.and_then(|part| parse_with(part.as_bytes(), options).ok());
     match value {
         Some(value @ Value::Map(_)) => Ok(value),
@@ -30,11 +31,15 @@ pub fn parse_entries(
     }
 }
 
-/// Returns the text of the wanted entries; `None` if the layout is unknown, if there is no such entry, or if
-/// the text could exceed a limit or contain repeated keys that are errors.
-fn selected<'a>(text: &'a [u8], wanted: &dyn Fn(&str) -> bool, options: &Options) -> Option<Cow<'a, str>> {
+/// Returns the text of the wanted entries. Returns `None` if the layout is not supported, if there is no
+/// wanted entry, or if the text could exceed a limit or contain repeated keys that are errors.
+fn select_entries<'a>(
+    text: &'a [u8],
+    wanted: &dyn Fn(&str) -> bool,
+    options: &Options,
+) -> Option<Cow<'a, str>> {
     let budget = &options.budget;
-    // A level of the scan is at most two levels of nesting.
+    // One level of the scan corresponds to at most two levels of nesting.
     if options.strict || 2 * scan::MAX_DEPTH + 2 > budget.depth {
         return None;
     }
@@ -45,12 +50,12 @@ fn selected<'a>(text: &'a [u8], wanted: &dyn Fn(&str) -> bool, options: &Options
     let Cow::Borrowed(text) = source.text else {
         return None;
     };
-    let found = scan::entries(text, wanted)?;
-    (found.most_nodes <= budget.nodes).then_some(())?;
-    joined(text, &found.ranges)
+    let found = scan::find_entries(text, wanted)?;
+    (found.max_nodes <= budget.nodes).then_some(())?;
+    join_ranges(text, &found.ranges)
 }
 
-fn joined<'a>(text: &'a str, ranges: &[Range<usize>]) -> Option<Cow<'a, str>> {
+fn join_ranges<'a>(text: &'a str, ranges: &[Range<usize>]) -> Option<Cow<'a, str>> {
     match ranges {
         [] => None,
         [range] => text.get(range.clone()).map(Cow::Borrowed),
@@ -65,10 +70,11 @@ fn joined<'a>(text: &'a str, ranges: &[Range<usize>]) -> Option<Cow<'a, str>> {
 mod tests {
     use super::*;
 
-    /// Checks whether the scan accepts `text`, and the text of the entries `kind` and `metadata`.
+    /// Checks whether the scan accepts `text`, and that it selects the text of the entries `kind` and
+    /// `metadata`.
     fn check(text: &str, expected: Option<&str>) {
         let wanted = |key: &str| matches!(key, "kind" | "metadata");
-        let found = selected(text.as_bytes(), &wanted, &Options::default());
+        let found = select_entries(text.as_bytes(), &wanted, &Options::default());
         assert_eq!(found.as_deref(), expected, "{text:?}");
         if found.is_some() {
             assert!(parse_with(text, &Options::default()).is_ok(), "{text:?}");
@@ -134,7 +140,7 @@ mod tests {
     fn limits_need_the_whole_text() {
         let text = "kind: A\nb: 1\n";
         let wanted = |key: &str| key == "kind";
-        let accepts = |options: &Options| selected(text.as_bytes(), &wanted, options).is_some();
+        let accepts = |options: &Options| select_entries(text.as_bytes(), &wanted, options).is_some();
         let mut options = Options::default();
         assert!(accepts(&options));
         options.strict = true;

@@ -1,4 +1,4 @@
-//! Errors in Go's words: the text of an [`Error`] is what Helm prints.
+//! Errors of parsing and writing. The text of an [`Error`] equals Go's, since Helm prints it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::fmt;
 /// A position in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// Number of bytes before it.
+    /// Byte offset.
     pub offset: usize,
-    /// Line, from 1.
+    /// Line number, starting at 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// Column in characters, starting at 1.
     pub column: usize,
 }
 
@@ -26,28 +26,28 @@ impl Position {
     }
 }
 
-/// The reason why a text could not be parsed or a tree could not be written.
+/// Error of parsing a text or writing a tree.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{operation}{problem}")]
 pub struct Error {
     /// The operation that failed.
     pub operation: Operation,
-    /// The problem.
+    /// The cause.
     pub problem: Problem,
-    /// The position; the start of the text if the problem has none.
+    /// Position of the error; the start of the text if the problem has no position.
     pub at: Position,
 }
 
-/// The operation during which a problem occurred, printed as the prefix that Go's wrappers add.
+/// Operation that failed. Its `Display` form is the prefix that Go's wrappers add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Parsing YAML or JSON, or writing YAML.
+    /// Parsing YAML or JSON, or writing YAML; no prefix.
     Plain,
-    /// `sigs.k8s.io/yaml` converting YAML to JSON.
+    /// Conversion of YAML to JSON by `sigs.k8s.io/yaml`.
     YamlToJson,
-    /// `sigs.k8s.io/yaml` decoding that JSON.
+    /// Decoding of that JSON by `sigs.k8s.io/yaml`.
     JsonToValue,
-    /// `sigs.k8s.io/yaml` encoding JSON.
+    /// Encoding of JSON by `sigs.k8s.io/yaml`.
     ValueToJson,
 }
 
@@ -65,28 +65,28 @@ impl fmt::Display for Operation {
 /// The cause of an error.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Problem {
-    /// The text is not YAML. `line` is the number that Go prints, which is not always the position of the
-    /// problem.
+    /// The text is not YAML.
     #[error("yaml: {}{problem}", GoLine(*.line))]
     Syntax {
         /// The message of go-yaml's scanner or parser.
         problem: Cow<'static, str>,
-        /// The line that Go prints; 0 for none.
+        /// The line number that Go prints, which may differ from the position of the problem; 0 if Go
+        /// prints none.
         line: usize,
     },
     /// An alias refers to an unknown anchor.
     #[error("yaml: unknown anchor '{name}' referenced")]
     UnknownAnchor {
-        /// The name.
+        /// Name of the anchor.
         name: String,
     },
-    /// The value of an anchor contains its own alias.
+    /// The value of an anchor contains an alias of the same anchor.
     #[error("yaml: anchor '{name}' value contains itself")]
     CyclicAnchor {
-        /// The name.
+        /// Name of the anchor.
         name: String,
     },
-    /// Aliases repeat too many nodes.
+    /// Aliases repeat more nodes than go-yaml allows.
     #[error("yaml: document contains excessive aliasing")]
     ExcessiveAliasing,
     /// A list or a map is used as the key of a map.
@@ -98,33 +98,33 @@ pub enum Problem {
     /// The value of `<<` is not a map or a list of maps.
     #[error("yaml: map merge requires map or sequence of maps as the value")]
     Merge,
-    /// A scalar does not match its explicit tag.
+    /// The text of a scalar does not match its explicit tag.
     #[error("yaml: cannot decode {found} `{text}` as a {wanted}")]
     Tag {
-        /// The tag that its text resolves to.
+        /// Tag that the text resolves to.
         found: &'static str,
-        /// The scalar.
+        /// Text of the scalar.
         text: String,
-        /// Its explicit tag.
+        /// Explicit tag of the scalar.
         wanted: &'static str,
     },
-    /// `!!binary` without valid base64.
+    /// A scalar with the tag `!!binary` is not valid base64.
     #[error("yaml: !!binary value contains invalid base64 data")]
     Binary,
-    /// Repeated keys, in strict mode.
+    /// The document has repeated keys, which are errors in strict mode.
     #[error("yaml: unmarshal errors:\n  {}", .lines.join("\n  "))]
     Duplicates {
         /// One line per key.
         lines: Vec<String>,
     },
-    /// A key that JSON cannot represent.
+    /// A map key that JSON cannot represent.
     #[error("unsupported map key of type: {kind}, key: {key}, value: {value}")]
     UnsupportedKey {
-        /// Its Go type.
+        /// Go type of the key.
         kind: &'static str,
         /// The key, in Go's syntax.
         key: String,
-        /// Its value, in Go's syntax.
+        /// Value of the key, in Go's syntax.
         value: String,
     },
     /// NaN or an infinity, which JSON cannot represent.
@@ -133,12 +133,12 @@ pub enum Problem {
         /// The number as Go prints it.
         value: &'static str,
     },
-    /// A JSON value of an unexpected kind.
+    /// A JSON value has an unexpected kind.
     #[error("json: cannot unmarshal {found} into Go value of type {wanted}")]
     Kind {
-        /// The kind found; for a number out of range with its text.
+        /// Kind of the value; for a number out of range, followed by its text.
         found: Cow<'static, str>,
-        /// The expected Go type.
+        /// Expected Go type.
         wanted: &'static str,
     },
     /// The text is not JSON.
@@ -148,10 +148,10 @@ pub enum Problem {
         problem: String,
     },
     /// The text exceeds its [`Budget`](crate::Budget).
-    #[error("more than {limit} {of}")]
+    #[error("more than {limit} {quantity}")]
     Budget {
-        /// The exceeded quantity.
-        of: &'static str,
+        /// Name of the limited quantity.
+        quantity: &'static str,
         /// The limit.
         limit: usize,
     },

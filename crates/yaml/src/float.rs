@@ -1,4 +1,4 @@
-//! Floats as `encoding/json` writes them.
+//! Formatting of floats as in `encoding/json`.
 
 use mainstay_gostd::float::{append_float, format_float};
 
@@ -10,7 +10,7 @@ pub fn float_to_json(value: f64) -> String {
     out
 }
 
-/// Appends the result of [`float_to_json`].
+/// Appends the result of [`float_to_json`] to `out`.
 pub(crate) fn push_json(out: &mut String, value: f64) {
     let size = value.abs();
     if size == 0.0 || (1e-6..1e21).contains(&size) {

@@ -1,4 +1,4 @@
-//! JSON text to a tree, as Go's `encoding/json` decodes it, with its errors.
+//! Decoding of JSON text into a tree as in Go's `encoding/json`, with its errors.
 
 use mainstay_gostd::quote::quote_rune;
 use mainstay_gostd::utf8::to_string_lossy;
@@ -12,15 +12,15 @@ pub fn parse_json(text: impl AsRef<[u8]>, numbers: Numbers, budget: &Budget) -> 
     overflow.map_or(Ok(value), Err)
 }
 
-/// Parses JSON that must be a map, as into a `map[string]interface{}`; `null` is an empty map here (a nil map
-/// in Go).
+/// Parses JSON that must be a map, as `json.Unmarshal` into a `map[string]interface{}` does. `null` returns
+/// an empty map (a nil map in Go).
 pub fn parse_json_map(text: impl AsRef<[u8]>, numbers: Numbers, budget: &Budget) -> Result<Map, Error> {
     let (map, error) = parse_json_map_partial(text, numbers, budget);
     error.map_or(Ok(map), Err)
 }
 
-/// Parses a map and also returns what Go leaves in the map next to an error: everything but the numbers that
-/// no float can represent.
+/// Parses a map. With an error, also returns the map that Go produces in that case: all entries except
+/// numbers that a float cannot represent.
 pub fn parse_json_map_partial(
     text: impl AsRef<[u8]>,
     numbers: Numbers,
@@ -33,8 +33,8 @@ pub fn parse_json_map_partial(
     }
 }
 
-/// Parses JSON that must be a list, as into a `[]interface{}`; `null` is an empty list here (a nil slice in
-/// Go).
+/// Parses JSON that must be a list, as `json.Unmarshal` into a `[]interface{}` does. `null` returns an
+/// empty list (a nil slice in Go).
 pub fn parse_json_list(
     text: impl AsRef<[u8]>,
     numbers: Numbers,
@@ -45,8 +45,8 @@ pub fn parse_json_list(
     overflow.map_or(Ok(items), Err)
 }
 
-/// Returns the value and the first number that no float can represent: Go continues after it and reports it
-/// at the end.
+/// Returns the value, and the error for the first number that a float cannot represent. Go continues after
+/// such a number and reports it at the end.
 fn read(text: &[u8], numbers: Numbers, budget: &Budget) -> Result<(Value, Option<Error>), Error> {
     let mut reader = Reader {
         text,
@@ -58,15 +58,15 @@ fn read(text: &[u8], numbers: Numbers, budget: &Budget) -> Result<(Value, Option
         overflow: None,
     };
     if text.len() > budget.bytes {
-        return Err(reader.over("bytes of text", budget.bytes));
+        return Err(reader.budget_error("bytes of text", budget.bytes));
     }
-    let mut value = reader.value()?;
+    let mut value = reader.parse_value()?;
     reader.skip_blanks();
     if reader.at < text.len() {
         return Err(reader.unexpected("after top-level value"));
     }
     if reader.overflow.is_some() && value.is_null() {
-        // The root itself: its kind is still a number.
+        // The number out of range is the root. The value must be a number, because callers check its kind.
         value = Value::Float(0.0);
     }
     Ok((value, reader.overflow))
@@ -85,27 +85,27 @@ struct Reader<'a> {
 type Read<T> = Result<T, Error>;
 
 impl Reader<'_> {
-    fn value(&mut self) -> Read<Value> {
+    fn parse_value(&mut self) -> Read<Value> {
         self.skip_blanks();
         self.nodes += 1;
         if self.nodes > self.budget.nodes {
-            return Err(self.over("nodes", self.budget.nodes));
+            return Err(self.budget_error("nodes", self.budget.nodes));
         }
         match self.peek() {
-            Some(b'{') => self.nested(Self::map),
-            Some(b'[') => self.nested(Self::list),
-            Some(b'"') => Ok(Value::String(self.string()?)),
-            Some(b'-' | b'0'..=b'9') => self.number(),
-            Some(b't') => self.literal("true", Value::Bool(true)),
-            Some(b'f') => self.literal("false", Value::Bool(false)),
-            Some(b'n') => self.literal("null", Value::Null),
+            Some(b'{') => self.parse_nested(Self::parse_map_entries),
+            Some(b'[') => self.parse_nested(Self::parse_list_items),
+            Some(b'"') => Ok(Value::String(self.parse_string()?)),
+            Some(b'-' | b'0'..=b'9') => self.parse_number(),
+            Some(b't') => self.parse_literal("true", Value::Bool(true)),
+            Some(b'f') => self.parse_literal("false", Value::Bool(false)),
+            Some(b'n') => self.parse_literal("null", Value::Null),
             _ => Err(self.unexpected("looking for beginning of value")),
         }
     }
 
-    fn nested(&mut self, inner: fn(&mut Self) -> Read<Value>) -> Read<Value> {
+    fn parse_nested(&mut self, inner: fn(&mut Self) -> Read<Value>) -> Read<Value> {
         if self.depth >= self.budget.depth {
-            return Err(self.over("levels of nesting", self.budget.depth));
+            return Err(self.budget_error("levels of nesting", self.budget.depth));
         }
         self.depth += 1;
         self.at += 1;
@@ -114,7 +114,7 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    fn map(&mut self) -> Read<Value> {
+    fn parse_map_entries(&mut self) -> Read<Value> {
         let mut map = Map::new();
         self.skip_blanks();
         if self.accept(b'}') {
@@ -125,12 +125,12 @@ impl Reader<'_> {
             if self.peek() != Some(b'"') {
                 return Err(self.unexpected("looking for beginning of object key string"));
             }
-            let key = self.string()?;
+            let key = self.parse_string()?;
             self.skip_blanks();
             if !self.accept(b':') {
                 return Err(self.unexpected("after object key"));
             }
-            let value = self.value()?;
+            let value = self.parse_value()?;
             map.insert(key, value);
             self.skip_blanks();
             if self.accept(b'}') {
@@ -142,14 +142,14 @@ impl Reader<'_> {
         }
     }
 
-    fn list(&mut self) -> Read<Value> {
+    fn parse_list_items(&mut self) -> Read<Value> {
         let mut items = Vec::new();
         self.skip_blanks();
         if self.accept(b']') {
             return Ok(Value::List(items));
         }
         loop {
-            items.push(self.value()?);
+            items.push(self.parse_value()?);
             self.skip_blanks();
             if self.accept(b']') {
                 return Ok(Value::List(items));
@@ -160,10 +160,10 @@ impl Reader<'_> {
         }
     }
 
-    fn literal(&mut self, word: &str, value: Value) -> Read<Value> {
+    fn parse_literal(&mut self, word: &str, value: Value) -> Read<Value> {
         for expected in word.bytes() {
             if !self.accept(expected) {
-                return Err(self.cut_short(&format!(
+                return Err(self.unexpected_in_token(&format!(
                     "in literal {word} (expecting '{}')",
                     char::from(expected)
                 )));
@@ -172,34 +172,34 @@ impl Reader<'_> {
         Ok(value)
     }
 
-    fn number(&mut self) -> Read<Value> {
+    fn parse_number(&mut self) -> Read<Value> {
         let start = self.at;
         self.accept(b'-');
         if !self.accept(b'0') {
-            self.digits("in numeric literal")?;
+            self.skip_digits("in numeric literal")?;
         }
         let mut whole = true;
         if self.accept(b'.') {
             whole = false;
-            self.digits("after decimal point in numeric literal")?;
+            self.skip_digits("after decimal point in numeric literal")?;
         }
         if self.accept(b'e') || self.accept(b'E') {
             whole = false;
             let _ = self.accept(b'+') || self.accept(b'-');
-            self.digits("in exponent of numeric literal")?;
+            self.skip_digits("in exponent of numeric literal")?;
         }
         let digits = self.text.get(start..self.at).unwrap_or_default();
         let text = std::str::from_utf8(digits).unwrap_or_default();
         Ok(self.number_value(text, whole))
     }
 
-    fn digits(&mut self, context: &str) -> Read<()> {
+    fn skip_digits(&mut self, context: &str) -> Read<()> {
         let before = self.at;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
         }
         if self.at == before {
-            return Err(self.cut_short(context));
+            return Err(self.unexpected_in_token(context));
         }
         Ok(())
     }
@@ -226,7 +226,7 @@ impl Reader<'_> {
         Value::Null
     }
 
-    fn string(&mut self) -> Read<String> {
+    fn parse_string(&mut self) -> Read<String> {
         self.at += 1;
         let mut out = String::new();
         loop {
@@ -245,13 +245,13 @@ impl Reader<'_> {
                     self.at += 1;
                     return Ok(out);
                 }
-                Some(b'\\') => self.escape(&mut out)?,
+                Some(b'\\') => self.parse_escape(&mut out)?,
                 _ => return Err(self.unexpected("in string literal")),
             }
         }
     }
 
-    fn escape(&mut self, out: &mut String) -> Read<()> {
+    fn parse_escape(&mut self, out: &mut String) -> Read<()> {
         self.at += 1;
         let character = match self.peek() {
             Some(b'b') => '\u{8}',
@@ -262,19 +262,19 @@ impl Reader<'_> {
             Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
             Some(b'u') => {
                 self.at += 1;
-                return self.code(out);
+                return self.parse_unicode_escape(out);
             }
-            _ => return Err(self.cut_short("in string escape code")),
+            _ => return Err(self.unexpected_in_token("in string escape code")),
         };
         self.at += 1;
         out.push(character);
         Ok(())
     }
 
-    /// Parses `XXXX`, and the second half of a surrogate pair if one follows.
-    fn code(&mut self, out: &mut String) -> Read<()> {
-        let first = self.hex()?;
-        if let (0xD800..0xDC00, Some(second)) = (first, self.second_half()) {
+    /// Parses the four digits of a `\u` escape, and the second half of a surrogate pair if one follows.
+    fn parse_unicode_escape(&mut self, out: &mut String) -> Read<()> {
+        let first = self.parse_hex_digits()?;
+        if let (0xD800..0xDC00, Some(second)) = (first, self.peek_low_surrogate()) {
             self.at += 6;
             let code = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00);
             out.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
@@ -284,7 +284,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn second_half(&self) -> Option<u32> {
+    fn peek_low_surrogate(&self) -> Option<u32> {
         let ahead = self.text.get(self.at..self.at + 6)?.strip_prefix(b"\\u")?;
         let code = ahead
             .iter()
@@ -292,12 +292,12 @@ impl Reader<'_> {
         (0xDC00..0xE000).contains(&code).then_some(code)
     }
 
-    fn hex(&mut self) -> Read<u32> {
+    fn parse_hex_digits(&mut self) -> Read<u32> {
         let mut code = 0;
         for _ in 0..4 {
             let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
             let Some(digit) = digit else {
-                return Err(self.cut_short("in \\u hexadecimal character escape"));
+                return Err(self.unexpected_in_token("in \\u hexadecimal character escape"));
             };
             code = code * 16 + digit;
             self.at += 1;
@@ -321,7 +321,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the error for the byte here, or for the end of the text between two tokens.
+    /// Creates the error for the current byte, or for the end of the text between two tokens.
     fn unexpected(&self, context: &str) -> Error {
         let problem = match self.peek() {
             None => "unexpected end of JSON input".to_owned(),
@@ -330,8 +330,9 @@ impl Reader<'_> {
         Problem::Json { problem }.at(self.position())
     }
 
-    /// Returns the error inside a token, where Go treats the end of the text as a space.
-    fn cut_short(&self, context: &str) -> Error {
+    /// Creates the error for the current byte inside a token, where Go treats the end of the text as a
+    /// space.
+    fn unexpected_in_token(&self, context: &str) -> Error {
         let problem = format!(
             "invalid character {} {context}",
             quote_rune(self.peek().unwrap_or(b' '))
@@ -339,8 +340,8 @@ impl Reader<'_> {
         Problem::Json { problem }.at(self.position())
     }
 
-    fn over(&self, of: &'static str, limit: usize) -> Error {
-        Problem::Budget { of, limit }.at(self.position())
+    fn budget_error(&self, quantity: &'static str, limit: usize) -> Error {
+        Problem::Budget { quantity, limit }.at(self.position())
     }
 
     fn position(&self) -> Position {

@@ -4,8 +4,8 @@ use serde_json::Value as Json;
 
 use crate::Value;
 
-/// Numbers keep their kind; infinities and NaN, which JSON lacks, become null. Parsers limit the depth of
-/// values, so recursion is safe.
+/// Numbers keep their kind. Infinities and NaN, which JSON does not have, become null. Parsers limit the
+/// depth of values, so recursion is safe.
 impl From<Value> for Json {
     fn from(value: Value) -> Self {
         match value {

@@ -1,8 +1,8 @@
-//! JSON as Go's `encoding/json` writes it.
+//! JSON output as in Go's `encoding/json`.
 
 use std::borrow::Cow;
 
-use mainstay_gostd::float::special;
+use mainstay_gostd::float::format_special;
 
 use crate::error::{Error, Position, Problem};
 use crate::{KeyOrder, Sink, Value, float};
@@ -13,27 +13,28 @@ pub struct JsonWriter {
     out: String,
     escape_html: bool,
     indent: Option<&'static str>,
-    /// Number of entries written so far for each open list or map.
+    /// For each open list or map, the number of entries written so far.
     open: Vec<usize>,
     after_key: bool,
     error: Option<Error>,
 }
 
 impl JsonWriter {
-    /// Creates a writer of one line with `<`, `>` and `&` escaped: `json.Marshal`, Helm's `toJson`.
+    /// Creates a writer of a single line that escapes `<`, `>` and `&`, as `json.Marshal` and Helm's
+    /// `toJson` do.
     #[must_use]
     pub fn compact() -> Self {
         Self::new(true, None)
     }
 
-    /// Creates a writer that indents by two spaces and escapes HTML: `json.MarshalIndent(v, "", "  ")`,
-    /// Sprig's `toPrettyJson`.
+    /// Creates a writer that indents by two spaces and escapes HTML, as `json.MarshalIndent(v, "", "  ")`
+    /// and Sprig's `toPrettyJson` do.
     #[must_use]
     pub fn pretty() -> Self {
         Self::new(true, Some("  "))
     }
 
-    /// Creates a writer of one line that does not escape HTML: Sprig's `toRawJson`.
+    /// Creates a writer of a single line that does not escape HTML, as Sprig's `toRawJson` does.
     #[must_use]
     pub fn raw() -> Self {
         Self::new(false, None)
@@ -50,7 +51,7 @@ impl JsonWriter {
         }
     }
 
-    /// Returns the text, or the first value that JSON cannot represent.
+    /// Returns the text, or the error for the first value that JSON cannot represent.
     pub fn finish(self) -> Result<String, Error> {
         match self.error {
             Some(error) => Err(error),
@@ -58,7 +59,7 @@ impl JsonWriter {
         }
     }
 
-    /// Writes the separator before an item or a key: a comma, a line break.
+    /// Writes the separators before an item or a key: a comma and a line break, as required.
     fn before_entry(&mut self) {
         if std::mem::take(&mut self.after_key) {
             return;
@@ -124,7 +125,7 @@ impl Sink for JsonWriter {
 
     fn float(&mut self, value: f64) {
         self.before_entry();
-        match special(value) {
+        match format_special(value) {
             None => float::push_json(&mut self.out, value),
             Some(value) => {
                 let error = Problem::UnsupportedNumber { value }.at(Position::default());
@@ -162,7 +163,7 @@ impl Sink for JsonWriter {
     }
 }
 
-/// Appends a JSON string; each byte that is not UTF-8 becomes `\ufffd`.
+/// Appends `text` as a JSON string. Each byte that is not part of valid UTF-8 becomes `\ufffd`.
 pub(crate) fn push_quoted(out: &mut String, text: &[u8], escape_html: bool) {
     out.push('"');
     let mut rest = text;
@@ -217,17 +218,17 @@ fn escape(character: char, escape_html: bool) -> Option<Cow<'static, str>> {
     })
 }
 
-/// Formats as `json.Marshal` does.
+/// Formats `value` as `json.Marshal` does.
 pub fn to_json(value: &Value) -> Result<String, Error> {
     write(value, JsonWriter::compact())
 }
 
-/// Formats as `json.MarshalIndent` with two spaces does.
+/// Formats `value` as `json.MarshalIndent` with two spaces does.
 pub fn to_json_pretty(value: &Value) -> Result<String, Error> {
     write(value, JsonWriter::pretty())
 }
 
-/// Formats JSON without HTML escapes.
+/// Formats `value` as JSON without HTML escapes.
 pub fn to_json_raw(value: &Value) -> Result<String, Error> {
     write(value, JsonWriter::raw())
 }

@@ -1,4 +1,4 @@
-//! YAML and JSON exactly as Go parses and writes them: text with positions to values, and values to text.
+//! YAML and JSON, parsed and written exactly as in Go: text with positions to values, and values to text.
 //! Independent of Kubernetes, charts and templates.
 
 mod budget;

@@ -1,4 +1,4 @@
-//! The orders in which Go's writers sort map keys.
+//! Orders in which Go's writers sort map keys.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use mainstay_gostd::utf8;
 use crate::KeyOrder;
 
 impl KeyOrder {
-    /// Reports whether `a` sorts before `b`.
+    /// Whether `a` sorts before `b`.
     #[must_use]
     pub fn before(self, a: &[u8], b: &[u8]) -> bool {
         match self {
@@ -20,8 +20,9 @@ impl KeyOrder {
 
     /// Sorts `items` by their keys.
     ///
-    /// The natural orders are not total orders (`2` < `10` < `1a` < `2`), where the standard sort may panic;
-    /// with such keys Go's result depends on its random map order, this one on the given order.
+    /// The natural orders are not total (`2` < `10` < `1a` < `2`), in which case the standard sort may
+    /// panic. For such keys, the result of Go depends on its random map order, and the result of this
+    /// function on the original order.
     pub fn sort<T>(self, items: &mut [T], key: impl Fn(&T) -> &[u8]) {
         if self == Self::Bytes {
             items.sort_by(|a, b| key(a).cmp(key(b)));
@@ -31,8 +32,8 @@ impl KeyOrder {
     }
 }
 
-/// Compares keys in the order of go-yaml v2, with digits as numbers; `Greater` also where it defines no
-/// order.
+/// Compares keys in the order of go-yaml v2, which compares digits as numbers. Returns `Greater` if that
+/// order is undefined.
 #[must_use]
 pub fn natural_cmp(a: &[u8], b: &[u8]) -> Ordering {
     if a == b {
@@ -44,7 +45,7 @@ pub fn natural_cmp(a: &[u8], b: &[u8]) -> Ordering {
     }
 }
 
-/// A merge sort: stable, n log n, and safe with any `before`.
+/// Merge sort: stable, O(n log n), and safe with any `before`.
 fn merge_sort<T>(items: &mut [T], before: &dyn Fn(&T, &T) -> bool) {
     let mut order: Vec<usize> = (0..items.len()).collect();
     let mut merged = Vec::with_capacity(order.len());
@@ -77,7 +78,7 @@ fn merge<T>(
     out.extend(right);
 }
 
-/// Moves the item `order[i]` to `i`, for every `i`.
+/// Moves item `order[i]` to position `i`, for every `i`.
 fn permute<T>(items: &mut [T], mut order: Vec<usize>) {
     for start in 0..order.len() {
         let mut at = start;
@@ -92,13 +93,14 @@ fn permute<T>(items: &mut [T], mut order: Vec<usize>) {
     }
 }
 
-/// Go's `keyList.Less` for strings; `digits` adds v3's rule that a letter after equal digits comes first.
+/// Compares keys as Go's `keyList.Less` for strings. `digits` enables v3's rule that a letter after equal
+/// digits sorts first.
 fn natural_before(a: &[u8], b: &[u8], digits: bool) -> bool {
     if a.is_ascii() && b.is_ascii() {
         let same = a.iter().zip(b).take_while(|(x, y)| x == y).count();
         return match (a.get(same), b.get(same)) {
             (Some(x), Some(y)) if x.is_ascii_alphabetic() && y.is_ascii_alphabetic() => x < y,
-            (Some(_), Some(_)) => differ_at(&widen(a), &widen(b), same, digits),
+            (Some(_), Some(_)) => is_before_at(&to_chars(a), &to_chars(b), same, digits),
             _ => a.len() < b.len(),
         };
     }
@@ -108,11 +110,11 @@ fn natural_before(a: &[u8], b: &[u8], digits: bool) -> bool {
     if same == a.len().min(b.len()) {
         return a.len() < b.len();
     }
-    differ_at(&a, &b, same, digits)
+    is_before_at(&a, &b, same, digits)
 }
 
-/// Compares two keys whose first difference is at `at`.
-fn differ_at(a: &[char], b: &[char], at: usize, digits: bool) -> bool {
+/// Compares two keys at their first difference, `at`.
+fn is_before_at(a: &[char], b: &[char], at: usize, digits: bool) -> bool {
     let (Some(&x), Some(&y)) = (a.get(at), b.get(at)) else {
         return a.len() < b.len();
     };
@@ -124,7 +126,7 @@ fn differ_at(a: &[char], b: &[char], at: usize, digits: bool) -> bool {
             return if after_digit { x_letter } else { y_letter };
         }
     }
-    // A zero after other digits is not a leading zero: both numbers get a digit before it.
+    // A zero after other digits is not a leading zero: both numbers are extended by a digit before it.
     let inner_zero = (x == '0' || y == '0')
         && a.iter()
             .take(at)
@@ -132,8 +134,8 @@ fn differ_at(a: &[char], b: &[char], at: usize, digits: bool) -> bool {
             .take_while(|c| is_digit(**c))
             .any(|c| *c != '0');
     let start = i64::from(inner_zero);
-    let (x_number, x_len) = digits_from(a, at, start);
-    let (y_number, y_len) = digits_from(b, at, start);
+    let (x_number, x_len) = parse_digits(a, at, start);
+    let (y_number, y_len) = parse_digits(b, at, start);
     if x_number != y_number {
         x_number < y_number
     } else if x_len != y_len {
@@ -143,7 +145,7 @@ fn differ_at(a: &[char], b: &[char], at: usize, digits: bool) -> bool {
     }
 }
 
-fn digits_from(text: &[char], at: usize, start: i64) -> (i64, usize) {
+fn parse_digits(text: &[char], at: usize, start: i64) -> (i64, usize) {
     let run = text.iter().skip(at).take_while(|c| is_digit(**c));
     run.fold((start, 0), |(number, len), c| {
         let digit = i64::from(*c as u32) - i64::from(b'0');
@@ -151,7 +153,7 @@ fn digits_from(text: &[char], at: usize, start: i64) -> (i64, usize) {
     })
 }
 
-fn widen(ascii: &[u8]) -> Vec<char> {
+fn to_chars(ascii: &[u8]) -> Vec<char> {
     ascii.iter().map(|byte| char::from(*byte)).collect()
 }
 

@@ -1,4 +1,5 @@
-//! YAML text to a tree of nodes, as go-yaml v2 reads it: bytes → characters → tokens → events → nodes.
+//! Reading of YAML text into a tree of nodes as in go-yaml v2: bytes → characters → tokens → events →
+//! nodes.
 
 mod check;
 mod event;

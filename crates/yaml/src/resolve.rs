@@ -1,11 +1,10 @@
-//! Resolution of plain scalars to the values that go-yaml sees in them. Quotes and tags are handled by the
-//! caller.
+//! Resolution of plain scalars to values, as in go-yaml. The caller handles quotes and tags.
 
 use mainstay_gostd::number::{IntError, parse_int, parse_uint};
 
 use crate::timestamp;
 
-/// The value of a plain scalar.
+/// Value of a plain scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Resolved {
     Null,
@@ -13,35 +12,37 @@ pub(crate) enum Resolved {
     Int(i64),
     Uint(u64),
     Float(f64),
-    /// A date or time; the text itself is the value.
+    /// A date or time. The value is the text itself.
     Timestamp,
     /// A string.
     Text,
 }
 
-/// The go-yaml version whose rules apply.
+/// Version of go-yaml that determines the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GoYamlVersion {
     V2,
     V3,
 }
 
-/// Resolves `text`; `dates` allows timestamps.
+/// Resolves `text`. Timestamps are recognised only if `dates` is set.
 pub(crate) fn resolve(text: &str, version: GoYamlVersion, dates: bool) -> Resolved {
     let Some(first) = text.bytes().next() else {
         return Resolved::Null;
     };
     match first {
-        b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~' => word(text, version),
-        b'.' => special_float(text)
-            .or_else(|| dotted_float(text))
+        b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~' => {
+            resolve_word(text, version)
+        }
+        b'.' => parse_special_float(text)
+            .or_else(|| parse_dotted_float(text))
             .unwrap_or(Resolved::Text),
-        b'0'..=b'9' | b'+' | b'-' => number(text, version, dates),
+        b'0'..=b'9' | b'+' | b'-' => resolve_number(text, version, dates),
         _ => Resolved::Text,
     }
 }
 
-fn word(text: &str, version: GoYamlVersion) -> Resolved {
+fn resolve_word(text: &str, version: GoYamlVersion) -> Resolved {
     match text {
         "true" | "True" | "TRUE" => Resolved::Bool(true),
         "false" | "False" | "FALSE" => Resolved::Bool(false),
@@ -53,14 +54,14 @@ fn word(text: &str, version: GoYamlVersion) -> Resolved {
     }
 }
 
-/// Whether YAML 1.1 has a boolean here and v3 does not: v3 quotes these for older parsers.
+/// Whether `text` is a boolean in YAML 1.1 but not in v3. v3 quotes such texts for older parsers.
 pub(crate) fn is_old_bool(text: &str) -> bool {
     text.len() <= 3
-        && matches!(word(text, GoYamlVersion::V2), Resolved::Bool(_))
-        && word(text, GoYamlVersion::V3) == Resolved::Text
+        && matches!(resolve_word(text, GoYamlVersion::V2), Resolved::Bool(_))
+        && resolve_word(text, GoYamlVersion::V3) == Resolved::Text
 }
 
-fn special_float(text: &str) -> Option<Resolved> {
+fn parse_special_float(text: &str) -> Option<Resolved> {
     Some(Resolved::Float(match text {
         ".nan" | ".NaN" | ".NAN" => f64::NAN,
         ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => f64::INFINITY,
@@ -69,10 +70,10 @@ fn special_float(text: &str) -> Option<Resolved> {
     }))
 }
 
-/// Parses a float that starts with its dot, where Go allows `_` between digits.
-fn dotted_float(text: &str) -> Option<Resolved> {
+/// Parses a float that starts with a dot; Go allows `_` between its digits.
+fn parse_dotted_float(text: &str) -> Option<Resolved> {
     if !text.contains('_') {
-        return decimal(text);
+        return parse_decimal(text);
     }
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
@@ -89,14 +90,14 @@ fn dotted_float(text: &str) -> Option<Resolved> {
         .enumerate()
         .all(|(at, byte)| *byte != b'_' || joins(at));
     if fine {
-        decimal(&text.replace('_', ""))
+        parse_decimal(&text.replace('_', ""))
     } else {
         None
     }
 }
 
-/// Parses a decimal float in the form that YAML allows; a number out of range is not a float.
-fn decimal(text: &str) -> Option<Resolved> {
+/// Parses a decimal float in the form that YAML allows. Returns `None` if the number is out of range.
+fn parse_decimal(text: &str) -> Option<Resolved> {
     if !is_decimal(text.as_bytes()) {
         return None;
     }
@@ -104,7 +105,7 @@ fn decimal(text: &str) -> Option<Resolved> {
     value.is_finite().then_some(Resolved::Float(value))
 }
 
-/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
+/// Whether `text` matches `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`.
 fn is_decimal(text: &[u8]) -> bool {
     let text = strip_sign(text);
     let (whole, rest) = split_digits(text);
@@ -144,8 +145,8 @@ fn split_digits(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(end)
 }
 
-fn number(text: &str, version: GoYamlVersion, dates: bool) -> Resolved {
-    if let Some(special) = special_float(text) {
+fn resolve_number(text: &str, version: GoYamlVersion, dates: bool) -> Resolved {
+    if let Some(special) = parse_special_float(text) {
         return special;
     }
     if dates && timestamp::is_timestamp(text) {
@@ -155,32 +156,33 @@ fn number(text: &str, version: GoYamlVersion, dates: bool) -> Resolved {
         return Resolved::Text;
     }
     if text.contains('_') {
-        return joined_number(&text.replace('_', ""), version);
+        return resolve_joined_number(&text.replace('_', ""), version);
     }
-    joined_number(text, version)
+    resolve_joined_number(text, version)
 }
 
-/// Whether every byte may be part of a number in some base. Skips the attempts below for words like `5m`.
+/// Whether every byte may be part of a number in some base. Avoids the conversion attempts for words such
+/// as `5m`.
 fn may_be_number(text: &[u8]) -> bool {
     text.iter().all(|byte| {
         byte.is_ascii_hexdigit() || matches!(byte, b'_' | b'+' | b'-' | b'.' | b'x' | b'X' | b'o' | b'O')
     })
 }
 
-fn joined_number(text: &str, version: GoYamlVersion) -> Resolved {
-    whole(text)
-        .or_else(|| decimal(text))
-        .or_else(|| loose_base(text, "0b", 2))
+fn resolve_joined_number(text: &str, version: GoYamlVersion) -> Resolved {
+    parse_integer(text)
+        .or_else(|| parse_decimal(text))
+        .or_else(|| parse_prefixed(text, "0b", 2))
         .or_else(|| {
             (version == GoYamlVersion::V3)
-                .then(|| loose_base(text, "0o", 8))
+                .then(|| parse_prefixed(text, "0o", 8))
                 .flatten()
         })
         .unwrap_or(Resolved::Text)
 }
 
-/// Parses an integer as `strconv.ParseInt` or `strconv.ParseUint` with base 0.
-fn whole(text: &str) -> Option<Resolved> {
+/// Parses an integer as `strconv.ParseInt` or `strconv.ParseUint` with base 0 does.
+fn parse_integer(text: &str) -> Option<Resolved> {
     match parse_int(text.as_bytes(), 0) {
         Ok(value) => Some(Resolved::Int(value)),
         Err(IntError::Syntax) => None,
@@ -188,8 +190,9 @@ fn whole(text: &str) -> Option<Resolved> {
     }
 }
 
-/// go-yaml's second attempt at `0b…`, and v3's at `0o…`: here a sign may follow the prefix.
-fn loose_base(text: &str, prefix: &str, base: u32) -> Option<Resolved> {
+/// Parses an integer with `prefix`, after which a sign may follow: go-yaml's second attempt at `0b…`, and
+/// v3's at `0o…`.
+fn parse_prefixed(text: &str, prefix: &str, base: u32) -> Option<Resolved> {
     if let Some(digits) = text.strip_prefix(prefix) {
         return i64::from_str_radix(digits, base).ok().map(Resolved::Int);
     }
@@ -202,7 +205,8 @@ fn loose_base(text: &str, prefix: &str, base: u32) -> Option<Resolved> {
         .map(Resolved::Int)
 }
 
-/// Whether YAML 1.1 has a base-60 number here: both versions quote these although they do not parse them.
+/// Whether `text` is a base-60 number in YAML 1.1. Both versions quote these, although they do not parse
+/// them as numbers.
 pub(crate) fn is_base60(text: &str) -> bool {
     let text = strip_sign(text.as_bytes());
     if !text.first().is_some_and(u8::is_ascii_digit) {
@@ -215,7 +219,7 @@ pub(crate) fn is_base60(text: &str) -> bool {
     let mut rest = text.get(end..).unwrap_or_default();
     let mut groups = 0;
     while let Some(group) = rest.strip_prefix(b":") {
-        let Some(after) = base60_digits(group) else {
+        let Some(after) = strip_base60_digits(group) else {
             return false;
         };
         rest = after;
@@ -224,8 +228,8 @@ pub(crate) fn is_base60(text: &str) -> bool {
     groups > 0 && (rest.is_empty() || is_base60_fraction(rest))
 }
 
-/// Matches `[0-5]?[0-9]`, as long as possible; returns the rest.
-fn base60_digits(text: &[u8]) -> Option<&[u8]> {
+/// Strips the longest prefix that matches `[0-5]?[0-9]`. Returns the rest, or `None` without a match.
+fn strip_base60_digits(text: &[u8]) -> Option<&[u8]> {
     match text {
         [b'0'..=b'5', b'0'..=b'9', rest @ ..] | [b'0'..=b'9', rest @ ..] => Some(rest),
         _ => None,

@@ -1,11 +1,11 @@
-//! The interface between trees and writers: the owner of a tree traverses it and passes each node to a
-//! [`Sink`], so no tree is copied.
+//! Interface between trees and writers: the owner of a tree traverses it and passes each node to a
+//! [`Sink`], so that no tree is copied.
 
 /// A writer of one tree: YAML in one of its styles, JSON, or a builder of another tree.
 ///
-/// The caller announces lengths, so that `{}` and `[]` need no lookahead, and passes map entries in
-/// [`Sink::key_order`] (sort them with [`KeyOrder::sort`]). Strings are bytes, as in Go; a writer that needs
-/// UTF-8 replaces invalid bytes as `encoding/json` does.
+/// The caller passes lengths in advance, so that `{}` and `[]` need no lookahead, and passes map entries in
+/// [`Sink::key_order`] (sort them with [`KeyOrder::sort`]). Strings are bytes, as in Go. A writer that
+/// requires UTF-8 replaces invalid bytes as `encoding/json` does.
 pub trait Sink {
     /// Returns the order of map keys that this writer expects.
     fn key_order(&self) -> KeyOrder;
@@ -36,11 +36,11 @@ pub trait Sink {
 /// An order of map keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyOrder {
-    /// By bytes, as Go's JSON encoder sorts them.
+    /// Order by bytes, as in Go's JSON encoder.
     Bytes,
-    /// Digits as numbers (`a2` before `a10`), as go-yaml v2 sorts them; see
-    /// [`natural_cmp`](crate::natural_cmp).
+    /// Digits as numbers (`a2` before `a10`), as in go-yaml v2; see [`natural_cmp`](crate::natural_cmp).
     Natural,
-    /// Like `Natural` with go-yaml v3's change: after equal digits a letter comes first (`1a` before `10`).
+    /// Like `Natural`, with the change of go-yaml v3: after equal digits a letter sorts first (`1a` before
+    /// `10`).
     NaturalDigits,
 }

@@ -1,4 +1,4 @@
-//! Parsing into a tree with the position of every node. Scalars stay text and aliases stay aliases.
+//! Parsing into a tree with the position of every node. Scalars remain text, and aliases are not expanded.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub struct Span {
     pub end: Position,
 }
 
-/// The index of a node in its document.
+/// Index of a node in its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
@@ -23,52 +23,52 @@ pub struct NodeId(pub u32);
 pub struct Document<'a> {
     /// Range of the document, including markers such as `---`.
     pub span: Span,
-    /// The nodes in the order in which they start; the first is the root.
+    /// Nodes in the order of their start positions. The first node is the root.
     pub nodes: Vec<Node<'a>>,
 }
 
 /// One node of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node<'a> {
-    /// Range of the node, including its anchor and tag. A block ends with its last child.
+    /// Range of the node, including its anchor and tag. A block collection ends with its last child.
     pub span: Span,
     /// The anchor, without `&`.
     pub anchor: Option<Cow<'a, str>>,
     /// The full tag, such as `tag:yaml.org,2002:str`.
     pub tag: Option<Box<str>>,
-    /// The kind of node.
+    /// Kind and content of the node.
     pub kind: NodeKind<'a>,
 }
 
-/// The kind and content of a node.
+/// Kind and content of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeKind<'a> {
     /// A scalar, with quotes and escapes resolved.
     Scalar {
         /// The text, borrowed from the input where possible.
         text: Cow<'a, str>,
-        /// The style in which it was written.
+        /// Style in the text.
         style: ScalarStyle,
     },
     /// A list.
     List {
-        /// Its items.
+        /// The items.
         items: Vec<NodeId>,
-        /// Whether it is in brackets.
+        /// Whether the list is in brackets.
         flow: bool,
     },
     /// A map.
     Map {
-        /// The keys and values in their order.
+        /// Keys and values in the order of the text.
         entries: Vec<(NodeId, NodeId)>,
-        /// Whether it is in braces.
+        /// Whether the map is in braces.
         flow: bool,
     },
     /// An alias.
     Alias {
-        /// The anchor's name.
+        /// Name of the anchor.
         name: Cow<'a, str>,
-        /// The node it refers to.
+        /// Node that the alias refers to.
         target: NodeId,
     },
 }
@@ -76,38 +76,38 @@ pub enum NodeKind<'a> {
 /// The style of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScalarStyle {
-    /// Without quotes.
+    /// Unquoted.
     Plain,
     /// In single quotes.
     Single,
     /// In double quotes.
     Double,
-    /// After `|`.
+    /// Block scalar after `|`.
     Literal,
-    /// After `>`.
+    /// Block scalar after `>`.
     Folded,
 }
 
 impl<'a> Document<'a> {
-    /// Returns the root; `None` in a document without content.
+    /// Returns the root, or `None` if the document has no content.
     #[must_use]
     pub fn root(&self) -> Option<NodeId> {
         (!self.nodes.is_empty()).then_some(NodeId(0))
     }
 
-    /// Returns the node `id`.
+    /// Returns the node with this ID.
     #[must_use]
     pub fn node(&self, id: NodeId) -> Option<&Node<'a>> {
         self.nodes.get(id.0 as usize)
     }
 
-    /// Returns the value at `key` of map `id`; the last of several equal keys, as in a parsed value. Follows
-    /// aliases, but not merges.
+    /// Returns the value of `key` in the map `id`; of several equal keys the last one, as in a parsed
+    /// value. Follows aliases, but not merges.
     #[must_use]
     pub fn get(&self, id: NodeId, key: &str) -> Option<NodeId> {
         let mut id = id;
         while let NodeKind::Alias { target, .. } = &self.node(id)?.kind {
-            // An alias comes after its target, so this loop ends.
+            // An alias is always after its target, so this loop ends.
             id = *target;
         }
         let NodeKind::Map { entries, .. } = &self.node(id)?.kind else {
@@ -121,7 +121,7 @@ impl<'a> Document<'a> {
             .map(|(_, value)| *value)
     }
 
-    /// Converts into a document that borrows nothing.
+    /// Converts the document into one that borrows nothing.
     #[must_use]
     pub fn into_owned(self) -> Document<'static> {
         let own = |node: Node<'a>| Node {
@@ -168,12 +168,13 @@ pub fn parse_spanned<'a, T: AsRef<[u8]> + ?Sized>(
 pub struct SpannedValue<'a> {
     /// The document with the position of every node.
     pub document: Document<'a>,
-    /// The decoded value. A document may have spans and no value, as `<<: 1` does.
+    /// Decoded value, or the error of decoding. A document may have spans but no value, for example
+    /// `<<: 1`.
     pub value: Result<Value, Error>,
 }
 
-/// Parses every document of `text` with spans and values, for callers that edit text and need its meaning as
-/// well. Integers stay integers; the last of several equal keys wins.
+/// Parses every document of `text` with spans and values, for callers that edit the text and also need its
+/// values. Integers remain integers; of several equal keys the last one takes precedence.
 pub fn parse_spanned_values<'a, T: AsRef<[u8]> + ?Sized>(
     text: &'a T,
     budget: &Budget,
@@ -190,34 +191,34 @@ pub fn parse_spanned_values<'a, T: AsRef<[u8]> + ?Sized>(
     Ok(documents.into_iter().map(spanned).collect())
 }
 
-/// Parses every document and applies `look` to its tree.
+/// Parses every document and applies `inspect` to its tree and to the number of skipped bytes.
 fn read<'a, S>(
     text: &'a [u8],
     budget: &Budget,
-    look: impl Fn(&Tree<'_>, usize) -> S,
+    inspect: impl Fn(&Tree<'_>, usize) -> S,
 ) -> Result<Vec<(Document<'a>, S)>, Error> {
     let source = Source::new(text, budget)?;
     let skipped = source.skipped;
     let both = |tree: Tree<'a>| {
-        let seen = look(&tree, skipped);
-        (document(tree, skipped), seen)
+        let seen = inspect(&tree, skipped);
+        (convert_document(tree, skipped), seen)
     };
     if let Cow::Borrowed(text) = source.text {
         let trees = compose_text(text, &source, budget, true)?;
         return Ok(trees.into_iter().map(both).collect());
     }
-    // UTF-16 was converted, so nothing of it can be borrowed.
+    // UTF-16 is converted, so the result cannot borrow from the input.
     let trees = compose(&source, budget, true)?.into_iter();
     Ok(trees
-        .map(|tree| (look(&tree, skipped), tree))
-        .map(|(seen, tree)| (document(tree, skipped).into_owned(), seen))
+        .map(|tree| (inspect(&tree, skipped), tree))
+        .map(|(seen, tree)| (convert_document(tree, skipped).into_owned(), seen))
         .collect())
 }
 
-fn document(mut tree: Tree<'_>, skipped: usize) -> Document<'_> {
+fn convert_document(mut tree: Tree<'_>, skipped: usize) -> Document<'_> {
     let mut nodes = Vec::with_capacity(tree.nodes.len());
     for id in 0..tree.nodes.len() {
-        nodes.extend(node(&mut tree, id, skipped));
+        nodes.extend(convert_node(&mut tree, id, skipped));
     }
     Document {
         span: Span {
@@ -228,8 +229,8 @@ fn document(mut tree: Tree<'_>, skipped: usize) -> Document<'_> {
     }
 }
 
-/// Converts the node `id`, moving its text out of the tree.
-fn node<'a>(tree: &mut Tree<'a>, id: usize, skipped: usize) -> Option<Node<'a>> {
+/// Converts the node `id` and moves its text out of the tree.
+fn convert_node<'a>(tree: &mut Tree<'a>, id: usize, skipped: usize) -> Option<Node<'a>> {
     let raw = tree.nodes.get_mut(id)?;
     let (text, tag) = (std::mem::take(&mut raw.value), raw.tag.take());
     let raw = tree.nodes.get(id)?;
@@ -240,16 +241,16 @@ fn node<'a>(tree: &mut Tree<'a>, id: usize, skipped: usize) -> Option<Node<'a>> 
         },
         anchor: raw.anchor.map(Cow::Borrowed),
         tag,
-        kind: kind(tree, raw, text),
+        kind: convert_kind(tree, raw, text),
     })
 }
 
-fn kind<'a>(tree: &Tree<'a>, raw: &TreeNode<'a>, text: Cow<'a, str>) -> NodeKind<'a> {
+fn convert_kind<'a>(tree: &Tree<'a>, raw: &TreeNode<'a>, text: Cow<'a, str>) -> NodeKind<'a> {
     let flow = raw.style == Style::Flow;
     match raw.kind {
         Kind::Scalar => NodeKind::Scalar {
             text,
-            style: style(raw.style),
+            style: convert_style(raw.style),
         },
         Kind::Alias => NodeKind::Alias {
             name: text,
@@ -271,7 +272,7 @@ fn kind<'a>(tree: &Tree<'a>, raw: &TreeNode<'a>, text: Cow<'a, str>) -> NodeKind
     }
 }
 
-fn style(style: Style) -> ScalarStyle {
+fn convert_style(style: Style) -> ScalarStyle {
     match style {
         Style::Single => ScalarStyle::Single,
         Style::Double => ScalarStyle::Double,

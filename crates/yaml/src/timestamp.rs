@@ -1,17 +1,21 @@
 //! Recognition of scalars that go-yaml parses as a date or time.
 
-/// The four layouts that go-yaml tries with `time.Parse`.
+/// Whether `text` matches one of the four layouts that go-yaml tries with `time.Parse`.
 pub(crate) fn is_timestamp(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if digits != 4 || bytes.get(4) != Some(&b'-') {
         return false;
     }
-    let Some(rest) = date(bytes) else { return false };
+    let Some(rest) = strip_date(bytes) else {
+        return false;
+    };
     match rest.split_first() {
         None => true,
-        Some((b'T' | b't', time)) => clock(time).and_then(zone).is_some_and(<[u8]>::is_empty),
-        Some((b' ', _)) => clock(rest.trim_ascii_start_spaces()).is_some_and(<[u8]>::is_empty),
+        Some((b'T' | b't', time)) => strip_time(time)
+            .and_then(strip_zone)
+            .is_some_and(<[u8]>::is_empty),
+        Some((b' ', _)) => strip_time(rest.trim_ascii_start_spaces()).is_some_and(<[u8]>::is_empty),
         Some(_) => false,
     }
 }
@@ -27,19 +31,19 @@ impl Spaces for [u8] {
     }
 }
 
-/// Matches `2006-1-2` with a valid day of the month; returns the rest.
-fn date(text: &[u8]) -> Option<&[u8]> {
+/// Strips a date that matches `2006-1-2` and has a valid day of the month. Returns the rest.
+fn strip_date(text: &[u8]) -> Option<&[u8]> {
     let (year, rest) = text.split_at_checked(4)?;
     let year = year
         .iter()
         .fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'));
-    let (month, rest) = number(rest.strip_prefix(b"-")?)?;
-    let (day, rest) = number(rest.strip_prefix(b"-")?)?;
-    let known = (1..=12).contains(&month) && day >= 1 && day <= days(month, year);
+    let (month, rest) = parse_number(rest.strip_prefix(b"-")?)?;
+    let (day, rest) = parse_number(rest.strip_prefix(b"-")?)?;
+    let known = (1..=12).contains(&month) && day >= 1 && day <= days_in_month(month, year);
     known.then_some(rest)
 }
 
-fn days(month: u32, year: u32) -> u32 {
+fn days_in_month(month: u32, year: u32) -> u32 {
     match month {
         2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
         2 => 28,
@@ -48,11 +52,11 @@ fn days(month: u32, year: u32) -> u32 {
     }
 }
 
-/// Matches `15:4:5.999999999`; returns the rest.
-fn clock(text: &[u8]) -> Option<&[u8]> {
-    let (hour, rest) = number(text)?;
-    let (minute, rest) = number(rest.strip_prefix(b":")?)?;
-    let (second, rest) = number(rest.strip_prefix(b":")?)?;
+/// Strips a time that matches `15:4:5.999999999`. Returns the rest.
+fn strip_time(text: &[u8]) -> Option<&[u8]> {
+    let (hour, rest) = parse_number(text)?;
+    let (minute, rest) = parse_number(rest.strip_prefix(b":")?)?;
+    let (second, rest) = parse_number(rest.strip_prefix(b":")?)?;
     (hour < 24 && minute < 60 && second < 60).then(|| skip_fraction(rest))
 }
 
@@ -70,8 +74,8 @@ fn skip_fraction(text: &[u8]) -> &[u8] {
     }
 }
 
-/// Matches `Z07:00`; returns the rest.
-fn zone(text: &[u8]) -> Option<&[u8]> {
+/// Strips a time zone that matches `Z07:00`. Returns the rest.
+fn strip_zone(text: &[u8]) -> Option<&[u8]> {
     match text {
         [b'Z', rest @ ..] => Some(rest),
         [b'+' | b'-', h1, h2, b':', m1, m2, rest @ ..] => {
@@ -85,8 +89,8 @@ fn zone(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Matches one or two digits; returns the rest.
-fn number(text: &[u8]) -> Option<(u32, &[u8])> {
+/// Parses one or two digits. Returns the number and the rest.
+fn parse_number(text: &[u8]) -> Option<(u32, &[u8])> {
     let value = |digit: &u8| u32::from(digit - b'0');
     match text {
         [a @ b'0'..=b'9', b @ b'0'..=b'9', rest @ ..] => Some((value(a) * 10 + value(b), rest)),

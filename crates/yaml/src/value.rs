@@ -1,18 +1,18 @@
-//! An owned tree without positions, built by the parsers and written by any [`Sink`].
+//! An owned tree without positions, created by the parsers and written to a [`Sink`].
 
 use std::collections::BTreeMap;
 
 use crate::{KeyOrder, Sink};
 
-/// The map of a [`Value`], with its keys in byte order.
+/// Map of a [`Value`]. The keys are in byte order.
 pub type Map = BTreeMap<String, Value>;
 
-/// Every integral float below this bound fits an `i64`.
+/// 2⁶³. Every integral float below this bound fits an `i64`.
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
-/// One node of a document.
+/// A node of a document.
 ///
-/// The parsers never build a tree deeper than [`Budget::depth`](crate::Budget), so recursive traversal,
+/// The parsers never create a tree deeper than [`Budget::depth`](crate::Budget), so recursive traversal,
 /// cloning, comparison and drop are safe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
@@ -36,7 +36,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Writes the whole tree into `sink`, with map entries in the order of the sink.
+    /// Writes the whole tree to `sink`, with map entries in the key order of the sink.
     pub fn emit(&self, sink: &mut dyn Sink) {
         match self {
             Self::Null => sink.null(),
@@ -56,19 +56,19 @@ impl Value {
         self.as_map().and_then(|map| map.get(key))
     }
 
-    /// Returns the node at the path `keys`, map by map.
+    /// Returns the node at the path `keys` through nested maps.
     #[must_use]
     pub fn at(&self, keys: &[&str]) -> Option<&Value> {
         keys.iter().try_fold(self, |node, key| node.get(key))
     }
 
-    /// Reports whether this is `null`.
+    /// Whether this is `null`.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
 
-    /// Returns the string, if this is one.
+    /// Returns the string, or `None` for any other value.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -77,7 +77,7 @@ impl Value {
         }
     }
 
-    /// Returns the boolean, if this is one.
+    /// Returns the boolean, or `None` for any other value.
     #[must_use]
     pub fn as_bool(&self) -> Option<bool> {
         match self {
@@ -86,7 +86,8 @@ impl Value {
         }
     }
 
-    /// Returns the integer, if this is one that fits; a float without fraction counts.
+    /// Returns the number as an `i64`, or `None` if it does not fit or is not an integer. A float without
+    /// fraction is an integer.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         match self {
@@ -100,7 +101,7 @@ impl Value {
         }
     }
 
-    /// Returns the number as a float, if this is a number.
+    /// Returns the number as a float, or `None` for any other value.
     #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
         match self {
@@ -111,7 +112,7 @@ impl Value {
         }
     }
 
-    /// Returns the list, if this is one.
+    /// Returns the list, or `None` for any other value.
     #[must_use]
     pub fn as_list(&self) -> Option<&[Value]> {
         match self {
@@ -120,7 +121,7 @@ impl Value {
         }
     }
 
-    /// Returns the map, if this is one.
+    /// Returns the map, or `None` for any other value.
     #[must_use]
     pub fn as_map(&self) -> Option<&Map> {
         match self {
@@ -129,7 +130,7 @@ impl Value {
         }
     }
 
-    /// Returns the map for modification, if this is one.
+    /// Returns the map for modification, or `None` for any other value.
     #[must_use]
     pub fn as_map_mut(&mut self) -> Option<&mut Map> {
         match self {

@@ -1,4 +1,4 @@
-//! YAML as go-yaml v2 and v3 write it.
+//! YAML output as in go-yaml v2 and v3.
 
 mod analysis;
 mod output;
@@ -7,7 +7,7 @@ mod scalar;
 
 use std::borrow::Cow;
 
-use mainstay_gostd::float::{format_float, special};
+use mainstay_gostd::float::{format_float, format_special};
 
 use crate::resolve::GoYamlVersion;
 use crate::{Error, KeyOrder, Operation, Position, Problem, Sink, Value};
@@ -20,47 +20,47 @@ pub struct YamlWriter {
     out: Output,
     version: GoYamlVersion,
     best_indent: usize,
-    open: Vec<Open>,
-    /// The role of the next node.
+    open: Vec<OpenCollection>,
+    /// Role of the next node.
     position: NodeRole,
     error: Option<Error>,
 }
 
 /// A list or map under construction.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenCollection {
     list: bool,
-    /// Written as `[]` or `{}`.
+    /// Whether it is written as `[]` or `{}`.
     empty: bool,
-    /// The indentation to return to.
+    /// Indentation to restore at the end.
     indent: i64,
 }
 
-/// The role of a node in its parent.
+/// Role of a node in its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NodeRole {
     Root,
     Item,
-    /// After a key on the same line, or after `? key`.
+    /// A value after a key on the same line (`simple`), or after `? key`.
     Value {
         simple: bool,
     },
 }
 
-/// Maximum depth that go-yaml v2 parses in the round trip.
+/// Maximum depth that go-yaml v2 can parse in the round trip.
 const MAX_DEPTH: usize = 10_000;
 
-/// v2 breaks lines at the first space beyond this column; v3 never breaks lines.
+/// Column at which v2 breaks lines: at the first space after it. v3 never breaks lines.
 const V2_WIDTH: usize = 80;
 
 impl YamlWriter {
-    /// Creates a writer with the output of `sigs.k8s.io/yaml`, used by Helm's `toYaml`.
+    /// Creates a writer with the output of `sigs.k8s.io/yaml`, which Helm's `toYaml` uses.
     #[must_use]
     pub fn v2() -> Self {
         Self::new(GoYamlVersion::V2, V2_WIDTH, 2)
     }
 
-    /// Creates a writer with the output of go-yaml v3 and this indent; Helm's `toYamlPretty` uses 2.
+    /// Creates a writer with the output of go-yaml v3 and this indentation. Helm's `toYamlPretty` uses 2.
     #[must_use]
     pub fn v3(indent: usize) -> Self {
         let indent = if (2..=9).contains(&indent) { indent } else { 2 };
@@ -87,11 +87,11 @@ impl YamlWriter {
         Ok(self.out.text)
     }
 
-    fn fail(&mut self, error: Error) {
+    fn record_error(&mut self, error: Error) {
         self.error.get_or_insert(error);
     }
 
-    /// Writes the prefix of a node: `- ` or `:`.
+    /// Writes the prefix of a node, `- ` or `:`, and returns the node's role.
     fn begin_node(&mut self) -> NodeRole {
         let position = self.position;
         match position {
@@ -110,7 +110,7 @@ impl YamlWriter {
     }
 
     /// Returns the indentation of a node's content.
-    fn deeper(&self, scalar: bool, in_list: bool) -> i64 {
+    fn content_indent(&self, scalar: bool, in_list: bool) -> i64 {
         let (indent, best) = (self.out.indent, self.best_indent as i64);
         match (indent < 0, self.version) {
             (true, _) if scalar => best,
@@ -122,11 +122,11 @@ impl YamlWriter {
     }
 
     /// Writes a number, a boolean or null, which need no analysis.
-    fn word(&mut self, text: &str) {
+    fn write_word(&mut self, text: &str) {
         self.begin_node();
         self.out.blank();
-        self.out.put_all(text);
-        self.out.ends_word();
+        self.out.put_str(text);
+        self.out.end_word();
         self.end_node();
     }
 
@@ -136,16 +136,16 @@ impl YamlWriter {
         }
     }
 
-    fn begin(&mut self, list: bool, len: usize) {
+    fn begin_collection(&mut self, list: bool, len: usize) {
         let position = self.begin_node();
-        let open = Open {
+        let open = OpenCollection {
             list,
             empty: len == 0,
             indent: self.out.indent,
         };
         if self.open.len() >= MAX_DEPTH {
             let problem = "exceeded max depth of 10000".into();
-            self.fail(Problem::Syntax { problem, line: 0 }.at(Position::default()));
+            self.record_error(Problem::Syntax { problem, line: 0 }.at(Position::default()));
         }
         if open.empty {
             self.out.indicator(if list { "[" } else { "{" }, true, false);
@@ -153,7 +153,7 @@ impl YamlWriter {
             let beside_key = list && matches!(position, NodeRole::Value { .. }) && !self.out.indention;
             let same = self.version == GoYamlVersion::V2 && beside_key;
             if !same {
-                self.out.indent = self.deeper(false, position == NodeRole::Item);
+                self.out.indent = self.content_indent(false, position == NodeRole::Item);
             }
         }
         self.open.push(open);
@@ -164,7 +164,7 @@ impl YamlWriter {
         };
     }
 
-    fn end(&mut self) {
+    fn end_collection(&mut self) {
         let Some(open) = self.open.pop() else { return };
         if open.empty {
             self.out
@@ -174,33 +174,33 @@ impl YamlWriter {
         self.end_node();
     }
 
-    fn scalar(&mut self, text: &str, tag: &str, style: Style, simple_key: bool) {
+    fn write_scalar(&mut self, text: &str, tag: &str, style: Style, simple_key: bool) {
         if !tag.is_empty() {
             self.out.blank();
-            self.out.put_all(tag);
-            self.out.ends_word();
+            self.out.put_str(tag);
+            self.out.end_word();
         }
-        let deeper = self.deeper(true, self.position == NodeRole::Item);
+        let deeper = self.content_indent(true, self.position == NodeRole::Item);
         let indent = std::mem::replace(&mut self.out.indent, deeper);
         scalar::write(&mut self.out, text, style, !simple_key, self.best_indent);
         self.out.indent = indent;
     }
 
-    /// Returns the text for `bytes`, with its tag and style.
-    fn prepare<'a>(&mut self, bytes: &'a [u8], key: bool) -> (Cow<'a, str>, &'static str, Style) {
+    /// Returns the text that represents `bytes`, with its tag and style.
+    fn prepare_scalar<'a>(&mut self, bytes: &'a [u8], key: bool) -> (Cow<'a, str>, &'static str, Style) {
         if self.version == GoYamlVersion::V2 {
             let text = round_trip::read_back(bytes, key).unwrap_or_else(|error| {
-                self.fail(error);
+                self.record_error(error);
                 Cow::Borrowed("")
             });
-            let style = analysis::wanted_style(&text, self.version);
+            let style = analysis::requested_style(&text, self.version);
             return (text, "", style);
         }
         if let Ok(text) = std::str::from_utf8(bytes) {
             return (
                 Cow::Borrowed(text),
                 "",
-                analysis::wanted_style(text, self.version),
+                analysis::requested_style(text, self.version),
             );
         }
         let text = round_trip::base64_lines(bytes);
@@ -222,57 +222,57 @@ impl Sink for YamlWriter {
     }
 
     fn null(&mut self) {
-        self.word("null");
+        self.write_word("null");
     }
 
     fn bool(&mut self, value: bool) {
-        self.word(if value { "true" } else { "false" });
+        self.write_word(if value { "true" } else { "false" });
     }
 
     fn int(&mut self, value: i64) {
-        self.word(&value.to_string());
+        self.write_word(&value.to_string());
     }
 
     fn uint(&mut self, value: u64) {
-        self.word(&value.to_string());
+        self.write_word(&value.to_string());
     }
 
     fn float(&mut self, value: f64) {
-        match (self.version, special(value)) {
+        match (self.version, format_special(value)) {
             (GoYamlVersion::V2, Some(value)) => {
                 let error = Problem::UnsupportedNumber { value }.at(Position::default());
-                self.fail(error.during(Operation::ValueToJson));
+                self.record_error(error.during(Operation::ValueToJson));
             }
-            (GoYamlVersion::V2, None) => self.word(&round_trip::float_read_back(value)),
-            (GoYamlVersion::V3, Some("NaN")) => self.word(".nan"),
-            (GoYamlVersion::V3, Some("+Inf")) => self.word(".inf"),
-            (GoYamlVersion::V3, Some(_)) => self.word("-.inf"),
-            (GoYamlVersion::V3, None) => self.word(&format_float(value, 'g', None)),
+            (GoYamlVersion::V2, None) => self.write_word(&round_trip::float_read_back(value)),
+            (GoYamlVersion::V3, Some("NaN")) => self.write_word(".nan"),
+            (GoYamlVersion::V3, Some("+Inf")) => self.write_word(".inf"),
+            (GoYamlVersion::V3, Some(_)) => self.write_word("-.inf"),
+            (GoYamlVersion::V3, None) => self.write_word(&format_float(value, 'g', None)),
         }
     }
 
     fn string(&mut self, value: &[u8]) {
-        let (text, tag, style) = self.prepare(value, false);
+        let (text, tag, style) = self.prepare_scalar(value, false);
         self.begin_node();
         let style = Analysis::new(&text, self.version).choose_style(style, false);
-        self.scalar(&text, tag, style, false);
+        self.write_scalar(&text, tag, style, false);
         self.end_node();
     }
 
     fn begin_list(&mut self, len: usize) {
-        self.begin(true, len);
+        self.begin_collection(true, len);
     }
 
     fn end_list(&mut self) {
-        self.end();
+        self.end_collection();
     }
 
     fn begin_map(&mut self, len: usize) {
-        self.begin(false, len);
+        self.begin_collection(false, len);
     }
 
     fn key(&mut self, key: &[u8]) {
-        let (text, tag, style) = self.prepare(key, true);
+        let (text, tag, style) = self.prepare_scalar(key, true);
         self.out.indent_line();
         let analysis = Analysis::new(&text, self.version);
         let simple = !analysis.multiline && text.len() + tag.len() <= 128;
@@ -280,20 +280,20 @@ impl Sink for YamlWriter {
             self.out.indicator("?", true, true);
         }
         self.position = NodeRole::Value { simple };
-        self.scalar(&text, tag, analysis.choose_style(style, simple), simple);
+        self.write_scalar(&text, tag, analysis.choose_style(style, simple), simple);
     }
 
     fn end_map(&mut self) {
-        self.end();
+        self.end_collection();
     }
 }
 
-/// Formats as `yaml.Marshal` of `sigs.k8s.io/yaml` does.
+/// Formats `value` as `yaml.Marshal` of `sigs.k8s.io/yaml` does.
 pub fn to_yaml_v2(value: &Value) -> Result<String, Error> {
     write(value, YamlWriter::v2())
 }
 
-/// Formats as go-yaml v3 does with an indent of 2.
+/// Formats `value` as go-yaml v3 with an indentation of 2 does.
 pub fn to_yaml_v3(value: &Value) -> Result<String, Error> {
     write(value, YamlWriter::v3(2))
 }

@@ -1,15 +1,15 @@
-//! `parse_entries` against `parse_with`, on random texts of fragments that are close to the borders of what
-//! the scan by lines knows.
+//! Compares `parse_entries` with `parse_with` on random texts. Their fragments are close to the limits of
+//! what the line scan supports.
 
 #![allow(clippy::unwrap_used)] // A test fails by panicking.
 
 use mainstay_testkit::{Random, case_count};
 use mainstay_yaml::{Error, Numbers, Options, Value, parse_entries, parse_with};
 
-/// Starts of lines.
+/// Indentation of lines.
 const INDENTS: &[&str] = &["", "", "", "  ", "  ", "    ", "      ", " ", "   ", "\t", "  \t"];
 
-/// What may precede a value.
+/// Text before a value.
 const HEADS: &[&str] = &[
     "kind: ",
     "kind:",
@@ -50,7 +50,7 @@ const HEADS: &[&str] = &[
     "",
 ];
 
-/// Values and parts of them.
+/// Values and parts of values.
 const VALUES: &[&str] = &[
     "",
     "",
@@ -163,7 +163,7 @@ fn text(random: &mut Random) -> String {
     text
 }
 
-/// A text of layouts that the scan mostly knows.
+/// Returns a text in layouts that the scan usually supports.
 fn plain_text(random: &mut Random) -> String {
     const PLAIN_HEADS: &[&str] = &[
         "kind: ",
@@ -200,7 +200,7 @@ fn is_wanted(key: &str) -> bool {
     matches!(key, "kind" | "metadata" | "q" | "a")
 }
 
-/// Leaves the wanted entries of a map.
+/// Removes all entries except the wanted ones from a map.
 fn filtered(value: Result<Value, Error>) -> Result<Value, Error> {
     value.map(|value| match value {
         Value::Map(mut map) => {

@@ -1,4 +1,4 @@
-//! Hostile texts: each ends in an error or a value. A text with quadratic cost takes minutes here;
+//! Hostile texts: each results in an error or a value. A text with quadratic cost takes minutes here;
 //! `cargo xtask hostile` limits time and memory.
 
 #![allow(clippy::unwrap_used)] // A test fails by panicking.

@@ -4,7 +4,7 @@
 
 use mainstay_yaml::{Budget, outline};
 
-/// Compares the text of each item and of the rest; `-` means no outline.
+/// Compares the text of each item and the text after the list. `-` means that there is no outline.
 fn check(text: &str, expected: &[&str]) {
     let found = outline(text, "items", &Budget::default()).unwrap();
     let shown: Vec<&str> = found.as_ref().map_or(vec!["-"], |outline| {

@@ -1,4 +1,4 @@
-//! Documents of simple form: what is recognised parses, and elided values do not change the rest.
+//! Tests of documents in simple form: recognised texts parse, and eliding values does not change the rest.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ use mainstay_yaml::{
     Budget, ElisionRules, Numbers, Options, Value, check_syntax, elidable_values, is_simple, parse_with,
 };
 
-/// Manifests in many layouts, and texts around the rules of the recogniser.
+/// Manifests in various layouts, and texts at the limits of the recogniser's rules.
 const SEEDS: &[&str] = &[
     "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  labels:\n    app: x # c\nspec:\n  containers:\n  - name: app\n    image: r.example/a:1.0\n    args:\n    - |\n      echo a\n\n      echo b\n    - \"x: y # z\\n\"\n    env:\n      - name: A\n        value: 'it''s'\n      -   name: B\n          value: >-\n            folded\n            text\n    ports: [{containerPort: 80, name: \"a\"}, {\"b\":1}]\n    resources: {}\n# end\n",
     "kind: ConfigMap\ndata:\n  a: |\n    x\n\n  b: |+\n    y\n\n\n  c: >\n    z\n  \"d e\": 1\n  'f': http://x:80/#y\n",
@@ -21,7 +21,7 @@ const SEEDS: &[&str] = &[
     "a: &x b\nc: *x\nd: !!str e\n<<: {f: g}\n? h\n: i\n",
 ];
 
-/// A xorshift generator.
+/// Xorshift generator.
 struct Random(u64);
 
 impl Random {
@@ -86,7 +86,7 @@ const PARTS: &[&str] = &[
     "contrast-",
 ];
 
-/// Changes a few places of a text.
+/// Applies a few random changes to a text.
 fn mutate(text: &str, random: &mut Random) -> String {
     let mut bytes = text.as_bytes().to_vec();
     for _ in 0..=random.below(2) {
@@ -97,7 +97,7 @@ fn mutate(text: &str, random: &mut Random) -> String {
                 bytes.drain(at.min(end)..end);
             }
             1 => {
-                // A line moves to another place.
+                // Moves a line to another position.
                 let lines: Vec<Vec<u8>> = bytes
                     .split_inclusive(|byte| *byte == b'\n')
                     .map(<[u8]>::to_vec)
@@ -129,8 +129,8 @@ fn value(text: &str) -> Result<Value, mainstay_yaml::Error> {
 
 const TOKEN: &str = "elided-value";
 
-/// Replaces every value in `full` that is a token in `short`; returns the number of tokens.
-fn hide(full: &mut Value, short: &Value) -> usize {
+/// Replaces every value in `full` whose counterpart in `short` is a token. Returns the number of tokens.
+fn replace_tokens(full: &mut Value, short: &Value) -> usize {
     match (full, short) {
         (full, Value::String(text)) if text == TOKEN => {
             *full = Value::from(TOKEN);
@@ -138,12 +138,16 @@ fn hide(full: &mut Value, short: &Value) -> usize {
         }
         (Value::Map(full), Value::Map(short)) => full
             .iter_mut()
-            .map(|(key, value)| short.get(key.as_str()).map_or(0, |other| hide(value, other)))
+            .map(|(key, value)| {
+                short
+                    .get(key.as_str())
+                    .map_or(0, |other| replace_tokens(value, other))
+            })
             .sum(),
         (Value::List(full), Value::List(short)) => full
             .iter_mut()
             .zip(short)
-            .map(|(value, other)| hide(value, other))
+            .map(|(value, other)| replace_tokens(value, other))
             .sum(),
         _ => 0,
     }
@@ -191,11 +195,11 @@ fn check(text: &str, rules: &ElisionRules<'_>, count: &mut Count) {
     count.elisions += elisions.len();
     let (mut full, read) = match (value(text), value(&short)) {
         (Ok(full), Ok(read)) => (full, read),
-        // Something that stays has no value.
+        // A part that was not elided has no value.
         (Err(_), Err(_)) => return,
         (full, read) => panic!("{full:?} for {text:?}, {read:?} for {short:?}"),
     };
-    let hidden = hide(&mut full, &read);
+    let hidden = replace_tokens(&mut full, &read);
     assert_eq!(full, read, "{short:?} from {text:?}");
     assert!(hidden <= elisions.len());
 }

@@ -1,4 +1,4 @@
-//! Positions: nodes of a stream with their spans, and errors with their positions.
+//! Tests of positions: spans of the nodes of a stream, and positions of errors.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)] // A test fails by panicking.
 

@@ -81,6 +81,13 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows
 }
 
+/// Returns the names of all tests that the rows refer to.
+#[cfg(test)]
+pub(super) fn test_names() -> impl Iterator<Item = &'static str> {
+    let items = AREAS.iter().copied().flatten();
+    items.flat_map(|item| item.tests).map(|test| test.name())
+}
+
 /// Results of the tests by name of the program that contains them.
 struct Sessions(BTreeMap<String, Session>);
 

@@ -194,6 +194,14 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows
 }
 
+/// Returns the names of all tests that the rows refer to.
+#[cfg(test)]
+pub(super) fn test_names() -> impl Iterator<Item = &'static str> {
+    let all = COUNTED.iter().chain(controller::ROWS);
+    all.map(|counted| counted.filter)
+        .filter(|filter| !filter.is_empty())
+}
+
 fn counted_row(counted: &Counted, quick: bool) -> Row {
     match run_test(counted, quick) {
         Ok((run, good)) => {

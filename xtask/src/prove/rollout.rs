@@ -277,6 +277,13 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows
 }
 
+/// Returns the names of all tests that the rows refer to.
+#[cfg(test)]
+pub(super) fn test_names() -> impl Iterator<Item = &'static str> {
+    let claims = CLAIMS.iter().flat_map(|claim| claim.tests.iter().copied());
+    claims.chain(PROPERTY_TESTS).chain(real::test_names())
+}
+
 /// Properties P1 to P11 with the smallest number of cases of any of them.
 fn properties(planner: &Ran, quick: bool) -> Row {
     let text = "properties P1 to P11";

@@ -1,31 +1,32 @@
-//! Comments of a YAML file by the path of the entry they describe, and placing them in other text.
+//! Reads the comments of a YAML file with the paths of the entries that they describe, and writes them
+//! into another document.
 
 use std::collections::BTreeMap;
 
 use mainstay_yaml::{Budget, Document, NodeId, NodeKind, ScalarStyle, parse_spanned};
 
-/// The keys that lead to an entry; items of a list are `[0]`.
+/// Path of an entry. Items of a list are written as `[0]`.
 pub(crate) type KeyPath = Vec<String>;
 
-/// The comments of one entry.
+/// Comments of one entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Comment {
-    /// Whole lines above it.
+    /// Comment lines above the entry.
     above: Vec<String>,
-    /// The rest of its line.
-    beside: String,
+    /// Comment at the end of the line; empty if there is none.
+    trailing: String,
 }
 
 /// Comments of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comments {
-    /// Lines at the top that belong to no entry.
+    /// Comment lines at the top that belong to no entry.
     head: Vec<String>,
     entries: BTreeMap<KeyPath, Comment>,
 }
 
 impl Comments {
-    /// Reads the comments of the first document; text that cannot be parsed has none.
+    /// Reads the comments of the first document. Text that cannot be parsed has none.
     #[must_use]
     pub fn read(text: &str) -> Self {
         let documents = parse_spanned(text, &Budget::default()).unwrap_or_default();
@@ -37,17 +38,17 @@ impl Comments {
                 continue;
             };
             first = first.min(entry.line.saturating_sub(1));
-            let above = if is_first(line, entry.column) {
-                above(&lines, entry.line.saturating_sub(1))
+            let above = if is_first_on_line(line, entry.column) {
+                comments_above(&lines, entry.line.saturating_sub(1))
             } else {
                 Vec::new()
             };
-            let beside = text.get(entry.rest..).map(beside).unwrap_or_default();
-            if !above.is_empty() || !beside.is_empty() {
-                comments.entries.insert(path, Comment { above, beside });
+            let trailing = text.get(entry.end..).map(trailing_comment).unwrap_or_default();
+            if !above.is_empty() || !trailing.is_empty() {
+                comments.entries.insert(path, Comment { above, trailing });
             }
         }
-        comments.head = head(lines.get(..first).unwrap_or_default());
+        comments.head = head_comments(lines.get(..first).unwrap_or_default());
         comments
     }
 
@@ -57,22 +58,23 @@ impl Comments {
         self.head.is_empty() && self.entries.is_empty()
     }
 
-    /// Returns the comments at other paths; `moved` returns `None` for entries without a place.
-    pub(crate) fn moved(&self, moved: impl Fn(&[String]) -> Option<KeyPath>) -> Self {
+    /// Returns the comments at new paths. `new_path` returns the new path of an entry, or `None` to drop
+    /// its comments.
+    pub(crate) fn map_paths(&self, new_path: impl Fn(&[String]) -> Option<KeyPath>) -> Self {
         let entries = self.entries.iter();
         Self {
             head: self.head.clone(),
             entries: entries
-                .filter_map(|(path, comment)| Some((moved(path)?, comment.clone())))
+                .filter_map(|(path, comment)| Some((new_path(path)?, comment.clone())))
                 .collect(),
         }
     }
 
-    /// Returns the comments that `moved` has a place for, at their places, and the others.
-    pub(crate) fn split(&self, moved: impl Fn(&[String]) -> Option<KeyPath>) -> (Self, Self) {
-        let taken = self.moved(&moved);
+    /// Returns the comments for which `new_path` returns a path, at these paths, and all other comments.
+    pub(crate) fn split(&self, new_path: impl Fn(&[String]) -> Option<KeyPath>) -> (Self, Self) {
+        let taken = self.map_paths(&new_path);
         let entries = self.entries.iter();
-        let left = entries.filter(|(path, _)| moved(path).is_none());
+        let left = entries.filter(|(path, _)| new_path(path).is_none());
         let rest = Self {
             head: Vec::new(),
             entries: left
@@ -82,9 +84,9 @@ impl Comments {
         (taken, rest)
     }
 
-    /// Returns the comments below a key of the root.
+    /// Returns the comments of the entries below a top-level key.
     pub(crate) fn below(&self, key: &str) -> Self {
-        let below = self.moved(|path| match path {
+        let below = self.map_paths(|path| match path {
             [first, rest @ ..] if first == key && !rest.is_empty() => Some(rest.to_vec()),
             _ => None,
         });
@@ -100,7 +102,7 @@ impl Comments {
         self.entries.extend(other.entries);
     }
 
-    /// Writes the comments into a block-style document; those of absent entries are omitted.
+    /// Returns a block-style document with the comments inserted. Comments of absent entries are omitted.
     #[must_use]
     pub fn write(&self, text: &str) -> String {
         let documents = parse_spanned(text, &Budget::default()).unwrap_or_default();
@@ -113,9 +115,9 @@ impl Comments {
         for (at, comment) in places {
             let Some(line) = lines.get_mut(at) else { continue };
             let indent: String = line.chars().take_while(|c| *c == ' ').collect();
-            if !comment.beside.is_empty() {
+            if !comment.trailing.is_empty() {
                 line.push(' ');
-                line.push_str(&comment.beside);
+                line.push_str(&comment.trailing);
             }
             for above in comment.above.iter().rev() {
                 lines.insert(at, format!("{indent}{above}"));
@@ -128,15 +130,15 @@ impl Comments {
     }
 }
 
-/// Where an entry is written.
+/// Position of an entry in the text.
 struct Entry {
     line: usize,
     column: usize,
-    /// Offset after the scalar, or after the key of a collection.
-    rest: usize,
+    /// Byte offset after the scalar, or after the key of a collection.
+    end: usize,
 }
 
-/// All entries of maps and items of lists of the first document.
+/// Returns all entries of maps and items of lists of the first document.
 fn entries(documents: &[Document<'_>]) -> Vec<(KeyPath, Entry)> {
     let mut found = Vec::new();
     let Some(document) = documents.first() else {
@@ -161,7 +163,7 @@ fn entries(documents: &[Document<'_>]) -> Vec<(KeyPath, Entry)> {
     found
 }
 
-/// Name, key and value of each child.
+/// Returns name, key and value of each child of a node.
 fn children(document: &Document<'_>, id: NodeId) -> Vec<(String, NodeId, NodeId)> {
     match document.node(id).map(|node| &node.kind) {
         Some(NodeKind::Map { entries, .. }) => entries
@@ -182,7 +184,7 @@ fn children(document: &Document<'_>, id: NodeId) -> Vec<(String, NodeId, NodeId)
 
 fn entry(document: &Document<'_>, key: NodeId, value: NodeId) -> Option<Entry> {
     let (at, node) = (document.node(key)?.span, document.node(value)?);
-    let rest = match &node.kind {
+    let end = match &node.kind {
         NodeKind::Scalar {
             style: ScalarStyle::Literal | ScalarStyle::Folded,
             ..
@@ -193,7 +195,7 @@ fn entry(document: &Document<'_>, key: NodeId, value: NodeId) -> Option<Entry> {
             return Some(Entry {
                 line: at.start.line,
                 column: at.start.column,
-                rest: usize::MAX,
+                end: usize::MAX,
             });
         }
         _ => at.end.offset,
@@ -201,19 +203,19 @@ fn entry(document: &Document<'_>, key: NodeId, value: NodeId) -> Option<Entry> {
     Some(Entry {
         line: at.start.line,
         column: at.start.column,
-        rest,
+        end,
     })
 }
 
-/// Whether only indentation and list markers precede a column.
-fn is_first(line: &str, column: usize) -> bool {
+/// Whether only spaces and list markers precede a column.
+fn is_first_on_line(line: &str, column: usize) -> bool {
     line.chars()
         .take(column.saturating_sub(1))
         .all(|c| matches!(c, ' ' | '-'))
 }
 
-/// The comment lines directly above a line.
-fn above(lines: &[&str], line: usize) -> Vec<String> {
+/// Returns the comment lines directly above a line.
+fn comments_above(lines: &[&str], line: usize) -> Vec<String> {
     let before = lines.get(..line).unwrap_or_default().iter().rev();
     let comments = before
         .map(|line| line.trim())
@@ -223,8 +225,8 @@ fn above(lines: &[&str], line: usize) -> Vec<String> {
     above
 }
 
-/// The comment in the rest of a line.
-fn beside(rest: &str) -> String {
+/// Returns the comment in the rest of a line; empty if there is none.
+fn trailing_comment(rest: &str) -> String {
     let line = rest.lines().next().unwrap_or_default().trim();
     let line = line.strip_prefix(':').unwrap_or(line).trim();
     if line.starts_with('#') {
@@ -234,8 +236,8 @@ fn beside(rest: &str) -> String {
     }
 }
 
-/// Comments at the top that a blank line separates from the first entry.
-fn head(lines: &[&str]) -> Vec<String> {
+/// Returns the comments at the top that a blank line separates from the first entry.
+fn head_comments(lines: &[&str]) -> Vec<String> {
     let end = lines.iter().rposition(|line| line.trim().is_empty()).unwrap_or(0);
     let top = lines.get(..end).unwrap_or_default().iter();
     top.map(|line| line.trim())
@@ -253,7 +255,7 @@ mod tests {
 
     #[test]
     fn comments_move_with_their_entries() {
-        let comments = Comments::read(TEXT).moved(|path| {
+        let comments = Comments::read(TEXT).map_paths(|path| {
             let mut moved = vec!["spec".to_owned(), "values".to_owned()];
             moved.extend(path.iter().cloned());
             Some(moved)

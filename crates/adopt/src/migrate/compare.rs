@@ -1,4 +1,4 @@
-//! Compares two renderings field by field, without what names the installer. Pure.
+//! Compares two renderings field by field, without the labels that identify the installer. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::differences::{FieldDifference, describe_field};
 use crate::found::ComponentKind;
 
-/// Labels that name the installer: they differ between any two installers.
+/// Labels that identify the installer. They differ between any two installers.
 const INSTALLER_LABELS: [&str; 6] = [
     "helm.sh/chart",
     "release",
@@ -18,7 +18,7 @@ const INSTALLER_LABELS: [&str; 6] = [
     "managed-by",
 ];
 
-/// Objects by kind, namespace and name.
+/// Rendered objects by `KIND NAMESPACE/NAME`.
 pub(super) type Objects = BTreeMap<String, Value>;
 
 /// The result of a comparison.
@@ -30,7 +30,7 @@ pub(super) struct Comparison {
     pub(super) differences: Vec<FieldDifference>,
 }
 
-/// Compares what is rendered before and after.
+/// Compares the objects that are rendered before and after the conversion.
 pub(super) fn compare(kind: ComponentKind, before: &Objects, after: &Objects) -> Comparison {
     let mut comparison = Comparison::default();
     let all: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
@@ -44,7 +44,7 @@ pub(super) fn compare(kind: ComponentKind, before: &Objects, after: &Objects) ->
     comparison
 }
 
-/// The record of the chart's values always differs.
+/// Whether an object only records the values of a chart. Such objects always differ.
 fn is_informational(id: &str) -> bool {
     id.starts_with("ConfigMap ")
         && id
@@ -53,8 +53,8 @@ fn is_informational(id: &str) -> bool {
             .is_some_and(|name| name.starts_with("values"))
 }
 
-/// Indexes rendered objects.
-pub(super) fn objects(rendered: impl Iterator<Item = Value>) -> Objects {
+/// Indexes rendered objects by identity, and removes the labels that identify the installer.
+pub(super) fn index_objects(rendered: impl Iterator<Item = Value>) -> Objects {
     let normalized = rendered.map(|mut object| {
         for labels in ["/metadata/labels", "/spec/template/metadata/labels"] {
             if let Some(Value::Object(labels)) = object.pointer_mut(labels) {
@@ -72,10 +72,10 @@ pub(super) fn objects(rendered: impl Iterator<Item = Value>) -> Objects {
     normalized.collect()
 }
 
-/// One differing field: path, value before, value after.
+/// A field that differs: path, value before, value after.
 pub(crate) type Field = (String, Option<Value>, Option<Value>);
 
-/// Collects the differing fields of two values; lists of named items are compared by name.
+/// Collects the fields in which two values differ. Lists of named items are compared by name.
 fn diff(at: String, old: Option<&Value>, new: Option<&Value>, found: &mut Vec<Field>) {
     match (old, new) {
         (Some(Value::Object(a)), Some(Value::Object(b))) => {

@@ -1,4 +1,4 @@
-//! The `spec` of an `IstioOperator` that carries the values of several charts. Pure.
+//! The `spec` of an `IstioOperator` that contains the values of several charts. Pure.
 
 use mainstay_api::Values;
 use mainstay_cluster::installer::text;
@@ -10,7 +10,7 @@ use crate::migrate::helm_source::{HelmChart, HelmSource};
 use crate::migrate::{GATEWAY_SETTINGS, is_empty};
 use crate::plan::put;
 
-/// Top-level values that all charts of an `IstioOperator` read at the same place.
+/// Top-level values that all charts of an `IstioOperator` read at the same path.
 const SHARED: [&str; 15] = [
     "base",
     "compatibilityVersion",
@@ -29,7 +29,7 @@ const SHARED: [&str; 15] = [
     "telemetry",
 ];
 
-/// Values that are fields of `spec`: value, field.
+/// Values that are set by fields of `spec`: path of the value, path of the field.
 const FIELDS: &[(&[&str], &[&str])] = &[
     (&["global", "hub"], &["hub"]),
     (&["global", "tag"], &["tag"]),
@@ -39,8 +39,8 @@ const FIELDS: &[(&[&str], &[&str])] = &[
     (&["platform"], &["values", "global", "platform"]),
 ];
 
-/// Key of a chart's component below `spec.components`, and root of its values.
-pub(super) fn root(chart: HelmChart) -> (&'static str, &'static str) {
+/// Returns the key of a chart's component below `spec.components`, and the root of its values.
+pub(super) fn component_and_root(chart: HelmChart) -> (&'static str, &'static str) {
     match chart {
         HelmChart::Base => ("base", "base"),
         HelmChart::Istiod => ("pilot", "pilot"),
@@ -50,12 +50,12 @@ pub(super) fn root(chart: HelmChart) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns the place of a chart's value below `spec`.
-pub(super) fn place(chart: HelmChart, path: &[String]) -> KeyPath {
+/// Returns the path below `spec` that sets a chart value.
+pub(super) fn spec_path(chart: HelmChart, path: &[String]) -> KeyPath {
     let Some(first) = path.first() else {
         return Vec::new();
     };
-    let (_, root) = root(chart);
+    let (_, root) = component_and_root(chart);
     let keys = |keys: &[&str]| -> KeyPath { keys.iter().map(|key| (*key).to_owned()).collect() };
     let mut field = FIELDS.iter().filter(|(value, _)| {
         path.len() >= value.len() && path.iter().zip(*value).all(|(have, want)| have == want)
@@ -76,7 +76,7 @@ pub(super) fn place(chart: HelmChart, path: &[String]) -> KeyPath {
     keys(top).into_iter().chain(path.iter().cloned()).collect()
 }
 
-/// The chart of ztunnel takes these for itself if they are below its root.
+/// Values that the chart of ztunnel also reads below its own root, with precedence.
 const OWN_OF_ZTUNNEL: [&str; 2] = ["profile", "revision"];
 
 /// A `spec` that is being built.
@@ -84,12 +84,12 @@ const OWN_OF_ZTUNNEL: [&str; 2] = ["profile", "revision"];
 pub(super) struct Draft {
     /// The fields.
     pub(super) spec: Map<String, Value>,
-    /// Values without a place.
+    /// Values that cannot be converted.
     pub(super) not_carried: Vec<Dropped>,
 }
 
 impl Draft {
-    /// Collects the values of all sources; those of the control plane take precedence.
+    /// Creates a draft with the values of all sources. Those of the control plane take precedence.
     pub(super) fn from_sources(sources: &[&HelmSource]) -> Self {
         let mut draft = Self::default();
         let planes = sources.iter().filter(|source| source.chart == HelmChart::Istiod);
@@ -100,13 +100,13 @@ impl Draft {
                 _ => draft.add(source),
             }
         }
-        draft.complete(sources);
+        draft.add_release_values(sources);
         draft
     }
 
     fn add(&mut self, source: &HelmSource) {
         for (path, value) in leaves(&source.values) {
-            let place = place(source.chart, &path);
+            let place = spec_path(source.chart, &path);
             let keys: Vec<&str> = place.iter().map(String::as_str).collect();
             match get(&self.spec, &keys) {
                 Some(known) if *known != value => self.conflict(source, &path, value),
@@ -115,9 +115,10 @@ impl Draft {
         }
     }
 
-    /// Charts disagree about a shared value: a component has its own hub and tag, nothing else.
+    /// Handles a shared value that two charts set differently. Only the hub and tag can be set per
+    /// component; other values are dropped.
     fn conflict(&mut self, source: &HelmSource, path: &[String], value: Value) {
-        let (component, _) = root(source.chart);
+        let (component, _) = component_and_root(source.chart);
         match path {
             [global, key] if global == "global" && matches!(key.as_str(), "hub" | "tag") => {
                 put(&mut self.spec, &["components", component, key], value);
@@ -137,7 +138,8 @@ impl Draft {
         });
     }
 
-    /// A gateway becomes a component with the settings that both know.
+    /// Adds a gateway component with the settings that the chart `gateway` and `IstioOperator` have in
+    /// common.
     fn add_gateway(&mut self, source: &HelmSource) {
         let name = match text(&Value::Object(source.values.clone()), "/name") {
             "" => source.release.clone(),
@@ -156,7 +158,7 @@ impl Draft {
             .filter(|(setting, _)| *setting != "/label")
         {
             let keys: Vec<&str> = value.split('/').skip(1).collect();
-            let Some(found) = take(&mut rest, &keys) else {
+            let Some(found) = remove(&mut rest, &keys) else {
                 continue;
             };
             let keys: Vec<&str> = setting.split('/').skip(1).collect();
@@ -175,18 +177,19 @@ impl Draft {
         }
     }
 
-    /// Sets what Helm derives from the release, and what the engine would otherwise set by itself.
-    fn complete(&mut self, sources: &[&HelmSource]) {
+    /// Sets values that Helm derives from the release, and values that the rendering of `IstioOperator`
+    /// would otherwise set.
+    fn add_release_values(&mut self, sources: &[&HelmSource]) {
         let find = |chart: HelmChart| sources.iter().find(|source| source.chart == chart);
         if let Some(plane) = find(HelmChart::Istiod) {
-            self.default_to(
+            self.set_default(
                 &["values", "global", "istioNamespace"],
                 plane.namespace.as_str().into(),
             );
         }
         for chart in [HelmChart::Cni, HelmChart::Ztunnel] {
             if let Some(source) = find(chart).filter(|source| source.namespace != self.namespace()) {
-                let (component, _) = root(chart);
+                let (component, _) = component_and_root(chart);
                 put(
                     &mut self.spec,
                     &["components", component, "namespace"],
@@ -195,45 +198,46 @@ impl Draft {
             }
         }
         if let Some(ztunnel) = find(HelmChart::Ztunnel) {
-            self.default_to(
+            self.set_default(
                 &["values", "ztunnel", "resourceName"],
                 ztunnel.release.as_str().into(),
             );
-            self.same_as_shared("profile");
-            self.same_as_shared("revision");
+            self.separate_from_shared("profile");
+            self.separate_from_shared("revision");
         }
         if find(HelmChart::Cni).is_some() {
-            self.default_to(&["values", "pilot", "cni", "enabled"], false.into());
+            self.set_default(&["values", "pilot", "cni", "enabled"], false.into());
         }
     }
 
-    /// ztunnel reads a shared value unless it has its own: without one in Helm it must be empty.
-    fn same_as_shared(&mut self, key: &str) {
+    /// Sets an own value of ztunnel if it differs from the shared one. ztunnel reads the shared value
+    /// unless it has its own, so a value that Helm does not set must be set to an empty string.
+    fn separate_from_shared(&mut self, key: &str) {
         let shared = match key {
             "revision" => self.spec.get("revision"),
             _ => get(&self.spec, &["values", key]),
         };
         let shared = shared.cloned().unwrap_or_else(|| "".into());
         let own = ["values", "ztunnel", key];
-        self.default_to(&own, "".into());
+        self.set_default(&own, "".into());
         if get(&self.spec, &own) == Some(&shared) {
-            take(&mut self.spec, &own);
+            remove(&mut self.spec, &own);
         }
     }
 
-    fn default_to(&mut self, keys: &[&str], value: Value) {
+    fn set_default(&mut self, keys: &[&str], value: Value) {
         if get(&self.spec, keys).is_none() {
             put(&mut self.spec, keys, value);
         }
     }
 
-    /// The value profile of the charts.
+    /// Returns the value profile of the charts, `values.profile`.
     pub(super) fn profile(&self) -> String {
         let found = get(&self.spec, &["values", "profile"]).and_then(Value::as_str);
         found.unwrap_or_default().to_owned()
     }
 
-    /// The namespace of the control plane.
+    /// Returns the namespace of the control plane.
     pub(super) fn namespace(&self) -> String {
         let keys = ["values", "global", "istioNamespace"];
         let found = get(&self.spec, &keys).and_then(Value::as_str);
@@ -241,7 +245,7 @@ impl Draft {
     }
 }
 
-/// All values with their paths; empty maps count as values.
+/// Returns all values with their paths. Empty maps are values too.
 pub(super) fn leaves(values: &Values) -> Vec<(KeyPath, Value)> {
     let mut found = Vec::new();
     let mut open: Vec<(KeyPath, &Value)> = values
@@ -269,14 +273,14 @@ pub(super) fn get<'a>(map: &'a Map<String, Value>, keys: &[&str]) -> Option<&'a 
         .try_fold(map.get(*first)?, |value, key| value.get(key))
 }
 
-/// Removes the value at a path of keys, and maps that become empty.
-pub(super) fn take(map: &mut Map<String, Value>, keys: &[&str]) -> Option<Value> {
+/// Removes and returns the value at a path of keys. Also removes maps that become empty.
+pub(super) fn remove(map: &mut Map<String, Value>, keys: &[&str]) -> Option<Value> {
     let (first, rest) = keys.split_first()?;
     if rest.is_empty() {
         return map.remove(*first);
     }
     let inner = map.get_mut(*first)?.as_object_mut()?;
-    let found = take(inner, rest);
+    let found = remove(inner, rest);
     if found.is_some() && inner.is_empty() {
         map.remove(*first);
     }
@@ -327,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_that_disagree() {
+    fn conflicting_values_of_charts() {
         let istiod = source(
             HelmChart::Istiod,
             &json!({"global": {"hub": "a", "variant": "debug"}}),
@@ -348,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_a_gateway_chart() {
+    fn settings_of_a_gateway_chart_become_a_component() {
         let gateway = source(
             HelmChart::Gateway,
             &json!({"service": {"type": "NodePort"}, "autoscaling": {"enabled": false, "minReplicas": 2}}),

@@ -10,18 +10,19 @@ use crate::AdoptError;
 use crate::found::{Component, ComponentKind, Installer};
 use crate::migrate::Migration;
 use crate::migrate::comments::KeyPath;
-use crate::migrate::compare::objects;
-use crate::migrate::draft::root;
+use crate::migrate::compare::index_objects;
+use crate::migrate::draft::component_and_root;
 use crate::migrate::from_operator::is_present;
 use crate::migrate::helm_source::{HelmChart, HelmSource};
 use crate::migrate::resources::{OperatorCharts, Resources};
 
-/// Converts charts with their values: each control plane, the CNI plugin and ztunnel become a resource.
+/// Converts charts with their values. Each control plane, the CNI plugin and ztunnel are converted to a
+/// resource.
 pub fn helm_to_resources(sources: &[HelmSource], catalog: &Arc<Catalog>) -> Result<Migration, AdoptError> {
     let charts = OperatorCharts::new(catalog);
     let mut migration = Migration::default();
     for source in sources {
-        let Some(component) = component(source, &mut migration) else {
+        let Some(component) = convert_component(source, &mut migration) else {
             continue;
         };
         let resources = Resources {
@@ -29,16 +30,16 @@ pub fn helm_to_resources(sources: &[HelmSource], catalog: &Arc<Catalog>) -> Resu
             catalog,
             version: &source.version,
         };
-        let before = objects(source.objects(catalog)?.into_iter());
+        let before = index_objects(source.objects(catalog)?.into_iter());
         let first = migration.resources.len();
         resources.add(&component, &before, &mut migration)?;
-        carry_comments(source, &mut migration, first);
+        move_comments(source, &mut migration, first);
     }
     Ok(migration)
 }
 
-/// The component of a chart; `None` if it has no resource.
-fn component(source: &HelmSource, migration: &mut Migration) -> Option<Component> {
+/// Returns the component of a chart; `None` if no resource manages it, which is added to the report.
+fn convert_component(source: &HelmSource, migration: &mut Migration) -> Option<Component> {
     let kind = match source.chart {
         HelmChart::Istiod => ComponentKind::Istiod,
         HelmChart::Cni => ComponentKind::Cni,
@@ -79,14 +80,14 @@ fn component(source: &HelmSource, migration: &mut Migration) -> Option<Component
 }
 
 /// Adds the comments of a file to the resource that was derived from it.
-fn carry_comments(source: &HelmSource, migration: &mut Migration, first: usize) {
+fn move_comments(source: &HelmSource, migration: &mut Migration, first: usize) {
     let (Some(resource), Some(comments)) =
         (migration.resources.get(first), migration.comments.get_mut(first))
     else {
         return;
     };
-    comments.extend(source.comments.moved(|path| {
-        let (_, root) = root(source.chart);
+    comments.extend(source.comments.map_paths(|path| {
+        let (_, root) = component_and_root(source.chart);
         let places: [&[&str]; 2] = [&["spec", "values"], &["spec", "values", root]];
         let full = |place: &[&str]| -> KeyPath {
             let place = place.iter().map(|key| (*key).to_owned());

@@ -11,12 +11,13 @@ use serde_json::Value;
 use crate::AdoptError;
 use crate::found::{Component, ComponentKind, Installer, shared_values};
 use crate::migrate::comments::KeyPath;
-use crate::migrate::compare::objects;
+use crate::migrate::compare::index_objects;
 use crate::migrate::draft::leaves;
 use crate::migrate::resources::{OperatorCharts, Resources};
 use crate::migrate::{Comments, GATEWAY_SETTINGS, GatewayValues, Migration, is_empty};
 
-/// Converts a rendered `IstioOperator` of a version; `files` are the texts it was read from.
+/// Converts a rendered `IstioOperator`. `version` is its Istio version, `files` the texts from which it
+/// was read.
 pub fn to_resources(
     rendered: &Rendered,
     catalog: &Arc<Catalog>,
@@ -37,14 +38,14 @@ pub fn to_resources(
     for component in &rendered.components {
         converter.convert(component, &mut migration)?;
     }
-    converter.add_overlays(&mut migration);
+    converter.report_overlays(&mut migration);
     for file in files {
-        carry_comments(&Comments::read(file), &mut migration);
+        move_comments(&Comments::read(file), &mut migration);
     }
     Ok(migration)
 }
 
-/// Fields of `spec` and their places in the values of resources.
+/// Fields of `spec`, and their paths in resources.
 const PLACES: &[(&str, &[&str])] = &[
     ("profile", &["spec", "profile"]),
     ("hub", &["spec", "values", "global", "hub"]),
@@ -54,18 +55,18 @@ const PLACES: &[(&str, &[&str])] = &[
     ("unvalidatedValues", &["spec", "values"]),
 ];
 
-/// Adds comments to the first resource that has their entry.
-fn carry_comments(comments: &Comments, migration: &mut Migration) {
+/// Adds each comment to the first resource that contains its entry.
+fn move_comments(comments: &Comments, migration: &mut Migration) {
     let mut rest = comments.clone();
     for (resource, own) in migration.resources.iter().zip(&mut migration.comments) {
-        let moved = |path: &[String]| place(path).filter(|place| is_present(resource, place));
-        let (taken, left) = rest.split(moved);
+        let new_path = |path: &[String]| resource_path(path).filter(|place| is_present(resource, place));
+        let (taken, left) = rest.split(new_path);
         own.extend(taken);
         rest = left;
     }
 }
 
-fn place(path: &[String]) -> Option<KeyPath> {
+fn resource_path(path: &[String]) -> Option<KeyPath> {
     let (spec, rest) = path.split_first()?;
     let (field, rest) = rest.split_first()?;
     let (_, place) = PLACES
@@ -75,7 +76,7 @@ fn place(path: &[String]) -> Option<KeyPath> {
     Some(place.chain(rest.iter().cloned()).collect())
 }
 
-/// Whether a document has an entry.
+/// Whether a document contains an entry.
 pub(super) fn is_present(document: &Value, path: &[String]) -> bool {
     let step = |value: &'_ Value, key: &String| -> Option<Value> {
         match value {
@@ -125,11 +126,11 @@ impl Converter<'_> {
             }
         };
         let rendered = component.objects.iter();
-        let before = objects(rendered.map(|object| Value::from(object.0.clone())));
+        let before = index_objects(rendered.map(|object| Value::from(object.0.clone())));
         self.resources.add(&self.component(kind), &before, migration)
     }
 
-    /// The component as if it were installed.
+    /// Returns the component in the form in which it would be detected in a cluster.
     fn component(&self, kind: ComponentKind) -> Component {
         let operator = &self.operator;
         let values = operator.pointer("/spec/values").and_then(Value::as_object);
@@ -161,7 +162,8 @@ impl Converter<'_> {
         }
     }
 
-    /// Gateways become values of the gateway chart.
+    /// Converts gateways to values of the chart `gateway`, and reports the settings that cannot be
+    /// converted.
     fn add_gateways(&self, component: &ComponentObjects, migration: &mut Migration) {
         let key = if component.component == ComponentName::IngressGateways {
             "ingressGateways"
@@ -193,11 +195,11 @@ impl Converter<'_> {
                 );
             }
         }
-        self.drop_gateway_values(key, migration);
+        self.report_gateway_values(key, migration);
     }
 
-    /// Values of the charts that an `IstioOperator` renders gateways with.
-    fn drop_gateway_values(&self, key: &str, migration: &mut Migration) {
+    /// Reports the values of the charts with which an `IstioOperator` renders gateways.
+    fn report_gateway_values(&self, key: &str, migration: &mut Migration) {
         let name = match key {
             "ingressGateways" => "istio-ingressgateway",
             _ => "istio-egressgateway",
@@ -211,7 +213,7 @@ impl Converter<'_> {
         }
     }
 
-    fn add_overlays(&self, migration: &mut Migration) {
+    fn report_overlays(&self, migration: &mut Migration) {
         for key in ["pilot", "cni", "ztunnel", "base"] {
             let overlays = self
                 .operator
@@ -240,7 +242,7 @@ fn gateway_values(block: &Value) -> Values {
     values
 }
 
-/// Settings of a gateway that the chart does not have.
+/// Returns the settings of a gateway that the chart `gateway` does not have.
 fn unknown_settings(block: &Value) -> Vec<String> {
     let Some(block) = block.as_object() else {
         return Vec::new();
@@ -276,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_without_a_value_are_named() {
+    fn settings_without_a_value_are_returned() {
         let block = json!({"name": "g", "k8s": {"strategy": {"type": "Recreate"}, "resources": {"limits": {"cpu": 1}}}});
         assert_eq!(unknown_settings(&block), ["k8s.strategy.type"]);
     }

@@ -1,4 +1,4 @@
-//! Charts of Istio with the values of a user: from values files, umbrella charts and releases.
+//! Istio charts with the values of a user, from values files, umbrella charts and releases.
 
 use mainstay_api::{Values, names};
 use mainstay_catalog::{Catalog, Flavour, Version};
@@ -13,7 +13,7 @@ use crate::migrate::{Comments, KUBE_VERSION};
 /// A chart of an Istio release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HelmChart {
-    /// Definitions.
+    /// The custom resource definitions.
     Base,
     /// A control plane.
     Istiod,
@@ -29,7 +29,7 @@ impl HelmChart {
     /// All charts.
     pub const ALL: [Self; 5] = [Self::Base, Self::Istiod, Self::Cni, Self::Ztunnel, Self::Gateway];
 
-    /// Returns the name in `Chart.yaml`.
+    /// Returns the name of the chart in `Chart.yaml`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -41,13 +41,13 @@ impl HelmChart {
         }
     }
 
-    /// Finds a chart by name.
+    /// Returns the chart with this name in `Chart.yaml`.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|chart| chart.name() == name)
     }
 
-    /// The name of the release in Istio's instructions.
+    /// Returns the name of the release in Istio's installation instructions.
     fn release(self) -> &'static str {
         match self {
             Self::Base => "istio-base",
@@ -59,7 +59,7 @@ impl HelmChart {
     }
 }
 
-/// One chart with its values.
+/// A chart with its release and values.
 #[derive(Clone, Debug)]
 pub struct HelmSource {
     /// The chart.
@@ -70,18 +70,18 @@ pub struct HelmSource {
     pub namespace: String,
     /// Version of the chart.
     pub version: Version,
-    /// Values of the user.
+    /// Values that the user set.
     pub values: Values,
-    /// The file or Secret that contains them.
+    /// File or Secret that contains the values.
     pub origin: String,
     /// Comments of the file.
     pub comments: Comments,
-    /// The objects that a release recorded.
+    /// Objects in the manifest of a release; `None` if they must be rendered.
     manifest: Option<Vec<Value>>,
 }
 
 impl HelmSource {
-    /// Reads the values of a chart from a file; release and namespace are those of Istio's instructions.
+    /// Parses a values file. Release and namespace are those in Istio's installation instructions.
     pub fn from_values(
         chart: HelmChart,
         version: &Version,
@@ -95,7 +95,7 @@ impl HelmSource {
         Ok(source)
     }
 
-    /// Creates a source with the names of Istio's instructions.
+    /// Creates a source with the release and namespace in Istio's installation instructions.
     #[must_use]
     pub fn with_values(chart: HelmChart, version: &Version, values: Values) -> Self {
         let global = values
@@ -121,7 +121,7 @@ impl HelmSource {
         }
     }
 
-    /// Converts a stored release; `None` if its chart is not one of Istio's.
+    /// Creates a source from a stored release; `None` if its chart is not an Istio chart.
     pub fn from_release(release: &HelmRelease, catalog: &Catalog) -> Result<Option<Self>, AdoptError> {
         let Some(chart) = HelmChart::from_name(release.chart()) else {
             return Ok(None);
@@ -140,7 +140,8 @@ impl HelmSource {
         }))
     }
 
-    /// Splits the values of a chart whose dependencies are charts of Istio, as Helm does.
+    /// Splits the values of an umbrella chart into those of its dependencies that are Istio charts, as
+    /// Helm does.
     pub fn from_umbrella(
         chart: (&str, &[u8]),
         values: (&str, &[u8]),
@@ -177,7 +178,8 @@ impl HelmSource {
         Ok(sources)
     }
 
-    /// Returns the objects that Helm installs: those that the release recorded, or rendered ones.
+    /// Returns the objects that Helm installs: those in the manifest of the release, or else rendered
+    /// ones.
     pub(crate) fn objects(&self, catalog: &Catalog) -> Result<Vec<Value>, AdoptError> {
         if let Some(manifest) = &self.manifest {
             return Ok(manifest.clone());
@@ -193,22 +195,22 @@ impl HelmSource {
             is_upgrade: false,
         };
         let manifest = release.render(&files)?;
-        crate::text::documents(&manifest).map_err(|_| AdoptError::Release(self.origin.clone()))
+        crate::text::parse_documents(&manifest).map_err(|_| AdoptError::Release(self.origin.clone()))
     }
 
-    /// Describes the source in messages.
+    /// Returns a description of the source for messages.
     pub(crate) fn describe(&self) -> String {
         format!("chart {} ({})", self.chart.name(), self.origin)
     }
 }
 
-/// Reads a file of values; an empty one has none.
+/// Parses a values file. An empty file has no values.
 fn read_values(origin: &str, text: &[u8]) -> Result<Values, AdoptError> {
     let failed = |source| AdoptError::File {
         file: origin.to_owned(),
         source,
     };
-    match crate::text::document(text).map_err(|error| failed(Some(error)))? {
+    match crate::text::parse_document(text).map_err(|error| failed(Some(error)))? {
         Value::Object(map) => Ok(map),
         Value::Null => Ok(Values::new()),
         _ => Err(failed(None)),

@@ -1,4 +1,5 @@
-//! Custom resources of a component, and what the operator renders for them. Pure.
+//! Derives the custom resources of a component, and compares the objects that the operator renders for
+//! them. Pure.
 
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use crate::AdoptError;
 use crate::derive::{Derivation, derive};
 use crate::differences::FieldDifference;
 use crate::found::{Component, ComponentKind};
-use crate::migrate::compare::{Comparison, Objects, compare, objects};
+use crate::migrate::compare::{Comparison, Objects, compare, index_objects};
 use crate::migrate::{Comments, KUBE_VERSION, Migration};
-use crate::plan::{defaults, minimal, with_live_values};
-use crate::releases::{Environment, Unknown};
+use crate::plan::{defaults, with_live_values, without_chart_defaults};
+use crate::releases::{Environment, PlaceholderOwners};
 
 /// The charts and settings of an operator.
 pub(super) struct OperatorCharts {
@@ -34,7 +35,7 @@ impl OperatorCharts {
     }
 }
 
-/// Derives resources of one version.
+/// Derives resources for one Istio version.
 pub(super) struct Resources<'a> {
     pub(super) charts: &'a OperatorCharts,
     pub(super) catalog: &'a Arc<Catalog>,
@@ -42,7 +43,8 @@ pub(super) struct Resources<'a> {
 }
 
 impl Resources<'_> {
-    /// Adds the resources of a component whose objects are `before`.
+    /// Adds the resources of a component to the migration. `before` contains the objects that the
+    /// previous installer rendered.
     pub(super) fn add(
         &self,
         component: &Component,
@@ -52,7 +54,7 @@ impl Resources<'_> {
         let Some(derivation) = derive(component, &self.version.name()) else {
             return Ok(());
         };
-        let best = self.best(component.kind, derivation, before)?;
+        let best = self.select_best(component.kind, derivation, before)?;
         let documents = best.derivation.derived.documents();
         migration
             .comments
@@ -64,15 +66,20 @@ impl Resources<'_> {
         Ok(())
     }
 
-    /// The shortest values with the fewest differences: without defaults, then with values of differing
-    /// fields.
-    fn best(&self, kind: ComponentKind, full: Derivation, before: &Objects) -> Result<Compared, AdoptError> {
+    /// Returns the resources with the fewest differences. Values that equal defaults are removed, and
+    /// values for fields that differ are added, unless that increases the number of differences.
+    fn select_best(
+        &self,
+        kind: ComponentKind,
+        full: Derivation,
+        before: &Objects,
+    ) -> Result<Compared, AdoptError> {
         let chart = match kind {
             ComponentKind::Cni => names::CNI_CHART,
             ComponentKind::Ztunnel => names::ZTUNNEL_CHART,
             _ => names::ISTIOD_CHART,
         };
-        let short = minimal(
+        let short = without_chart_defaults(
             &full,
             kind,
             &defaults(self.catalog, self.version, Flavour::Operator, chart),
@@ -105,7 +112,7 @@ impl Resources<'_> {
             library: &self.charts.library,
         };
         let mut after = Vec::new();
-        for release in environment.releases(&derivation.derived, &Unknown)? {
+        for release in environment.releases(&derivation.derived, &PlaceholderOwners)? {
             if release.chart == names::BASE_CHART {
                 continue;
             }
@@ -115,7 +122,7 @@ impl Resources<'_> {
                 source: Box::new(source),
             })?);
         }
-        let Comparison { equal, differences } = compare(kind, before, &objects(after.into_iter()));
+        let Comparison { equal, differences } = compare(kind, before, &index_objects(after.into_iter()));
         Ok(Compared {
             derivation,
             equal,
@@ -124,7 +131,7 @@ impl Resources<'_> {
     }
 }
 
-/// Resources with what they render.
+/// Derived resources, and the result of comparing the objects that they render.
 struct Compared {
     derivation: Derivation,
     equal: usize,

@@ -1,4 +1,4 @@
-//! Converts charts with their values to an `IstioOperator`, and compares what both render. Pure.
+//! Converts charts with their values to an `IstioOperator`, and compares the rendered objects. Pure.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use serde_json::{Map, Value, json};
 use crate::AdoptError;
 use crate::derive::Dropped;
 use crate::found::ComponentKind;
-use crate::migrate::compare::{Comparison, Objects, compare, objects};
-use crate::migrate::draft::{Draft, get, leaves, place, root, take};
+use crate::migrate::compare::{Comparison, Objects, compare, index_objects};
+use crate::migrate::draft::{Draft, component_and_root, get, leaves, remove, spec_path};
 use crate::migrate::from_operator::is_present;
 use crate::migrate::helm_source::{HelmChart, HelmSource};
 use crate::migrate::{Comments, KUBE_VERSION, Migration};
 use crate::plan::{defaults, put};
 
-/// How often rejected values are removed before the conversion fails.
+/// Maximum number of attempts to remove rejected values before the conversion fails.
 const MAX_ATTEMPTS: usize = 8;
 
 /// Profiles in order of preference.
 const PREFERRED: [&str; 3] = ["default", "minimal", "ambient"];
 
-/// Converts charts with their values. Each control plane becomes an `IstioOperator`; the first one contains
-/// everything else.
+/// Converts charts with their values. Each control plane is converted to an `IstioOperator`; the first
+/// one contains all other charts.
 pub fn helm_to_operator(sources: &[HelmSource], catalog: &Arc<Catalog>) -> Result<Migration, AdoptError> {
     let mut migration = Migration::default();
-    for group in groups(sources) {
+    for group in group_by_control_plane(sources) {
         let Some(first) = group.first() else { continue };
         let conversion = Conversion {
             package: CatalogPackage::new(catalog, first.version.clone()),
@@ -44,12 +44,12 @@ pub fn helm_to_operator(sources: &[HelmSource], catalog: &Arc<Catalog>) -> Resul
     Ok(migration)
 }
 
-/// Returns a group of charts per control plane, those without a revision first. A group starts with its
-/// control plane; the first one contains all other charts.
-fn groups(sources: &[HelmSource]) -> Vec<Vec<&HelmSource>> {
+/// Groups the charts by control plane. Control planes without a revision come first. Each group starts
+/// with its control plane; the first group also contains all other charts.
+fn group_by_control_plane(sources: &[HelmSource]) -> Vec<Vec<&HelmSource>> {
     let is_plane = |source: &&HelmSource| source.chart == HelmChart::Istiod;
     let (mut planes, others): (Vec<&HelmSource>, Vec<&HelmSource>) = sources.iter().partition(is_plane);
-    // The other charts have no revision as a rule.
+    // The other charts usually belong to the control plane without a revision.
     planes.sort_by_key(|plane| {
         plane
             .values
@@ -70,7 +70,7 @@ struct Conversion<'a> {
     package: CatalogPackage<'a>,
 }
 
-/// A configuration with what it renders.
+/// A configuration, and the result of comparing the objects that it renders.
 struct Candidate {
     operator: Value,
     not_carried: Vec<Dropped>,
@@ -83,14 +83,14 @@ impl Conversion<'_> {
         for source in self.sources {
             before.extend(source.objects(self.catalog)?);
         }
-        let before = objects(before.into_iter());
+        let before = index_objects(before.into_iter());
         let mut draft = Draft::from_sources(self.sources);
         self.check_versions(&mut draft);
-        let short = self.candidate(&draft, true, &before);
+        let short = self.build_candidate(&draft, true, &before);
         let best = match short {
             Ok(short) if short.comparison.differences.is_empty() => short,
             short => {
-                let full = self.candidate(&draft, false, &before)?;
+                let full = self.build_candidate(&draft, false, &before)?;
                 match short {
                     Ok(short) if short.comparison.differences.len() <= full.comparison.differences.len() => {
                         short
@@ -108,7 +108,7 @@ impl Conversion<'_> {
         Ok(())
     }
 
-    /// An `IstioOperator` has one version.
+    /// Reports charts with another version, because an `IstioOperator` has only one.
     fn check_versions(&self, draft: &mut Draft) {
         let version = self.package.version();
         for source in self.sources.iter().filter(|source| source.version != *version) {
@@ -119,9 +119,14 @@ impl Conversion<'_> {
         }
     }
 
-    /// Builds a configuration, removes what is rejected, and compares.
-    fn candidate(&self, draft: &Draft, is_minimal: bool, before: &Objects) -> Result<Candidate, AdoptError> {
-        let mut operator = self.shortest(draft, is_minimal)?;
+    /// Builds a configuration without rejected values, and compares its objects with `before`.
+    fn build_candidate(
+        &self,
+        draft: &Draft,
+        is_minimal: bool,
+        before: &Objects,
+    ) -> Result<Candidate, AdoptError> {
+        let mut operator = self.shortest_configuration(draft, is_minimal)?;
         let mut not_carried = Vec::new();
         for _ in 0..MAX_ATTEMPTS {
             match self.render(&operator) {
@@ -133,7 +138,7 @@ impl Conversion<'_> {
                     });
                 }
                 Err(problems) => {
-                    if !move_rejected(&mut operator, &problems, &mut not_carried) {
+                    if !resolve_rejected(&mut operator, &problems, &mut not_carried) {
                         return Err(AdoptError::Converted(Box::new(problems)));
                     }
                 }
@@ -156,11 +161,11 @@ impl Conversion<'_> {
             .components
             .into_iter()
             .flat_map(|component| component.objects);
-        Ok(objects(all.map(|object| Value::from(object.0))))
+        Ok(index_objects(all.map(|object| Value::from(object.0))))
     }
 
-    /// The configuration relative to the profile that needs the fewest settings.
-    fn shortest(&self, draft: &Draft, is_minimal: bool) -> Result<Value, AdoptError> {
+    /// Returns the configuration based on the profile that requires the fewest settings.
+    fn shortest_configuration(&self, draft: &Draft, is_minimal: bool) -> Result<Value, AdoptError> {
         let mut names = self.package.profile_names().unwrap_or_default();
         names.sort_by_key(|name| {
             PREFERRED
@@ -177,11 +182,11 @@ impl Conversion<'_> {
                 let own = get(&draft.spec, keys).filter(|own| own.as_str() != Some(""));
                 own == get(&profile, keys).filter(|own| own.as_str() != Some(""))
             };
-            // A value profile or platform cannot be taken back.
+            // A value profile or platform that a profile sets cannot be unset.
             if !same(&["values", "profile"]) || !same(&["values", "global", "platform"]) {
                 continue;
             }
-            let mut spec = self.relative(draft, &profile, is_minimal);
+            let mut spec = self.relative_to_profile(draft, &profile, is_minimal);
             let size = leaves(&spec).len();
             if best.as_ref().is_none_or(|(least, _)| size < *least) {
                 if name != "default" {
@@ -197,21 +202,27 @@ impl Conversion<'_> {
         Ok(json!({"apiVersion": "install.istio.io/v1alpha1", "kind": "IstioOperator", "spec": spec}))
     }
 
-    /// The `spec` of a profile.
+    /// Returns the `spec` of a profile; `None` if it cannot be read.
     fn profile(&self, name: &str) -> Option<Map<String, Value>> {
         let mut request = Request::new(&self.package);
         request.sets = vec![format!("profile={name}")];
         let operator = configuration(&request).ok()?;
         let operator = Value::from(mainstay_yaml::Value::Map(operator));
         let mut spec = operator.get("spec")?.as_object().cloned()?;
-        // The engine sets this value to whether the component is enabled, unless the user sets it.
+        // Unless the user sets this value, rendering sets it to whether the CNI component is enabled.
         let has_cni = self.sources.iter().any(|source| source.chart == HelmChart::Cni);
         put(&mut spec, &["values", "pilot", "cni", "enabled"], has_cni.into());
         Some(spec)
     }
 
-    /// Removes what the profile sets, adds what it sets differently from the charts.
-    fn relative(&self, draft: &Draft, profile: &Map<String, Value>, is_minimal: bool) -> Map<String, Value> {
+    /// Returns the settings that differ from those of the profile, including chart defaults that the
+    /// profile overrides. If `is_minimal` is true, settings that equal chart defaults are removed.
+    fn relative_to_profile(
+        &self,
+        draft: &Draft,
+        profile: &Map<String, Value>,
+        is_minimal: bool,
+    ) -> Map<String, Value> {
         let mut spec = draft.spec.clone();
         let defaults = self.defaults();
         for (path, value) in leaves(profile)
@@ -230,18 +241,18 @@ impl Conversion<'_> {
         {
             let keys: Vec<&str> = path.iter().map(String::as_str).collect();
             let is_default = match get(profile, &keys) {
-                Some(set) => same(set, &value),
-                None => is_minimal && get(&defaults, &keys).is_some_and(|default| same(default, &value)),
+                Some(set) => is_equal(set, &value),
+                None => is_minimal && get(&defaults, &keys).is_some_and(|default| is_equal(default, &value)),
             };
             if is_default {
-                take(&mut spec, &keys);
+                remove(&mut spec, &keys);
             }
         }
         self.switch_components(&mut spec, profile);
         spec
     }
 
-    /// Defaults of the charts at their places below `spec`.
+    /// Returns the defaults of the charts at their paths below `spec`.
     fn defaults(&self) -> Map<String, Value> {
         let mut all = Map::new();
         for source in self
@@ -252,7 +263,7 @@ impl Conversion<'_> {
             let version = self.package.version();
             let own = defaults(self.catalog, version, Flavour::Installer, source.chart.name());
             for (path, value) in leaves(&own) {
-                let place = place(source.chart, &path);
+                let place = spec_path(source.chart, &path);
                 let keys: Vec<&str> = place.iter().map(String::as_str).collect();
                 if get(&all, &keys).is_none() {
                     put(&mut all, &keys, value);
@@ -262,9 +273,13 @@ impl Conversion<'_> {
         all
     }
 
-    /// Enables and disables components where the profile does not do it.
+    /// Enables and disables components for which the profile has another setting.
     fn switch_components(&self, spec: &mut Map<String, Value>, profile: &Map<String, Value>) {
-        let wanted: BTreeSet<&str> = self.sources.iter().map(|source| root(source.chart).0).collect();
+        let wanted: BTreeSet<&str> = self
+            .sources
+            .iter()
+            .map(|source| component_and_root(source.chart).0)
+            .collect();
         for key in ["base", "pilot", "cni", "ztunnel"] {
             let enabled = get(profile, &["components", key, "enabled"]).and_then(Value::as_bool);
             let is_wanted = wanted.contains(key);
@@ -292,12 +307,12 @@ impl Conversion<'_> {
         }
     }
 
-    /// The comments of all files, at the places of their entries.
+    /// Returns the comments of all files at the paths of their entries.
     fn comments(&self, operator: &Value) -> Comments {
         let mut all = Comments::default();
         for source in self.sources {
-            all.extend(source.comments.moved(|path| {
-                let place = place(source.chart, path);
+            all.extend(source.comments.map_paths(|path| {
+                let place = spec_path(source.chart, path);
                 let mut full = vec!["spec".to_owned()];
                 full.extend(place);
                 if is_present(operator, &full) {
@@ -313,14 +328,15 @@ impl Conversion<'_> {
     }
 }
 
-/// Numbers of files and of profiles have different types.
-fn same(a: &Value, b: &Value) -> bool {
+/// Whether two values are equal. Numbers are compared as floats, because those of files and of profiles
+/// have different types.
+fn is_equal(a: &Value, b: &Value) -> bool {
     a == b || matches!((a.as_f64(), b.as_f64()), (Some(a), Some(b)) if (a - b).abs() < f64::EPSILON)
 }
 
-/// Moves unknown values to those that are not validated, and removes other rejected ones; returns whether
+/// Moves unknown values to `unvalidatedValues`, and removes other rejected values. Returns whether
 /// anything changed.
-fn move_rejected(operator: &mut Value, problems: &Diagnostics, not_carried: &mut Vec<Dropped>) -> bool {
+fn resolve_rejected(operator: &mut Value, problems: &Diagnostics, not_carried: &mut Vec<Dropped>) -> bool {
     let Some(Value::Object(spec)) = operator.get_mut("spec") else {
         return false;
     };
@@ -330,11 +346,13 @@ fn move_rejected(operator: &mut Value, problems: &Diagnostics, not_carried: &mut
         .iter()
         .filter(|one| one.severity == Severity::Error)
     {
-        let keys: Option<Vec<&str>> = problem.path.0.iter().skip(1).map(key).collect();
+        let keys: Option<Vec<&str>> = problem.path.0.iter().skip(1).map(segment_key).collect();
         let Some(keys) = keys.filter(|keys| keys.first() == Some(&"values")) else {
             continue;
         };
-        let Some(value) = take(spec, &keys) else { continue };
+        let Some(value) = remove(spec, &keys) else {
+            continue;
+        };
         is_changed = true;
         if problem.message == "unknown field" {
             let mut place = vec!["unvalidatedValues"];
@@ -351,7 +369,7 @@ fn move_rejected(operator: &mut Value, problems: &Diagnostics, not_carried: &mut
     is_changed
 }
 
-fn key(segment: &Segment) -> Option<&str> {
+fn segment_key(segment: &Segment) -> Option<&str> {
     match segment {
         Segment::Key(key) => Some(key),
         Segment::Item(_) => None,

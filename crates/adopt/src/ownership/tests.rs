@@ -1,4 +1,5 @@
-//! Ownership of one Deployment: ownership labels, preserved labels, and restoring the original.
+//! Tests ownership changes of a Deployment: ownership labels, preserved labels, and restoring the
+//! original.
 
 use super::*;
 
@@ -32,7 +33,7 @@ fn wanted() -> Value {
     })
 }
 
-fn adopted() -> Owned {
+fn adopted() -> OwnershipChange {
     adopt(&ObjectId::from_object(&live()).unwrap(), &live(), &wanted())
 }
 
@@ -57,7 +58,7 @@ fn only_metadata_changes() {
 }
 
 #[test]
-fn the_managed_fields_of_a_kept_label_move() {
+fn ownership_of_a_kept_label_moves_to_the_adoption() {
     let owned = adopted();
     let entries = owned.object["metadata"]["managedFields"].as_array().unwrap();
     assert_eq!(entries.len(), 1, "{entries:?}");
@@ -71,7 +72,7 @@ fn a_second_adoption_changes_nothing() {
     assert_eq!(again.patch, None);
 }
 
-/// Applies a JSON patch of metadata to a copy of the object.
+/// Returns a copy of the object with a JSON patch of its metadata applied.
 fn patched(object: &Value, patch: Option<Value>) -> Value {
     let mut object = object.clone();
     for change in patch.unwrap().as_array().unwrap() {
@@ -90,10 +91,13 @@ fn restore_returns_the_original_object() {
     let owned = adopted();
     let object = patched(
         &owned.object,
-        restore(&owned.object, &owned.before, &["u1".to_owned()]),
+        restore(&owned.object, &owned.original, &["u1".to_owned()]),
     );
     assert_ne!(object, live());
-    assert_eq!(patched(&object, restore_records(&object, &owned.before)), live());
+    assert_eq!(
+        patched(&object, restore_records(&object, &owned.original)),
+        live()
+    );
 }
 
 #[test]

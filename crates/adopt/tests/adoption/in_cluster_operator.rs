@@ -1,5 +1,5 @@
-//! A mesh that the in-cluster operator of Istio 1.23 or older installed: labels that name its resource, the
-//! resource with a finalizer, and the operator's own Deployment.
+//! Tests the adoption of a mesh that the in-cluster operator of Istio 1.23 or older installed, with
+//! labels that refer to its resource, the resource with a finalizer, and the operator's own Deployment.
 
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use mainstay_api::crd::istio_operator_definition;
@@ -8,14 +8,14 @@ use mainstay_cluster::kinds::{InstalledKind, installed_kinds};
 use mainstay_testkit::CaseCounts;
 use serde_json::{Value, json};
 
-use super::support::{NAMESPACE, World};
+use super::support::{NAMESPACE, TestEnvironment};
 use super::{check_content, check_equal, check_operator, check_restored, plan, workloads};
 
 /// Namespace of the operator and its resource.
 const OPERATOR_NAMESPACE: &str = "istio-operator";
 /// Name of the resource.
 const RESOURCE: &str = "example-istiocontrolplane";
-/// The operator's resource.
+/// Kind of the operator's resource.
 const OPERATORS: InstalledKind = InstalledKind {
     group: "install.istio.io",
     version: "v1alpha1",
@@ -23,7 +23,7 @@ const OPERATORS: InstalledKind = InstalledKind {
     plural: "istiooperators",
     namespaced: true,
 };
-/// The operator itself.
+/// Kind of the operator's workload.
 const DEPLOYMENTS: InstalledKind = InstalledKind {
     group: "apps",
     version: "v1",
@@ -33,39 +33,44 @@ const DEPLOYMENTS: InstalledKind = InstalledKind {
 };
 /// Finalizer of the in-cluster operator.
 const FINALIZER: &str = "istio-finalizer.install.istio.io";
-/// Settings of the installation, as flags of istioctl and in the resource.
+/// Setting of the installation, used as a flag of istioctl and in the resource.
 const AUTOSCALE_MIN: u32 = 2;
 
-/// Adopts the mesh, undoes it, adopts it again, and removes the old operator as the plan says.
+/// Adopts the mesh, undoes the adoption, adopts the mesh again, and removes the old operator as the plan
+/// instructs.
 pub(crate) async fn installations_are_adopted_and_restored() {
     let mut counts = CaseCounts::default();
     let name = "in-cluster operator";
-    let world = World::start().await;
+    let environment = TestEnvironment::start().await;
     let setting = format!("values.pilot.autoscaleMin={AUTOSCALE_MIN}");
-    world.istioctl_install(&["--set", "profile=default", "--set", &setting]);
-    world.transfer_to_in_cluster_operator().await;
-    let before = world.state().await;
-    let session = world.session().await;
+    environment.istioctl_install(&["--set", "profile=default", "--set", &setting]);
+    environment.transfer_to_in_cluster_operator().await;
+    let before = environment.state().await;
+    let session = environment.session().await;
     let adoption = plan(&session).await;
     check_equal(&mut counts, &adoption, name);
     let resource = format!("IstioOperator {OPERATOR_NAMESPACE}/{RESOURCE}");
-    let left = adoption.left.iter().find(|left| left.what == resource);
+    let left = adoption.skipped.iter().find(|left| left.what == resource);
     counts.count(left.is_some_and(|left| left.reason.contains("finalizer")), || {
-        format!("{resource} is not reported: {:#?}", adoption.left)
+        format!("{resource} is not reported: {:#?}", adoption.skipped)
     });
     let applied = session.apply(&adoption).await;
     let applied = applied.unwrap_or_else(|error| panic!("{error}"));
     assert!(applied.objects > 10, "{applied:?}");
-    check_content(&mut counts, (&before, &world.state().await), name);
+    check_content(&mut counts, (&before, &environment.state().await), name);
     let undone = session.undo(NAMESPACE).await;
     undone.unwrap_or_else(|error| panic!("{error}"));
-    check_restored(&mut counts, (&before, &world.state().await), name);
+    check_restored(&mut counts, (&before, &environment.state().await), name);
     let adoption = plan(&session).await;
     let applied = session.apply(&adoption).await;
     applied.unwrap_or_else(|error| panic!("{error}"));
-    world.remove_in_cluster_operator().await;
-    check_operator(&mut counts, &world, &adoption, name).await;
-    check_content(&mut counts, (&workloads(&before), &world.state().await), name);
+    environment.remove_in_cluster_operator().await;
+    check_operator(&mut counts, &environment, &adoption, name).await;
+    check_content(
+        &mut counts,
+        (&workloads(&before), &environment.state().await),
+        name,
+    );
     let (observed, _) = session.observe().await.unwrap_or_else(|error| panic!("{error}"));
     counts.count(observed.operators.is_empty(), || {
         format!("{resource} still exists: {:#?}", observed.operators)
@@ -74,13 +79,13 @@ pub(crate) async fn installations_are_adopted_and_restored() {
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }
 
-impl World {
-    /// Labels every object that istioctl installed as the operator does, and creates the operator's resource
-    /// and Deployment.
+impl TestEnvironment {
+    /// Makes the installation look like one of the operator: adds the operator's labels to every object
+    /// that istioctl installed, and creates the operator's resource and Deployment.
     async fn transfer_to_in_cluster_operator(&self) {
         let definition = [istio_operator_definition()];
         install(&self.client, &definition, |_, _| {}).await.unwrap();
-        self.make_namespace(OPERATOR_NAMESPACE).await;
+        self.create_namespace(OPERATOR_NAMESPACE).await;
         let patch = json!({"metadata": {"labels": {
             "install.operator.istio.io/owning-resource": RESOURCE,
             "install.operator.istio.io/owning-resource-namespace": OPERATOR_NAMESPACE,
@@ -110,7 +115,8 @@ impl World {
         }
     }
 
-    /// Does what the plan asks for: stops the operator, removes the finalizer and deletes the resource.
+    /// Removes the operator as the plan instructs: stops it, removes the finalizer and deletes the
+    /// resource.
     async fn remove_in_cluster_operator(&self) {
         let deployments = self.api_in(&DEPLOYMENTS, Some(OPERATOR_NAMESPACE));
         let scaled = Patch::Merge(json!({"spec": {"replicas": 0}}));
@@ -138,7 +144,7 @@ fn resource() -> Value {
     })
 }
 
-/// The operator as `istioctl operator init` installed it. No controller runs in this cluster.
+/// Returns the Deployment that `istioctl operator init` installed. No controller runs in this cluster.
 fn deployment() -> Value {
     json!({
         "apiVersion": "apps/v1",

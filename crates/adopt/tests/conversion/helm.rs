@@ -1,4 +1,4 @@
-//! Charts with values converted to an `IstioOperator` and to custom resources.
+//! Tests the conversion of charts with values to an `IstioOperator` and to custom resources.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn to_resources(charts: &[(HelmChart, &str)]) -> Migration {
     migration.unwrap_or_else(|error| panic!("{charts:?}: {error}"))
 }
 
-/// Charts with values that render equally in all forms.
+/// Charts with values that render the same objects after both conversions.
 const EQUAL: &[&[(HelmChart, &str)]] = &[
     &[(Istiod, "")],
     &[(Istiod, "autoscaleMin: 3\nautoscaleMax: 7\n")],
@@ -84,7 +84,7 @@ const EQUAL: &[&[(HelmChart, &str)]] = &[
     )],
 ];
 
-/// Default number of cases; `MAINSTAY_CASES` sets another, and the full proof runs all.
+/// Default number of cases. `MAINSTAY_CASES` overrides it; the full proof runs all cases.
 const CASES: usize = 6;
 
 #[test]

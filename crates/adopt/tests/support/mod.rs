@@ -1,4 +1,5 @@
-//! A real API server with the real Helm and istioctl, and the state of everything they install.
+//! Helpers of tests: a real API server with the real Helm and istioctl, and the state of the objects that
+//! they install.
 
 #![allow(
     clippy::unwrap_used,
@@ -32,8 +33,8 @@ pub(crate) const VERSION: &str = "1.29.1";
 /// Namespace of the installations.
 pub(crate) const NAMESPACE: &str = "istio-system";
 
-/// A cluster with definitions, and the programs that install on it.
-pub(crate) struct World {
+/// A cluster with our definitions, and charts for the programs that install on it.
+pub(crate) struct TestEnvironment {
     pub(crate) client: Client,
     cluster: Cluster,
     pub(crate) catalog: Arc<Catalog>,
@@ -41,7 +42,7 @@ pub(crate) struct World {
     kubelet: Option<Kubelet>,
 }
 
-impl World {
+impl TestEnvironment {
     /// Starts a server without controllers, so that only the test writes objects.
     pub(crate) async fn start() -> Self {
         let options = Options {
@@ -53,14 +54,14 @@ impl World {
 
     /// Starts a server with workload controllers and a simulated kubelet.
     pub(crate) async fn with_pods() -> Self {
-        let mut world = Self::with_options(Options::default()).await;
-        let kubelet = Kubelet::start(&world.cluster, KubeletOptions::default()).await;
-        world.kubelet = Some(kubelet.unwrap());
-        world
+        let mut environment = Self::with_options(Options::default()).await;
+        let kubelet = Kubelet::start(&environment.cluster, KubeletOptions::default()).await;
+        environment.kubelet = Some(kubelet.unwrap());
+        environment
     }
 
-    /// Waits until `workloads` Deployments are ready and the controllers have observed all changes. Returns
-    /// the names and UIDs of all pods and `ReplicaSets`.
+    /// Waits until at least `workloads` Deployments exist, all are ready, and the controllers have
+    /// observed all changes. Returns the names and UIDs of all pods and `ReplicaSet`s.
     pub(crate) async fn pods(&self, workloads: usize) -> BTreeMap<String, String> {
         let begin = std::time::Instant::now();
         let mut ticks = tokio::time::interval(std::time::Duration::from_millis(300));
@@ -107,7 +108,7 @@ impl World {
         let catalog = Arc::new(Catalog::embedded().unwrap());
         let definitions = own_definitions(&catalog).unwrap();
         install(&client, &definitions, |_, _| {}).await.unwrap();
-        let world = Self {
+        let environment = Self {
             client,
             cluster,
             catalog,
@@ -115,13 +116,13 @@ impl World {
             kubelet: None,
         };
         for name in [NAMESPACE, "istio-ingress", "sail-operator"] {
-            world.make_namespace(name).await;
+            environment.create_namespace(name).await;
         }
-        world.write_charts();
-        world
+        environment.write_charts();
+        environment
     }
 
-    pub(crate) async fn make_namespace(&self, name: &str) {
+    pub(crate) async fn create_namespace(&self, name: &str) {
         let api: Api<DynamicObject> = self.api("", "v1", "Namespace", "namespaces");
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         let object = serde_json::from_value(object).unwrap();
@@ -136,7 +137,7 @@ impl World {
         )
     }
 
-    /// The objects of a kind in one namespace, or of a cluster-wide kind.
+    /// Returns the API of a kind in one namespace, or in the whole cluster if `namespace` is `None`.
     pub(crate) fn api_in(&self, kind: &InstalledKind, namespace: Option<&str>) -> Api<DynamicObject> {
         let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
         let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
@@ -146,7 +147,7 @@ impl World {
         }
     }
 
-    /// Writes charts and profiles in the layout of upstream's repository.
+    /// Writes the charts and profiles to a directory with the layout of upstream's repository.
     fn write_charts(&self) {
         const CHARTS: &[(&str, &str)] = &[
             ("base", "base"),
@@ -181,13 +182,13 @@ impl World {
         self.directory.path().join("package")
     }
 
-    /// A session of the operator in its usual namespace.
+    /// Creates a session for an operator in its default namespace.
     pub(crate) async fn session(&self) -> Session {
         let session = Session::new(self.client.clone(), self.catalog.clone(), "sail-operator").await;
         session.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Helm of a generation (`helm3`, `helm4`, `helm4 --server-side=true`).
+    /// Returns the Helm of a generation (`helm3`, `helm4`, `helm4 --server-side=true`).
     pub(crate) fn helm(&self, generation: &str) -> Helm {
         let (peer, flag) = generation.split_once(' ').unwrap_or((generation, ""));
         let home = self.directory.path().join(peer);
@@ -204,7 +205,8 @@ impl World {
         }
     }
 
-    /// Runs `istioctl install`. Without a kubelet it applies all objects and then times out.
+    /// Runs `istioctl install`. Without a kubelet, it applies all objects and then times out, which is
+    /// accepted.
     pub(crate) fn istioctl_install(&self, arguments: &[&str]) {
         let mut command = Command::new(built_peer("istioctl").unwrap());
         command
@@ -218,7 +220,7 @@ impl World {
         assert!(is_applied, "{text}\n{}", String::from_utf8_lossy(&output.stdout));
     }
 
-    /// Every object of the kinds in charts, and Helm's Secrets, by identity.
+    /// Returns every object of the kinds in charts and Helm's Secrets, by identity.
     pub(crate) async fn state(&self) -> BTreeMap<String, Value> {
         let mut state = BTreeMap::new();
         let secret = [("", "v1", "Secret", "secrets")];
@@ -280,7 +282,7 @@ impl Helm {
         if let Some(is_server_side) = self.is_server_side {
             command.arg(format!("--server-side={is_server_side}"));
         }
-        succeed(command);
+        run_successfully(command);
     }
 
     pub(crate) fn uninstall(&self, namespace: &str, release: &str) -> Result<(), String> {
@@ -293,7 +295,7 @@ impl Helm {
         Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
-    /// Names of the releases that Helm finds.
+    /// Returns the names of the releases that Helm finds.
     pub(crate) fn list(&self) -> Vec<String> {
         let mut command = self.command(NAMESPACE);
         command.args(["list", "-q", "-A"]);
@@ -321,13 +323,13 @@ impl Helm {
     }
 }
 
-fn succeed(mut command: Command) {
+fn run_successfully(mut command: Command) {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {text}");
 }
 
-/// Returns everything except metadata, plus the generation.
+/// Returns an object with the generation as its only metadata.
 pub(crate) fn content(object: &Value) -> Value {
     let mut object = object.clone();
     let generation = object["metadata"]["generation"].clone();
@@ -336,7 +338,7 @@ pub(crate) fn content(object: &Value) -> Value {
 }
 
 /// Returns an object without the fields that every write changes.
-pub(crate) fn stable(object: &Value) -> Value {
+pub(crate) fn without_volatile_fields(object: &Value) -> Value {
     let mut object = object.clone();
     let metadata = object["metadata"].as_object_mut().unwrap();
     metadata.remove("resourceVersion");

@@ -1,8 +1,8 @@
-//! The kinds of `delivery.mainstay.dev` as data.
+//! Table of the kinds in `delivery.mainstay.dev`.
 
 use super::kinds::{AGE, Column, Group, Kind, Served};
 
-/// The types of the delivery kinds.
+/// Facts about the types of the delivery kinds.
 pub(super) const TEXT: &str = include_str!("delivery.txt");
 
 pub(super) const GROUP: Group = Group {
@@ -42,7 +42,7 @@ const HASH: Column = Column("Hash", ".spec.hash", "Hash of the rendered componen
 
 const NO_STATUS: &str = "NoStatus";
 
-/// Sorted by plural.
+/// Kinds, sorted by plural.
 pub(super) const KINDS: &[Kind] = &[
     Kind {
         name: "AnalysisTemplate",

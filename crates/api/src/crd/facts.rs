@@ -23,19 +23,19 @@ use serde_json::{Map, Value, json};
 
 use crate::names::MAX_TAG_LENGTH;
 
-/// Pattern of a Kubernetes quantity.
+/// Regular expression of Kubernetes quantities.
 const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
 
-/// Pattern of a number or percentage as a text.
+/// Regular expression of a number or percentage as text.
 const PERCENT: &str = "^[0-9]{1,6}%?$";
 
-/// Pattern of a DNS label.
+/// Regular expression of a DNS label.
 const DNS_LABEL: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
 /// Maximum nesting of types. Ends the recursion of a type that contains itself.
 const MAX_DEPTH: usize = 40;
 
-/// Named types.
+/// Types by name.
 #[derive(Debug, Default)]
 pub(super) struct Facts<'a> {
     types: BTreeMap<&'a str, Type<'a>>,
@@ -50,7 +50,7 @@ struct Type<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// Parses texts. A later type replaces an earlier one of the same name.
+    /// Parses texts. A type replaces an earlier one with the same name.
     pub(super) fn parse(texts: &[&'a str]) -> Self {
         let mut facts = Self::default();
         let mut current = "";
@@ -81,7 +81,7 @@ impl<'a> Facts<'a> {
         facts
     }
 
-    /// Returns the schema of a type expression. An undefined type accepts any content.
+    /// Returns the schema of a type expression. Undefined types accept any content.
     pub(super) fn schema(&self, expression: &str) -> Value {
         self.nested(expression, MAX_DEPTH)
     }
@@ -175,7 +175,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// The line of one field.
+/// Parsed line of a field.
 struct Field<'a> {
     name: &'a str,
     expression: &'a str,
@@ -277,7 +277,8 @@ fn at_most_one(fields: &str) -> Value {
     })
 }
 
-/// Returns the text of a CEL rule. A field may be named `rule` too; a rule begins with a quoted message.
+/// Returns the text of a line with a CEL rule, or `None` for other lines. A field may also be named `rule`;
+/// a CEL rule starts with a quoted message.
 fn rule_text(line: &str) -> Option<&str> {
     line.strip_prefix("rule ").filter(|text| text.starts_with('"'))
 }

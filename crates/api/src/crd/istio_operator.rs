@@ -1,12 +1,13 @@
-//! The kind `IstioOperator` as data. Fields without a rule here are checked by the validating webhook.
+//! The kind `IstioOperator` as data. Fields without rules in the schema are checked by the validating
+//! webhook.
 
 use super::kinds::{AGE, Column, Group, Kind, Served};
 use crate::istio_operator as names;
 
-/// The types of the kind.
+/// Facts about the types of the kind.
 pub(super) const TEXT: &str = include_str!("istio_operator.txt");
 
-/// Short names, the same as upstream's.
+/// Short names of the kind. Equal to upstream's.
 pub(super) const SHORT_NAMES: [&str; 2] = ["iop", "io"];
 
 pub(super) const GROUP: Group = Group {

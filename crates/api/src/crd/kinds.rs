@@ -1,17 +1,17 @@
-//! Kinds as data: names, served versions, columns of `kubectl get`, and the rules on whole objects.
+//! Table of the kinds: names, served versions, columns of `kubectl get`, and rules on objects.
 
 use serde_json::{Value, json};
 
-/// What the kinds of one API group have in common.
+/// Properties shared by the kinds of an API group.
 pub(super) struct Group {
     pub(super) name: &'static str,
     pub(super) scope: &'static str,
     pub(super) category: &'static str,
-    /// Whether every object needs a spec.
+    /// Whether objects must have a spec.
     pub(super) requires_spec: bool,
 }
 
-/// The group of the mesh.
+/// Group of the mesh kinds.
 pub(super) const MESH: Group = Group {
     name: "sailoperator.io",
     scope: "Cluster",
@@ -19,12 +19,12 @@ pub(super) const MESH: Group = Group {
     requires_spec: false,
 };
 
-/// One kind.
+/// A kind.
 pub(super) struct Kind {
     pub(super) name: &'static str,
     pub(super) short: Option<&'static str>,
     pub(super) description: &'static str,
-    /// Message and expression of a rule on the object.
+    /// Message and expression of a CEL rule on the object.
     pub(super) rule: Option<(&'static str, &'static str)>,
     pub(super) versions: &'static [Served],
 }
@@ -43,18 +43,18 @@ impl Kind {
     }
 }
 
-/// One version of a kind, with the names of its types.
+/// A served version of a kind, with the names of its types.
 pub(super) struct Served {
     pub(super) name: &'static str,
     pub(super) is_stored: bool,
     pub(super) spec: &'static str,
     pub(super) status: &'static str,
-    /// Whether a missing spec gets the defaults of its fields.
+    /// Whether a missing spec is replaced by the defaults of its fields.
     pub(super) has_default: bool,
     pub(super) columns: &'static [Column],
 }
 
-/// One column: heading, path, description.
+/// A column: heading, path, description.
 pub(super) struct Column(
     pub(super) &'static str,
     pub(super) &'static str,

@@ -1,5 +1,5 @@
-//! Definitions as a table of facts, to compare two sets of definitions: one line per definition, version and
-//! schema node, without descriptions.
+//! Converts definitions to a table of facts, so that two sets of definitions can be compared. The table has
+//! one line per definition, version and schema node, without descriptions.
 //!
 //! ```text
 //! Istio {"group":"sailoperator.io","scope":"Cluster"}
@@ -10,8 +10,8 @@
 //!         values = IstioRevision.v1.schema.spec.values
 //! ```
 //!
-//! Children are indented by two spaces. `[]` is the schema of a list's items, `{}` that of a map's values. `=
-//! PATH` means the same facts and children as at an earlier path.
+//! Children are indented by two spaces. `[]` is the schema of a list's items, `{}` that of a map's values.
+//! `= PATH` means that facts and children equal those at an earlier path.
 
 #![allow(
     clippy::indexing_slicing,
@@ -25,23 +25,23 @@ use serde_json::{Map, Value, json};
 /// Facts by path, such as `Istio.v1.schema.spec.version`.
 pub type Facts = BTreeMap<String, Value>;
 
-/// Why a table cannot be read.
+/// Error of parsing a table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     /// A line is neither `NAME JSON` nor `NAME = PATH`, or is indented too far.
     #[error("line {line}: {text:?} is not a fact")]
     Syntax {
-        /// Number of the line, from 1.
+        /// Number of the line, starting at 1.
         line: usize,
-        /// The line.
+        /// Text of the line.
         text: String,
     },
     /// A line refers to a path that no earlier line defines.
     #[error("line {line}: {path} is not defined before")]
     UnknownPath {
-        /// Number of the line, from 1.
+        /// Number of the line, starting at 1.
         line: usize,
-        /// The path.
+        /// Path.
         path: String,
     },
 }
@@ -55,27 +55,27 @@ struct Node {
     children: Vec<Node>,
 }
 
-/// Returns the facts of definitions.
+/// Returns the facts about definitions.
 #[must_use]
 pub fn facts(definitions: &[Value]) -> Facts {
     let mut facts = Facts::new();
     for definition in definitions {
-        collect(&Node::for_definition(definition), "", &mut facts);
+        collect_facts(&Node::for_definition(definition), "", &mut facts);
     }
     facts
 }
 
-/// Writes the facts of definitions as a table.
+/// Formats the facts about definitions as a table.
 #[must_use]
 pub fn write_table(definitions: &[Value]) -> String {
     let mut table = Table::default();
     for definition in definitions {
-        table.write(&Node::for_definition(definition), "", 0);
+        table.write_node(&Node::for_definition(definition), "", 0);
     }
     table.text
 }
 
-/// Reads a table.
+/// Parses a table.
 pub fn read_table(text: &str) -> Result<Facts, TableError> {
     let mut facts = Facts::new();
     let mut parents: Vec<String> = Vec::new();
@@ -96,7 +96,7 @@ pub fn read_table(text: &str) -> Result<Facts, TableError> {
         parents.truncate(depth);
         let path = join(parents.last().map_or("", String::as_str), name);
         if let Some(same) = fact.strip_prefix("= ") {
-            let copies = copies(&facts, same, &path);
+            let copies = copy_facts(&facts, same, &path);
             if copies.is_empty() {
                 return Err(TableError::UnknownPath {
                     line: index + 1,
@@ -113,7 +113,7 @@ pub fn read_table(text: &str) -> Result<Facts, TableError> {
     Ok(facts)
 }
 
-/// Rebuilds definitions from their facts; descriptions are lost.
+/// Rebuilds definitions from facts. Descriptions are lost.
 #[must_use]
 pub fn definitions_from_facts(facts: &Facts) -> Vec<Value> {
     let kinds = facts.iter().filter(|(path, _)| !path.contains('.'));
@@ -176,8 +176,8 @@ fn children<'a>(facts: &'a Facts, path: &str) -> impl Iterator<Item = (&'a str, 
         .filter(|(name, _)| !name.contains('.'))
 }
 
-/// Returns the facts at and below one path, as facts at and below another.
-fn copies(facts: &Facts, from: &str, to: &str) -> Vec<(String, Value)> {
+/// Returns the facts at and below the path `from` with paths at and below `to`.
+fn copy_facts(facts: &Facts, from: &str, to: &str) -> Vec<(String, Value)> {
     let all = facts.range(from.to_owned()..);
     all.take_while(|(path, _)| path.starts_with(from))
         .filter_map(|(path, fact)| {
@@ -196,10 +196,10 @@ fn join(parent: &str, name: &str) -> String {
     }
 }
 
-fn collect(node: &Node, parent: &str, facts: &mut Facts) {
+fn collect_facts(node: &Node, parent: &str, facts: &mut Facts) {
     let path = join(parent, &node.name);
     for child in &node.children {
-        collect(child, &path, facts);
+        collect_facts(child, &path, facts);
     }
     facts.insert(path, node.facts.clone());
 }
@@ -207,26 +207,30 @@ fn collect(node: &Node, parent: &str, facts: &mut Facts) {
 #[derive(Default)]
 struct Table {
     text: String,
-    /// Path of the first node with this content.
-    written: BTreeMap<String, String>,
+    /// Paths of nodes by their content. If several nodes have equal content, the first path is kept.
+    paths_by_content: BTreeMap<String, String>,
 }
 
 impl Table {
-    fn write(&mut self, node: &Node, parent: &str, depth: usize) {
+    fn write_node(&mut self, node: &Node, parent: &str, depth: usize) {
         let path = join(parent, &node.name);
         self.text.push_str(&"  ".repeat(depth));
         self.text.push_str(&node.name);
-        let content = node.content();
-        if let Some(same) = self.written.get(&content).filter(|_| !node.children.is_empty()) {
+        let content = node.to_text();
+        if let Some(same) = self
+            .paths_by_content
+            .get(&content)
+            .filter(|_| !node.children.is_empty())
+        {
             self.text.extend([" = ", same, "\n"]);
             return;
         }
         self.text.extend([" ", &node.facts.to_string(), "\n"]);
         for child in &node.children {
-            self.write(child, &path, depth + 1);
+            self.write_node(child, &path, depth + 1);
         }
-        // Not before its children: a path must be complete when another line refers to it.
-        self.written.entry(content).or_insert(path);
+        // Inserted after the children: a path must be complete when another line refers to it.
+        self.paths_by_content.entry(content).or_insert(path);
     }
 }
 
@@ -274,11 +278,11 @@ impl Node {
         }
     }
 
-    /// Facts and children as one text.
-    fn content(&self) -> String {
+    /// Returns the facts and children of the node as one text.
+    fn to_text(&self) -> String {
         let children = self.children.iter();
         let children: Vec<String> = children
-            .map(|child| format!("{} {}", child.name, child.content()))
+            .map(|child| format!("{} {}", child.name, child.to_text()))
             .collect();
         format!("{} ({})", self.facts, children.join(", "))
     }

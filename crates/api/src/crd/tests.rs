@@ -1,4 +1,4 @@
-//! Tests the definitions. `tests/upstream` compares them with the Sail Operator's.
+//! Tests the definitions. `tests/upstream` compares them with those of the Sail Operator.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! `DeploymentAction`: one request to a rollout, such as a promotion.
+//! `DeploymentAction`: a request to a rollout, such as a promotion.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,15 +8,16 @@ use crate::{Reason, Time};
 /// A request to a rollout.
 pub type DeploymentAction = Resource<ActionSpec>;
 
-/// What is requested. Immutable.
+/// Desired state of an action. Immutable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ActionSpec {
     /// Name of the deployment.
     pub deployment_name: String,
-    /// The request.
+    /// Requested operation.
     pub verb: ActionVerb,
-    /// `status.rollout.stepHash` for which the action is meant; it is rejected at any other step.
+    /// Value of `status.rollout.stepHash` for which the action is intended. The action is rejected at any
+    /// other step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_hash: Option<String>,
 }
@@ -27,7 +28,7 @@ impl Kind for ActionSpec {
     type Status = ActionStatus;
 }
 
-/// A request.
+/// Operation that an action requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ActionVerb {
     /// Continue with the next step.
@@ -41,7 +42,7 @@ pub enum ActionVerb {
     Resume,
     /// Return to the stable state.
     Abort,
-    /// Start an aborted or failed rollout again.
+    /// Start a rollout again that was aborted or has failed.
     Retry,
     /// Do not wait for the current analysis.
     SkipAnalysis,
@@ -53,13 +54,13 @@ pub enum ActionVerb {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ActionStatus {
-    /// Whether it took effect. Unset until it was handled.
+    /// Whether the action took effect. Unset until it is handled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<ActionResult>,
-    /// Why.
+    /// Reason of the result.
     #[serde(skip_serializing_if = "Reason::is_empty")]
     pub reason: Reason,
-    /// When it was handled.
+    /// Time when the action was handled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handled_at: Option<Time>,
 }
@@ -67,8 +68,8 @@ pub struct ActionStatus {
 /// Whether an action took effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ActionResult {
-    /// It took effect.
+    /// The action took effect.
     Accepted,
-    /// It had no effect.
+    /// The action had no effect.
     Rejected,
 }

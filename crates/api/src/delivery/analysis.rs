@@ -7,11 +7,11 @@ use super::{Kind, NoStatus, Resource};
 /// Metrics that decide whether a rollout continues.
 pub type AnalysisTemplate = Resource<AnalysisTemplateSpec>;
 
-/// Content of a template.
+/// Desired state of a template.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AnalysisTemplateSpec {
-    /// Metrics; all must succeed.
+    /// Metrics. All must succeed.
     pub metrics: Vec<Metric>,
 }
 
@@ -33,21 +33,21 @@ pub struct AnalysisReference {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metric {
-    /// Name.
+    /// Name of the metric.
     pub name: String,
-    /// Time between two measurements. 30 if unset.
+    /// Time between two measurements in seconds. 30 if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval_seconds: Option<u32>,
-    /// Measurements of a step. 1 if unset; without effect in the background.
+    /// Number of measurements in a step. 1 if unset. Has no effect on background runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
-    /// Failed measurements that do not fail the analysis. 0 if unset.
+    /// Maximum number of failed measurements. If exceeded, the analysis fails. 0 if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_limit: Option<u32>,
-    /// Samples below which a measurement has no data.
+    /// Minimum number of samples. A measurement with fewer samples has no data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_samples: Option<u32>,
-    /// What a measurement without data means. `Pause` if unset.
+    /// How a measurement without data is counted. `Pause` if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_no_data: Option<NoDataPolicy>,
     /// Values that count as success.
@@ -56,19 +56,19 @@ pub struct Metric {
     pub prometheus: PrometheusQuery,
 }
 
-/// What a measurement without data means.
+/// How a measurement without data is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NoDataPolicy {
     /// The rollout waits until there is data.
     #[default]
     Pause,
-    /// Success.
+    /// As a success.
     Pass,
-    /// Failure.
+    /// As a failure.
     Fail,
 }
 
-/// An inclusive range; at least one bound is set.
+/// An inclusive range. At least one bound must be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SuccessRange {
@@ -80,15 +80,15 @@ pub struct SuccessRange {
     pub max: Option<f64>,
 }
 
-/// A query of Prometheus' HTTP API.
+/// A query to the HTTP API of Prometheus.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PrometheusQuery {
-    /// URL of the server.
+    /// URL of the Prometheus server.
     pub address: String,
-    /// Query; `{{revision}}`, `{{deployment}}` and `{{namespace}}` are replaced.
+    /// Query. `{{revision}}`, `{{deployment}}` and `{{namespace}}` are replaced.
     pub query: String,
-    /// Query of the number of samples, for `minSamples`.
+    /// Query of the number of samples for `minSamples`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples_query: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `Application` and `ApplicationRevision`: components, and their rendered form.
+//! `Application` and `ApplicationRevision`: components and their rendered form.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,11 +7,11 @@ use super::{Kind, NoStatus, REVISION_ONLY, ROLLOUT_TEMPLATE, Resource};
 use crate::Conditions;
 use crate::meta::is_zero;
 
-/// Words of [`Component::kind`].
+/// Values of [`Component::kind`].
 pub mod component_type {
     /// A Deployment of one image that serves requests.
     pub const WEB_SERVICE: &str = "webservice";
-    /// Objects as they are.
+    /// Kubernetes objects.
     pub const OBJECTS: &str = "k8s-objects";
     /// A Helm chart.
     pub const HELM: &str = "helm";
@@ -20,13 +20,13 @@ pub mod component_type {
 /// An application.
 pub type Application = Resource<ApplicationSpec>;
 
-/// Components of an application.
+/// Desired state of an application.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationSpec {
     /// Components.
     pub components: Vec<Component>,
-    /// Unreferenced revisions that are kept. 10 if unset.
+    /// Number of unreferenced revisions to keep. 10 if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision_history_limit: Option<u32>,
 }
@@ -38,7 +38,7 @@ impl Kind for ApplicationSpec {
 }
 
 impl Application {
-    /// Whether a change only records a revision. Any value but `true` has no effect.
+    /// Whether a change only records a revision. Annotations with a value other than `true` have no effect.
     #[must_use]
     pub fn is_revision_only(&self) -> bool {
         let is_set = |name: &str| {
@@ -50,7 +50,8 @@ impl Application {
         is_set(ROLLOUT_TEMPLATE) || is_set(REVISION_ONLY)
     }
 
-    /// Returns the annotations of that purpose whose value is not `true`.
+    /// Returns the annotations for [`Self::is_revision_only`] that have no effect, because their value is
+    /// not `true`.
     #[must_use]
     pub fn ignored_annotations(&self) -> Vec<&'static str> {
         let is_ignored = |name: &&str| {
@@ -70,9 +71,9 @@ impl Application {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Component {
-    /// Name.
+    /// Name of the component.
     pub name: String,
-    /// How it is rendered: `webservice`, `k8s-objects` or `helm`.
+    /// Type of the component: `webservice`, `k8s-objects` or `helm`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Input of the renderer.
@@ -104,7 +105,7 @@ pub type ApplicationRevision = Resource<RevisionSpec>;
 pub struct RevisionSpec {
     /// Name of the Application.
     pub application_name: String,
-    /// Number of the revision, from 1.
+    /// Number of the revision, starting at 1.
     #[serde(skip_serializing_if = "is_zero")]
     pub revision: i64,
     /// Hash of the rendered components.

@@ -9,19 +9,19 @@ use crate::{Conditions, Time};
 /// A cluster that workloads can be placed in.
 pub type Cluster = Resource<ClusterSpec>;
 
-/// How a cluster is reached and used.
+/// Connection settings and usage of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterSpec {
     /// Secret with the kubeconfig, in the same namespace.
     pub kubeconfig_secret_ref: SecretReference,
-    /// Whether new workloads are kept away.
+    /// Whether new workloads must not be placed in the cluster.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unschedulable: bool,
-    /// Taints; new workloads are kept away from a cluster with any.
+    /// Taints. No new workloads are placed in a cluster with any taint.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
-    /// Time between two health probes. 30 if unset.
+    /// Time between two health probes in seconds. 30 if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_interval_seconds: Option<u32>,
 }
@@ -61,13 +61,13 @@ pub struct ClusterStatus {
     /// Generation of the spec that this status describes.
     #[serde(skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// Conditions; `Ready` says whether the cluster can be reached.
+    /// Conditions. `Ready` reports whether the cluster can be reached.
     #[serde(skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
-    /// Version of Kubernetes.
+    /// Kubernetes version.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// When it was last reached.
+    /// Time of the last successful contact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_contact_time: Option<Time>,
 }

@@ -14,21 +14,22 @@ pub type ApplicationDeployment = Resource<ApplicationDeploymentSpec>;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationDeploymentSpec {
-    /// How requests are distributed over revisions. Unset generates no Services and routes.
+    /// How requests are distributed over revisions. If unset, no Services and routes are generated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traffic: Option<Traffic>,
-    /// Revisions that run.
+    /// Revisions to run.
     pub app_revisions: Vec<AppRevision>,
-    /// How a change is executed. Unset scales directly.
+    /// How a change is executed. If unset, workloads are scaled directly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
     /// Analysis during the whole rollout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub analysis: Option<AnalysisSettings>,
-    /// What happens to generated objects when the deployment is deleted.
+    /// How generated objects are handled when the deployment is deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion: Option<DeletionSettings>,
-    /// Replacement of clusters that are unreachable for long. Unset never moves workloads.
+    /// Replacement of clusters that have been unreachable for a long time. If unset, workloads are never
+    /// moved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failover: Option<Failover>,
 }
@@ -39,13 +40,13 @@ impl Kind for ApplicationDeploymentSpec {
     type Status = DeploymentStatus;
 }
 
-/// A revision and where it runs.
+/// A revision and its placement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AppRevision {
     /// Name of the `ApplicationRevision`.
     pub revision_name: String,
-    /// Clusters and replicas.
+    /// Clusters and replicas of the revision.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub placement: Vec<Placement>,
 }
@@ -54,10 +55,10 @@ pub struct AppRevision {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Placement {
-    /// Which clusters. Unset is the host cluster.
+    /// Selected clusters. If unset, the host cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_selector: Option<ClusterSelector>,
-    /// How many replicas.
+    /// Distribution of replicas over the clusters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distribution: Option<Distribution>,
 }
@@ -72,7 +73,7 @@ pub struct ClusterSelector {
     /// Labels of the Cluster.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Number of clusters, or `All`. 1 if unset.
+    /// Number of clusters to select, or `All`. 1 if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<IntOrString>,
 }
@@ -81,17 +82,18 @@ pub struct ClusterSelector {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Distribution {
-    /// Replicas of each component. Unset does not manage replicas, for example because an autoscaler does.
+    /// Replicas of each component. If unset, replicas are not managed, for example because an autoscaler
+    /// manages them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<u32>,
-    /// Whether every cluster gets `replicas`, or they are divided.
+    /// Whether every cluster gets all `replicas`, or they are divided among the clusters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub divide: Option<Divide>,
-    /// Weights of clusters for `Weighted`. A cluster without an entry has weight 1 if there are no entries,
-    /// else 0.
+    /// Weights of clusters for `Weighted`. A cluster without an entry has weight 1 if the list is empty,
+    /// otherwise 0.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub weights: Vec<ClusterWeight>,
-    /// Minimum for each cluster for `Weighted`.
+    /// Minimum number of replicas in each cluster for `Weighted`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_per_cluster: Option<u32>,
 }
@@ -116,7 +118,7 @@ pub struct ClusterWeight {
     pub weight: u32,
 }
 
-/// Analysis outside steps.
+/// Analysis that is independent of steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AnalysisSettings {
@@ -125,14 +127,14 @@ pub struct AnalysisSettings {
     pub background: Vec<AnalysisReference>,
 }
 
-/// What happens when the deployment is deleted.
+/// How generated objects are handled when the deployment is deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeletionSettings {
     /// Whether generated objects are deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<DeletionPolicy>,
-    /// What happens to objects in unreachable clusters.
+    /// How objects in unreachable clusters are handled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreachable_clusters: Option<UnreachableClusters>,
 }
@@ -140,19 +142,19 @@ pub struct DeletionSettings {
 /// Whether generated objects are deleted with the deployment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeletionPolicy {
-    /// They are deleted in every cluster.
+    /// Objects are deleted in all clusters.
     #[default]
     Delete,
-    /// They stay.
+    /// Objects are not deleted.
     Orphan,
 }
 
-/// Deletion in clusters that cannot be reached.
+/// Deletion in unreachable clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UnreachableClusters {
-    /// Time after the deletion request at which objects in unreachable clusters are given up. Unset waits
-    /// forever.
+    /// Time in seconds after the deletion request at which objects in unreachable clusters are given up. If
+    /// unset, the deletion waits until the clusters can be reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forget_after_seconds: Option<u32>,
 }
@@ -161,11 +163,11 @@ pub struct UnreachableClusters {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Failover {
-    /// Time without contact after which a placement by labels selects another cluster.
+    /// Time in seconds without contact after which a placement by labels selects another cluster.
     pub after_seconds: u32,
 }
 
-/// A number or a text, such as `3` or `25%`.
+/// A number or text, such as `3` or `25%`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum IntOrString {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Kind, NoStatus, Resource};
 
-/// The objects of a deployment in one cluster. Written before the first object, and the only source of what
-/// is deleted.
+/// The objects of a deployment in one cluster. The inventory is written before the first object is created,
+/// and only objects in it are deleted.
 pub type ResourceInventory = Resource<InventorySpec>;
 
 /// Content of an inventory.

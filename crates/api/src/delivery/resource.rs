@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::API_VERSION;
 use crate::{ObjectMeta, OwnerReference};
 
-/// The spec of a kind, with its name and status type.
+/// Spec of a kind, with its name and the type of its status.
 pub trait Kind: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned {
-    /// The kind as in `kind`.
+    /// Value of `kind`.
     const KIND: &'static str;
-    /// The plural, as in URLs.
+    /// Plural of the kind, as in URLs.
     const PLURAL: &'static str;
     /// Type of the status.
     type Status: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned;
 }
 
-/// Status of a kind that has none.
+/// Status of kinds that have none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoStatus {}
 
@@ -51,13 +51,13 @@ impl<S: Kind> Resource<S> {
         }
     }
 
-    /// Returns the name.
+    /// Returns the name of the resource.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 
-    /// Returns the namespace.
+    /// Returns the namespace of the resource.
     #[must_use]
     pub fn namespace(&self) -> &str {
         &self.metadata.namespace

@@ -1,4 +1,5 @@
-//! Observed state of a deployment. Lists are sorted, so that an unchanged state is an equal text.
+//! Observed state of a deployment. Lists are sorted, so that an unchanged state is serialized to the same
+//! text.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +13,9 @@ pub struct DeploymentStatus {
     /// Generation of the spec that this status describes.
     #[serde(skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// Summary.
+    /// Phase of the deployment.
     pub phase: DeploymentPhase,
-    /// Summary in `KubeVela`'s words.
+    /// Phase in terms of `KubeVela`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub legacy_phase: Option<LegacyPhase>,
     /// Conditions.
@@ -32,12 +33,12 @@ pub struct DeploymentStatus {
     /// Analysis runs of the current rollout.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub analysis: Vec<AnalysisRun>,
-    /// UIDs of actions that took effect and whose own status may not say so yet.
+    /// UIDs of actions that took effect but may not have a result in their own status yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub handled_actions: Vec<String>,
 }
 
-/// Summary of a deployment.
+/// Phase of a deployment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeploymentPhase {
     /// Not started.
@@ -45,26 +46,26 @@ pub enum DeploymentPhase {
     Pending,
     /// A rollout is in progress.
     Progressing,
-    /// A rollout waits.
+    /// A rollout is waiting.
     Paused,
-    /// Everything is as specified.
+    /// The desired state is in place.
     Healthy,
-    /// Complete, but not everything is available.
+    /// The rollout is complete, but not all replicas are available.
     Degraded,
-    /// The rollout was aborted; the stable state runs.
+    /// The rollout was aborted, and the stable state is in place.
     Aborted,
     /// The deployment is being deleted.
     Deleting,
 }
 
-/// Summary in `KubeVela`'s words.
+/// Phase in terms of `KubeVela`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LegacyPhase {
-    /// In progress.
+    /// A rollout is in progress.
     Rolling,
-    /// Complete.
+    /// The rollout is complete.
     Completed,
-    /// Aborted or failed.
+    /// The rollout was aborted or has failed.
     Failed,
 }
 
@@ -85,27 +86,27 @@ pub struct ClusterPlacement {
     /// Name of the Cluster; empty for the host cluster.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cluster_name: String,
-    /// Replicas of each component. Unset if they are not managed.
+    /// Replicas of each component. Unset if replicas are not managed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<u32>,
-    /// Available replicas of the component with the fewest.
+    /// Smallest number of available replicas of a component.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available: Option<u32>,
     /// Time since which no route refers to the revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_since: Option<Time>,
-    /// Last failure.
+    /// Message of the last failure.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_error: String,
 }
 
-/// Weights of clusters with equal ones.
+/// Weights of one or more clusters with equal weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterTraffic {
-    /// Names of the Clusters; an empty one is the host cluster.
+    /// Names of the Clusters. The name of the host cluster is empty.
     pub cluster_names: Vec<String>,
-    /// Weights by rule, as they were last verified.
+    /// Weights by rule as last verified.
     pub routes: Vec<RouteWeights>,
     /// Whether the routes were accepted with these weights.
     pub verified: bool,
@@ -131,12 +132,12 @@ pub struct RouteShare {
     pub component_name: String,
     /// Port of the Service.
     pub port: u16,
-    /// Weight. Unset follows available replicas.
+    /// Weight. If unset, it is proportional to the available replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
 }
 
-/// Replicas and weights at one point of a rollout.
+/// Replicas and weights at one state of a rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Allocation {
@@ -152,53 +153,53 @@ pub struct Allocation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RolloutStatus {
-    /// Hash of the spec's target. A rollout starts when it changes.
+    /// Hash of the target. A rollout starts when it changes.
     pub target_hash: String,
     /// Whether the rollout moves to the target or back to the stable state.
     pub direction: Direction,
-    /// The state to which an abort returns.
+    /// State to which an abort returns.
     pub stable: Allocation,
-    /// The observed state at the start.
+    /// Observed state at the start of the rollout.
     pub source: Allocation,
-    /// Verified weights at the start.
+    /// Verified weights at the start of the rollout.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub source_traffic: Vec<ClusterTraffic>,
-    /// The desired end.
+    /// Desired state at the end of the rollout.
     pub target: Allocation,
-    /// Changes from stable to target.
+    /// Numbers of changes from the stable state to the target.
     pub diff: DiffCounts,
     /// Name of the current wave.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub wave: String,
-    /// Number of the current group of clusters, from 0 over all waves.
+    /// Index of the current group of clusters over all waves, starting at 0.
     pub group: u32,
-    /// Number of the current step, from 0; the number of steps when all are done.
+    /// Index of the current step, starting at 0. Equal to the number of steps after the last step.
     pub step: u32,
-    /// Hash that an action must name to act on the current step.
+    /// Hash of the current step, to which an action may refer.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub step_hash: String,
-    /// Start of the rollout.
+    /// Start time of the rollout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,
-    /// Time at which all conditions of the current step but its waiting time were met.
+    /// Time at which all conditions of the current step were met, except its waiting time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step_reached_at: Option<Time>,
-    /// Last progress.
+    /// Time of the last progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progressed_at: Option<Time>,
-    /// Largest measure of progress in the current step.
+    /// Largest measured progress in the current step.
     #[serde(skip_serializing_if = "is_zero")]
     pub progress: i64,
-    /// End of the rollout.
+    /// End time of the rollout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<Time>,
-    /// Why the rollout waits.
+    /// Cause of the current pause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<PauseCause>,
     /// Reason of the last failure.
     #[serde(skip_serializing_if = "Reason::is_empty")]
     pub failure: Reason,
-    /// Whether the current step was promoted by an action.
+    /// Whether an action promoted the current step.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub promoted: bool,
     /// Whether all remaining steps and waves are skipped.
@@ -216,12 +217,12 @@ pub enum Direction {
     Back,
 }
 
-/// Why a rollout waits.
+/// Cause of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PauseCause {
     /// An action requested it.
     Action,
-    /// A failure with `onFailure: Pause`.
+    /// A failure occurred, and `onFailure` is `Pause`.
     Failure,
 }
 
@@ -229,12 +230,12 @@ pub enum PauseCause {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DiffCounts {
-    /// Removed.
+    /// Number of removed assignments.
     pub del: u32,
-    /// Changed.
+    /// Number of changed assignments.
     #[serde(rename = "mod")]
     pub modify: u32,
-    /// Added.
+    /// Number of added assignments.
     pub add: u32,
 }
 
@@ -249,11 +250,11 @@ pub struct AnalysisRun {
     /// Hash of the step; empty for a background run.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub step_hash: String,
-    /// Successful measurements.
+    /// Number of successful measurements.
     pub successful: u32,
-    /// Failed measurements.
+    /// Number of failed measurements.
     pub failed: u32,
-    /// Measurements without data since the last one with data.
+    /// Number of measurements without data since the last one with data.
     pub no_data: u32,
     /// Time of the last measurement.
     #[serde(skip_serializing_if = "Option::is_none")]

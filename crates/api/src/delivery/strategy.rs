@@ -1,4 +1,4 @@
-//! Strategy of a rollout: kind, budgets, waves, steps.
+//! Strategy of a rollout: type, budgets, waves, steps.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,50 +8,50 @@ use super::{AnalysisReference, ClusterSelector, IntOrString, StringMatch};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Strategy {
-    /// Kind of the strategy.
+    /// Type of the strategy.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<StrategyType>,
-    /// Pods that may exist above the desired number. 25% if unset.
+    /// Maximum number of pods above the desired number. 25% if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_surge: Option<IntOrString>,
-    /// Pods that may be unavailable below the desired number. 0 if unset.
+    /// Maximum number of unavailable pods. 0 if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<IntOrString>,
     /// Clusters over which percentages of the budgets are calculated. `Global` if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<RolloutScope>,
-    /// Time without progress after which the rollout has failed. 600 if unset.
+    /// Time in seconds without progress after which the rollout fails. 600 if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress_deadline_seconds: Option<u32>,
-    /// What a failure leads to. `Pause` if unset.
+    /// Reaction to a failure. `Pause` if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<FailureAction>,
-    /// Whether no further step starts.
+    /// Whether the rollout is paused: no further step starts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// Groups of clusters, one after the other. A cluster belongs to the first wave that selects it; clusters
-    /// that no wave selects come last.
+    /// Groups of clusters that are changed one after the other. A cluster belongs to the first wave that
+    /// selects it. Clusters that no wave selects are changed last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waves: Vec<Wave>,
-    /// Steps of a canary, or checks before the switch of a blue-green deployment.
+    /// Steps of a canary, or checks of a blue-green deployment before the switch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<RolloutStep>,
-    /// How long the previous revision can be returned to at once.
+    /// Retention of the previous revision for an immediate rollback.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rollback_window: Option<RollbackWindow>,
 }
 
-/// Kind of a strategy.
+/// Type of a strategy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StrategyType {
-    /// New replicas without a limit, then traffic, then removal.
+    /// All new replicas at once without a limit, then traffic, then removal of the old ones.
     #[default]
     Direct,
-    /// Batches within `maxSurge` and `maxUnavailable`.
+    /// In batches within `maxSurge` and `maxUnavailable`.
     Rolling,
-    /// Steps.
+    /// In steps.
     Canary,
-    /// All new replicas, checks, one switch of traffic.
+    /// All new replicas, then checks, then one switch of traffic.
     BlueGreen,
 }
 
@@ -65,7 +65,7 @@ pub enum RolloutScope {
     PerWave,
 }
 
-/// What a failure leads to.
+/// Reaction to a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FailureAction {
     /// The rollout waits for an action.
@@ -83,31 +83,31 @@ pub enum FailureAction {
 pub struct Wave {
     /// Name of the wave.
     pub name: String,
-    /// Which clusters. Unset selects all that are left.
+    /// Selected clusters. If unset, all remaining clusters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster_selector: Option<ClusterSelector>,
-    /// Clusters that change at the same time. All if unset.
+    /// Maximum number of clusters that change at the same time. All if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrent_clusters: Option<IntOrString>,
-    /// Failed clusters that do not fail the rollout. No limit if unset.
+    /// Maximum number of failed clusters. If exceeded, the rollout fails. Unlimited if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_failed_clusters: Option<u32>,
-    /// Time after the wave before the next one starts.
+    /// Time in seconds after the wave before the next one starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub soak_seconds: Option<u32>,
 }
 
-/// One step; exactly one field is set.
+/// A step. Exactly one field must be set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RolloutStep {
     /// Cumulative share of the target's replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set_replicas: Option<IntOrString>,
-    /// Cumulative progress from the source's to the target's weights, in percent.
+    /// Cumulative progress from the source's to the target's weights in percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set_weight: Option<u32>,
-    /// Waits for a time or for a promotion.
+    /// Waits for a period of time or for a promotion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause: Option<Pause>,
     /// Waits for the result of an analysis.
@@ -125,7 +125,7 @@ pub struct RolloutStep {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Pause {
-    /// Length. Unset waits for a promotion.
+    /// Duration in seconds. If unset, the pause waits for a promotion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_seconds: Option<u32>,
 }
@@ -134,7 +134,7 @@ pub struct Pause {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HeaderRoute {
-    /// Name; a later step of the same name replaces the route, and an empty match removes it.
+    /// Name of the route. A later step with the same name replaces the route; an empty match removes it.
     pub name: String,
     /// Conditions, combined by AND.
     #[serde(rename = "match", skip_serializing_if = "Vec::is_empty")]
@@ -152,22 +152,22 @@ pub struct HeaderMatch {
     pub value: StringMatch,
 }
 
-/// Mirrored requests.
+/// Mirroring of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Mirror {
-    /// Share of requests that are copied; 0 stops mirroring.
+    /// Share of requests that are copied, in percent. 0 ends mirroring.
     pub percent: u32,
 }
 
-/// How long the previous revision stays.
+/// Retention of the previous revision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RollbackWindow {
-    /// Unreferenced revisions that are kept.
+    /// Number of unreferenced revisions to keep.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revisions: Option<u32>,
-    /// Time after completion before the replicas of the previous revision are removed.
+    /// Time in seconds after completion before the replicas of the previous revision are removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_warm_seconds: Option<u32>,
 }

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How requests reach revisions.
+/// How requests are sent to revisions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Traffic {
     /// Host names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
-    /// Istio gateways, `NAME` or `NAMESPACE/NAME`.
+    /// Istio gateways, as `NAME` or `NAMESPACE/NAME`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gateways: Vec<String>,
-    /// Rules, first match first.
+    /// Rules. The first rule that matches a request applies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub http: Vec<HttpRule>,
     /// Kind of the generated route. `Auto` if unset.
@@ -27,10 +27,10 @@ pub struct Traffic {
     /// Class of a generated Ingress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ingress_class_name: Option<String>,
-    /// Time between the removal of a revision from routes and its scale-down. 30 if unset.
+    /// Time in seconds between removing a revision from routes and scaling it down. 30 if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drain_seconds: Option<u32>,
-    /// Keeps a client on one revision.
+    /// Session affinity, which keeps a client on one revision.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<SessionAffinity>,
     /// Istio traffic policy of the generated `DestinationRule`s.
@@ -38,20 +38,21 @@ pub struct Traffic {
     pub policy: Option<TrafficPolicy>,
 }
 
-/// Content of a `DestinationRule`'s `trafficPolicy`.
+/// Content of `trafficPolicy` of a `DestinationRule`.
 pub type TrafficPolicy = Value;
 
-/// One rule.
+/// A routing rule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpRule {
-    /// Name of the rule; derived from its match if unset.
+    /// Name of the rule. If unset, it is derived from the match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Name of a further route object that contains this rule. The route of the deployment if unset.
+    /// Name of an additional route object that contains this rule. If unset, the route of the deployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub route: Option<String>,
-    /// Conditions: AND inside an entry, OR between entries. Unset matches every request.
+    /// Conditions. An entry matches if all its conditions do; the rule matches if any entry does. If unset,
+    /// the rule matches all requests.
     #[serde(rename = "match", skip_serializing_if = "Vec::is_empty")]
     pub matches: Vec<HttpMatch>,
     /// Revisions that receive matching requests.
@@ -73,22 +74,22 @@ pub struct HttpMatch {
     pub headers: BTreeMap<String, StringMatch>,
 }
 
-/// A condition on a text; exactly one field is set.
+/// A condition on a text. Exactly one field must be set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StringMatch {
-    /// Equal to.
+    /// The text equals this value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exact: Option<String>,
-    /// Starts with.
+    /// The text starts with this value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// Matches a regular expression.
+    /// The text matches this regular expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
 }
 
-/// A component of a revision behind a rule.
+/// A component of a revision to which a rule sends requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WeightedTarget {
@@ -98,7 +99,8 @@ pub struct WeightedTarget {
     pub component_name: String,
     /// Port of the Service.
     pub port: u16,
-    /// Share of requests. Unset on all targets of a rule distributes by available replicas.
+    /// Share of requests. If unset on all targets of a rule, requests are distributed by available
+    /// replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
 }
@@ -106,7 +108,7 @@ pub struct WeightedTarget {
 /// Kind of the generated route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Provider {
-    /// What the cluster supports: Istio, then Gateway API, then Ingress.
+    /// A kind that the cluster supports: Istio, else Gateway API, else Ingress.
     #[default]
     Auto,
     /// Istio `VirtualService`.
@@ -116,20 +118,20 @@ pub enum Provider {
     GatewayApi,
     /// Kubernetes Ingress.
     Ingress,
-    /// Services only.
+    /// No routes, only Services.
     None,
 }
 
-/// A Gateway.
+/// A reference to a Gateway.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GatewayReference {
-    /// Name.
+    /// Name of the Gateway.
     pub name: String,
-    /// Namespace; that of the deployment if unset.
+    /// Namespace of the Gateway. If unset, that of the deployment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Listener.
+    /// Name of the listener.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section_name: Option<String>,
 }
@@ -140,7 +142,7 @@ pub struct GatewayReference {
 pub struct SessionAffinity {
     /// Name of the cookie.
     pub cookie_name: String,
-    /// Lifetime of the cookie. 3600 if unset.
+    /// Lifetime of the cookie in seconds. 3600 if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_age_seconds: Option<u32>,
 }

@@ -1,9 +1,10 @@
-//! Compares our definitions with the Sail Operator's: equal except for the differences listed here.
+//! Compares our definitions with the Sail Operator's. They must be equal except for the differences listed
+//! here.
 //!
-//! `definitions.txt` holds the facts about upstream's definitions; `cargo xtask codegen --upstream DIR`
+//! `definitions.txt` contains the facts about upstream's definitions. `cargo xtask codegen --upstream DIR`
 //! writes it.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use mainstay_api::crd::table::{Facts, facts, read_table};
 use mainstay_api::crd::{VersionNames, definitions};
@@ -11,7 +12,8 @@ use serde_json::Value;
 
 const UPSTREAM: &str = include_str!("definitions.txt");
 
-/// Every path at which ours differ. Names of versions are not compared: they come from the catalog.
+/// All paths at which our definitions differ. Names of versions are not compared, because they are defined
+/// by the catalog.
 const DIFFERENCES: &[&str] = &[
     "Istio.v1.schema.spec.updateStrategy.revisionTags: only ours",
     "Istio.v1.schema.spec.updateStrategy.workloadMigration: only ours",
@@ -66,7 +68,7 @@ fn differences(ours: &Facts, theirs: &Facts) -> Vec<String> {
             (Some(our), Some(their)) => found.extend(difference(path, our, their)),
             (Some(_), None) if has_parent(theirs, path) => found.push(format!("{path}: only ours")),
             (None, Some(_)) if has_parent(ours, path) => found.push(format!("{path}: only theirs")),
-            // A path below one that is reported already.
+            // An ancestor of the path was already reported.
             _ => {}
         }
     }
@@ -83,7 +85,7 @@ fn difference(path: &str, our: &Value, their: &Value) -> Option<String> {
     (!is_equal).then(|| format!("{path}: ours {our}, theirs {their}"))
 }
 
-/// Returns the facts without names of versions, and with enumerations as sets.
+/// Returns a fact without names of versions, and with enumerations as sets.
 fn comparable(path: &str, fact: &Value) -> Value {
     let mut fact = fact.clone();
     let name = path.rsplit('.').next().unwrap_or_default();

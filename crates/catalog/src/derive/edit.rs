@@ -1,4 +1,4 @@
-//! Applies an [`Edit`] to a tree of files.
+//! Edits of a tree of files.
 
 use std::collections::BTreeMap;
 
@@ -19,25 +19,25 @@ pub struct Edit {
     pub within: &'static [&'static str],
     /// Files of the directory: a name, or a pattern with one `*`.
     pub file: &'static str,
-    /// Versions it is declared for.
+    /// Versions that the edit is declared for.
     pub applies: Applies,
     /// The change.
     pub op: Op,
 }
 
-/// The change an edit makes to each of its files.
+/// A change that an edit makes to each of its files.
 #[derive(Debug)]
 pub enum Op {
     /// Replaces the scalar at `path`, which must be one of `from`, with `to`.
     SetScalar {
         /// Keys from the root.
         path: &'static [&'static str],
-        /// Expected values; others are an error. Empty accepts any value.
+        /// Expected values; any other value is an error. If empty, every value is accepted.
         from: &'static [&'static str],
         /// The new value.
         to: Text,
     },
-    /// Removes the key at this path with its content.
+    /// Removes the key at this path and its content.
     RemoveKey(&'static [&'static str]),
     /// Removes all lines that contain this text.
     RemoveLines(&'static str),
@@ -55,7 +55,7 @@ pub enum Op {
 /// A text that may depend on the version.
 #[derive(Clone, Copy, Debug)]
 pub enum Text {
-    /// This text.
+    /// A fixed text.
     Fixed(&'static str),
     /// The version, without `v`.
     Version,
@@ -73,9 +73,9 @@ impl Text {
 /// Versions that a row is declared for.
 #[derive(Clone, Copy, Debug)]
 pub struct Applies {
-    /// First minor version.
+    /// First minor version; `None` means no lower bound.
     pub since: Option<(u64, u64)>,
-    /// Last minor version.
+    /// Last minor version; `None` means no upper bound.
     pub until: Option<(u64, u64)>,
     /// Whether development snapshots are excluded.
     pub releases_only: bool,
@@ -94,7 +94,7 @@ impl Applies {
         ..Self::ALWAYS
     };
 
-    /// Versions from this minor on.
+    /// Versions since this minor, inclusive.
     #[must_use]
     pub const fn since(major: u64, minor: u64) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Applies {
         }
     }
 
-    /// Versions up to and including this minor.
+    /// Versions up to this minor, inclusive.
     #[must_use]
     pub const fn until(major: u64, minor: u64) -> Self {
         Self {
@@ -114,14 +114,14 @@ impl Applies {
 
     /// Whether `version` is included.
     #[must_use]
-    pub fn holds(&self, version: &Version) -> bool {
+    pub fn includes(&self, version: &Version) -> bool {
         self.since.is_none_or(|since| version.minor() >= since)
             && self.until.is_none_or(|until| version.minor() <= until)
             && (version.is_release() || !self.releases_only)
     }
 }
 
-/// A derivation that failed. Partially derived charts are never returned.
+/// Reason why a derivation failed. Partially derived charts are never returned.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeriveError {
     /// An edit has no match, because upstream changed.
@@ -134,7 +134,7 @@ pub enum DeriveError {
         /// The edit's reason.
         reason: &'static str,
     },
-    /// The value to replace is not an expected one.
+    /// The current value is not an expected one.
     #[error("edit {edit:?} expects another value in {file}: found {found:?}")]
     Unexpected {
         /// The edit's name.
@@ -162,14 +162,14 @@ pub enum DeriveError {
         /// Reason why it must be removed.
         reason: &'static str,
     },
-    /// A chart that every version has is missing in the source.
+    /// The source does not contain a chart that every version has.
     #[error("the source does not contain {0}")]
     Missing(String),
 }
 
 /// Applies `edit` to `files` if it is declared for `version`.
 pub(crate) fn apply(edit: &Edit, version: &Version, files: &mut Files) -> Result<(), DeriveError> {
-    if !edit.applies.holds(version) {
+    if !edit.applies.includes(version) {
         return Ok(());
     }
     for directory in edit.within {
@@ -192,25 +192,27 @@ fn apply_within(
     directory: &str,
 ) -> Result<usize, DeriveError> {
     let mut matches = 0;
-    for path in matching(files, directory, edit.file) {
+    for path in matching_paths(files, directory, edit.file) {
         matches += usize::from(apply_to(edit, version, files, &path)?);
     }
     Ok(matches)
 }
 
 fn contains_directory(files: &Files, directory: &str) -> bool {
-    files.keys().any(|path| within(path, directory).is_some())
+    files
+        .keys()
+        .any(|path| strip_directory(path, directory).is_some())
 }
 
-fn within<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
+fn strip_directory<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
     path.strip_prefix(directory)?.strip_prefix('/')
 }
 
 /// Returns the paths of `files` in `directory` that match `pattern`.
-pub(crate) fn matching(files: &Files, directory: &str, pattern: &str) -> Vec<String> {
+pub(crate) fn matching_paths(files: &Files, directory: &str, pattern: &str) -> Vec<String> {
     files
         .keys()
-        .filter(|path| within(path, directory).is_some_and(|name| matches_pattern(name, pattern)))
+        .filter(|path| strip_directory(path, directory).is_some_and(|name| matches_pattern(name, pattern)))
         .cloned()
         .collect()
 }
@@ -236,7 +238,7 @@ fn apply_to(edit: &Edit, version: &Version, files: &mut Files, path: &str) -> Re
         edit: edit.id,
         file: file(),
     })?;
-    match change(&edit.op, version, text) {
+    match apply_op(&edit.op, version, text) {
         Change::NoMatch => Ok(false),
         Change::Unexpected(found) => Err(DeriveError::Unexpected {
             edit: edit.id,
@@ -250,7 +252,7 @@ fn apply_to(edit: &Edit, version: &Version, files: &mut Files, path: &str) -> Re
     }
 }
 
-fn change(op: &Op, version: &Version, text: &str) -> Change {
+fn apply_op(op: &Op, version: &Version, text: &str) -> Change {
     match op {
         Op::SetScalar { path, from, to } => line::set_scalar(text, path, from, &to.resolve(version)),
         Op::RemoveKey(path) => line::remove_key(text, path),

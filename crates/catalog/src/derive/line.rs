@@ -1,14 +1,14 @@
 //! Line-based edits of YAML text that leave all other bytes unchanged.
 //!
-//! Chart files mix YAML with template actions and comments, so that no YAML parser can write them back. These
-//! functions interpret only indentation, keys and comments of block mappings.
+//! Chart files mix YAML with template actions and comments, so that no YAML parser can write them back.
+//! These functions interpret only indentation, keys and comments of block mappings.
 
-/// The outcome of an edit.
+/// Result of an edit.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// The text has no match and is unchanged.
     NoMatch,
-    /// The key has a value that the edit does not expect.
+    /// The key has a value that the edit does not expect: this one.
     Unexpected(String),
     /// The new text.
     Done(String),
@@ -18,7 +18,7 @@ pub(crate) enum Change {
 /// comments.
 pub(crate) fn set_scalar(text: &str, path: &[&str], from: &[&str], to: &str) -> Change {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let Some(at) = find(&lines, path) else {
+    let Some(at) = find_key(&lines, path) else {
         return Change::NoMatch;
     };
     let line = lines.get(at).copied().unwrap_or_default();
@@ -38,7 +38,7 @@ pub(crate) fn set_scalar(text: &str, path: &[&str], from: &[&str], to: &str) -> 
 /// Removes the key at `path` with its content and the comment directly above it.
 pub(crate) fn remove_key(text: &str, path: &[&str]) -> Change {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let Some(at) = find(&lines, path) else {
+    let Some(at) = find_key(&lines, path) else {
         return Change::NoMatch;
     };
     let (start, end) = (leading_comment(&lines, at), block_end(&lines, at));
@@ -87,7 +87,7 @@ enum Kind<'a> {
     Other,
 }
 
-fn kind(line: &str) -> Kind<'_> {
+fn classify_line(line: &str) -> Kind<'_> {
     let body = line.trim();
     if body.is_empty() || body.starts_with('#') {
         Kind::BlankOrComment
@@ -108,7 +108,7 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
-/// `  key: "value"  # comment` → (`  key: "`, `value`, `"  # comment`).
+/// Splits an entry around its value: `  key: "value"  # comment` → (`  key: "`, `value`, `"  # comment`).
 fn split_entry(line: &str) -> Option<(&str, &str, &str)> {
     let colon = line.find(':')?;
     let (head, rest) = line.split_at(colon + 1);
@@ -123,7 +123,7 @@ fn split_entry(line: &str) -> Option<(&str, &str, &str)> {
     let body = content.get(value_at..)?;
     let length = match quote {
         Some(quote) => body.find(quote)?,
-        None => plain_length(body),
+        None => plain_scalar_length(body),
     };
     let head_length = head.len() + (rest.len() - content.len()) + value_at;
     let (head, tail) = line.split_at_checked(head_length)?;
@@ -131,7 +131,7 @@ fn split_entry(line: &str) -> Option<(&str, &str, &str)> {
     Some((head, value, tail))
 }
 
-fn plain_length(body: &str) -> usize {
+fn plain_scalar_length(body: &str) -> usize {
     let commented = body
         .find(" #")
         .map_or(body, |at| body.get(..at).unwrap_or_default());
@@ -139,11 +139,11 @@ fn plain_length(body: &str) -> usize {
     commented.trim_end().len()
 }
 
-/// Returns the line of the key at `path`.
-fn find(lines: &[&str], path: &[&str]) -> Option<usize> {
+/// Returns the index of the line with the key at `path`.
+fn find_key(lines: &[&str], path: &[&str]) -> Option<usize> {
     let mut open: Vec<(usize, &str)> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
-        let key = match kind(line) {
+        let key = match classify_line(line) {
             Kind::BlankOrComment => continue,
             Kind::Item => "-",
             Kind::Other => "",
@@ -168,12 +168,12 @@ fn leading_comment(lines: &[&str], at: usize) -> usize {
     at - comments.count()
 }
 
-/// Returns the line after the block of the key at `at`, including a following blank line.
+/// Returns the index of the line after the block of the key at `at`, including a following blank line.
 fn block_end(lines: &[&str], at: usize) -> usize {
     let depth = lines.get(at).map_or(0, |line| indent(line));
     let mut end = at + 1;
     for (index, line) in lines.iter().enumerate().skip(at + 1) {
-        match kind(line) {
+        match classify_line(line) {
             Kind::BlankOrComment => {}
             Kind::Item if indent(line) >= depth => end = index + 1,
             _ if indent(line) > depth => end = index + 1,
@@ -184,17 +184,17 @@ fn block_end(lines: &[&str], at: usize) -> usize {
     end + usize::from(blank)
 }
 
-/// Writes `{}` for a key without children, which would otherwise become null.
+/// Writes `{}` as the value of a key without children, which would otherwise be null.
 fn close_if_empty(lines: &mut [String], path: &[&str]) {
     let view: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let Some(at) = find(&view, path) else { return };
+    let Some(at) = find_key(&view, path) else { return };
     let depth = view.get(at).map_or(0, |line| indent(line));
     let next = view
         .iter()
         .skip(at + 1)
-        .find(|line| !matches!(kind(line), Kind::BlankOrComment));
+        .find(|line| !matches!(classify_line(line), Kind::BlankOrComment));
     let empty = next.is_none_or(|line| {
-        indent(line) < depth || (indent(line) == depth && !matches!(kind(line), Kind::Item))
+        indent(line) < depth || (indent(line) == depth && !matches!(classify_line(line), Kind::Item))
     });
     if let (true, Some(line)) = (empty, lines.get_mut(at)) {
         *line = format!("{} {{}}\n", line.trim_end());

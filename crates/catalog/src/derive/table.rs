@@ -1,9 +1,9 @@
-//! The derivations as tables: sources of charts, edits of each flavour with reasons, and texts that must not
-//! remain.
+//! Tables of the derivations: source directories of charts, edits of each flavour with their reasons, and
+//! texts that must not remain.
 
 use crate::derive::edit::{Applies, Edit, Op, Text};
 
-/// A chart in the source and the name of its directory in the catalog.
+/// A directory of the source module and its location in the catalog.
 #[derive(Debug)]
 pub(crate) struct Place {
     /// Directory in the source module, under `manifests/`.
@@ -12,7 +12,7 @@ pub(crate) struct Place {
     pub(crate) to: &'static str,
 }
 
-/// The directories taken from the source module. Each must exist.
+/// Directories to copy from the source module. Each must exist.
 pub(crate) const PLACES: &[Place] = &[
     Place {
         from: "charts/base",
@@ -52,7 +52,7 @@ pub(crate) const PLACES: &[Place] = &[
     },
 ];
 
-/// Add-ons of a release, below `samples/`. A source without samples has none.
+/// Add-ons of a release, below `samples/`. Optional in the source.
 pub(crate) const ADDONS: &[&str] = &[
     "addons/extras/prometheus-operator.yaml",
     "addons/extras/zipkin.yaml",
@@ -62,7 +62,7 @@ pub(crate) const ADDONS: &[&str] = &[
     "addons/prometheus.yaml",
 ];
 
-/// Directories of the operator flavour; the rest of a release is left out.
+/// Directories of a release that the operator flavour contains.
 pub(crate) const OPERATOR_KEEPS: &[&str] = &[
     "charts/base",
     "charts/istiod",
@@ -202,7 +202,7 @@ pub(crate) const INSTALLER: &[Edit] = &[
 
 const BORROWED: &str = "published charts come without profiles, so those of the nearest version are taken";
 
-/// Edits from the profiles of one release to those of another.
+/// Edits of profiles that are reused for a version whose published charts contain none.
 pub(crate) const BORROWED_PROFILES: &[Edit] = &[
     Edit {
         id: "borrowed-hub",
@@ -385,7 +385,7 @@ pub(crate) const OPERATOR: &[Edit] = &[
     },
 ];
 
-/// Files that a synthesized chart takes from another chart.
+/// Files of a synthesized chart that are copied from another chart.
 #[derive(Debug)]
 pub(crate) struct Part {
     /// Path in the source chart: a name, or a pattern with one `*`.
@@ -394,12 +394,12 @@ pub(crate) struct Part {
     pub(crate) applies: Applies,
 }
 
-/// Source of the `revisiontags` chart, after the edits.
+/// Directory that the `revisiontags` chart is copied from, after the edits.
 pub(crate) const TAGS_SOURCE: &str = "charts/istiod";
-/// The chart that the operator renders for an `IstioRevisionTag`.
+/// Directory of the chart that the operator renders for an `IstioRevisionTag`.
 pub(crate) const TAGS_CHART: &str = "charts/revisiontags";
 
-/// Files that the `revisiontags` chart takes from istiod.
+/// Files of istiod that the `revisiontags` chart consists of.
 pub(crate) const TAGS_PARTS: &[Part] = &[
     Part {
         file: "templates/revision-tags.yaml",
@@ -427,14 +427,14 @@ pub(crate) const TAGS_PARTS: &[Part] = &[
     },
 ];
 
-/// `Chart.yaml` of `revisiontags` up to the value of `appVersion`.
+/// `Chart.yaml` of `revisiontags`, up to the value of `appVersion`.
 pub(crate) const TAGS_CHART_YAML: &str = "apiVersion: v2
 name: revisiontags
 description: Helm chart for istio revision tags
 version: 0.1.0
 appVersion: ";
 
-/// A text that must not remain after all edits; it would indicate a partially derived chart.
+/// A text that must not remain after all edits. If present, a chart was derived only partially.
 #[derive(Debug)]
 pub(crate) struct Leftover {
     /// File name, or a pattern with one `*`.
@@ -447,7 +447,7 @@ pub(crate) struct Leftover {
     pub(crate) reason: &'static str,
 }
 
-/// Checks of the installer flavour.
+/// Leftovers that the installer flavour must not contain.
 pub(crate) const INSTALLER_LEFTOVERS: &[Leftover] = &[
     Leftover {
         file: "Chart.yaml",
@@ -475,7 +475,7 @@ pub(crate) const INSTALLER_LEFTOVERS: &[Leftover] = &[
     },
 ];
 
-/// Checks of the operator flavour.
+/// Leftovers that the operator flavour must not contain.
 pub(crate) const OPERATOR_LEFTOVERS: &[Leftover] = &[
     Leftover {
         file: "*",

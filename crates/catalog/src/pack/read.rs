@@ -9,8 +9,8 @@ use super::{MAGIC, SEGMENT};
 use crate::derive::Files;
 use crate::error::CatalogError;
 
-/// Maximum unpacked size of a directory. No chart is nearly as large; a damaged blob must not cause larger
-/// allocations.
+/// Maximum unpacked size of a directory in bytes, far above the size of any chart. Limits the allocations
+/// that a damaged blob can cause.
 const MAX_DIRECTORY_SIZE: usize = 64 << 20;
 
 /// An open blob.
@@ -21,7 +21,7 @@ pub struct Pack<'a> {
     segments: Vec<Block<'a>>,
 }
 
-/// Position of the recipe of a directory.
+/// Position of a directory's recipe in its group.
 #[derive(Debug)]
 struct IndexEntry<'a> {
     directory: &'a str,
@@ -61,13 +61,13 @@ impl<'a> Pack<'a> {
                 .strip_prefix(MAGIC)
                 .ok_or(damaged("the header is missing"))?,
         );
-        let segments = reader.list(Reader::sizes)?;
-        let groups = reader.list(Reader::sizes)?;
-        let index = reader.list(Reader::entry)?;
+        let segments = reader.read_list(Reader::read_sizes)?;
+        let groups = reader.read_list(Reader::read_sizes)?;
+        let index = reader.read_list(Reader::read_entry)?;
         Ok(Self {
             index,
-            groups: reader.blocks(&groups)?,
-            segments: reader.blocks(&segments)?,
+            groups: reader.read_blocks(&groups)?,
+            segments: reader.read_blocks(&segments)?,
         })
     }
 
@@ -97,12 +97,12 @@ impl<'a> Pack<'a> {
             inflated: HashMap::new(),
             remaining: MAX_DIRECTORY_SIZE,
         };
-        let count = recipe.number()?;
-        let listing =
-            String::from_utf8(assembler.text(&mut recipe)?).map_err(|_| damaged("a path is not UTF-8"))?;
+        let count = recipe.read_number()?;
+        let listing = String::from_utf8(assembler.read_text(&mut recipe)?)
+            .map_err(|_| damaged("a path is not UTF-8"))?;
         let files = listing
             .lines()
-            .map(|path| Ok((path.to_owned(), assembler.text(&mut recipe)?)));
+            .map(|path| Ok((path.to_owned(), assembler.read_text(&mut recipe)?)));
         let files = files.collect::<Result<Files, CatalogError>>()?;
         if files.len() == count {
             Ok(files)
@@ -112,7 +112,7 @@ impl<'a> Pack<'a> {
     }
 }
 
-/// Assembles texts from pool ranges; inflates each segment at most once.
+/// Assembles texts from pool ranges. Inflates each segment at most once.
 struct Assembler<'a> {
     segments: &'a [Block<'a>],
     inflated: HashMap<usize, Vec<u8>>,
@@ -120,24 +120,29 @@ struct Assembler<'a> {
 }
 
 impl Assembler<'_> {
-    fn text(&mut self, recipe: &mut Reader<'_>) -> Result<Vec<u8>, CatalogError> {
+    fn read_text(&mut self, recipe: &mut Reader<'_>) -> Result<Vec<u8>, CatalogError> {
         let mut text = Vec::new();
         let mut end = 0_usize;
-        for _ in 0..recipe.number()? {
-            let forward = recipe.number()?;
+        for _ in 0..recipe.read_number()? {
+            let forward = recipe.read_number()?;
             let start = end.wrapping_add((forward >> 1) ^ (forward & 1).wrapping_neg());
-            let length = recipe.number()?;
+            let length = recipe.read_number()?;
             self.remaining = self
                 .remaining
                 .checked_sub(length)
                 .ok_or(damaged("a chart is too long"))?;
-            self.copy(start, length, &mut text)?;
+            self.copy_range(start, length, &mut text)?;
             end = start.wrapping_add(length);
         }
         Ok(text)
     }
 
-    fn copy(&mut self, mut start: usize, mut length: usize, text: &mut Vec<u8>) -> Result<(), CatalogError> {
+    fn copy_range(
+        &mut self,
+        mut start: usize,
+        mut length: usize,
+        text: &mut Vec<u8>,
+    ) -> Result<(), CatalogError> {
         while length > 0 {
             let segment = self.segment(start / SEGMENT)?;
             let rest = segment
@@ -172,7 +177,7 @@ struct BlockSizes {
     inflated: usize,
 }
 
-/// The unread bytes.
+/// Reads numbers and bytes from the start of a slice.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -185,7 +190,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    fn number(&mut self) -> Result<usize, CatalogError> {
+    fn read_number(&mut self) -> Result<usize, CatalogError> {
         let mut number = 0;
         for shift in (0..usize::BITS).step_by(7) {
             let [byte] = self.take(1)? else { break };
@@ -197,26 +202,26 @@ impl<'a> Reader<'a> {
         Err(damaged("a number is too long"))
     }
 
-    fn sizes(&mut self) -> Result<BlockSizes, CatalogError> {
+    fn read_sizes(&mut self) -> Result<BlockSizes, CatalogError> {
         Ok(BlockSizes {
-            deflated: self.number()?,
-            inflated: self.number()?,
+            deflated: self.read_number()?,
+            inflated: self.read_number()?,
         })
     }
 
-    fn entry(&mut self) -> Result<IndexEntry<'a>, CatalogError> {
-        let length = self.number()?;
+    fn read_entry(&mut self) -> Result<IndexEntry<'a>, CatalogError> {
+        let length = self.read_number()?;
         let directory =
             std::str::from_utf8(self.take(length)?).map_err(|_| damaged("a name is not UTF-8"))?;
         Ok(IndexEntry {
             directory,
-            group: self.number()?,
-            start: self.number()?,
-            length: self.number()?,
+            group: self.read_number()?,
+            start: self.read_number()?,
+            length: self.read_number()?,
         })
     }
 
-    fn blocks(&mut self, sizes: &[BlockSizes]) -> Result<Vec<Block<'a>>, CatalogError> {
+    fn read_blocks(&mut self, sizes: &[BlockSizes]) -> Result<Vec<Block<'a>>, CatalogError> {
         sizes
             .iter()
             .map(|sizes| {
@@ -228,12 +233,13 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
-    /// Reads a count and this many items. Each takes at least one byte, so that an invalid count ends early.
-    fn list<T>(
+    /// Reads a count and this number of items. Each item takes at least one byte, so that an invalid count
+    /// fails early.
+    fn read_list<T>(
         &mut self,
         item: impl Fn(&mut Self) -> Result<T, CatalogError>,
     ) -> Result<Vec<T>, CatalogError> {
-        let count = self.number()?;
+        let count = self.read_number()?;
         (0..count).map(|_| item(self)).collect()
     }
 }

@@ -10,10 +10,11 @@ use crate::derive::Files;
 /// Highest compression level of deflate.
 const LEVEL: u8 = 10;
 
-/// Minimum length of a repetition: deflate stores shorter ones in fewer bytes than a reference.
+/// Minimum length of a repetition in bytes. Deflate stores shorter repetitions in fewer bytes than a
+/// reference takes.
 const MIN_REPETITION_LEN: usize = 64;
 
-/// Maximum number of earlier positions of the same two lines that are compared.
+/// Maximum number of earlier positions that are compared for the same two lines.
 const MAX_CANDIDATES: usize = 24;
 
 /// Packs the files of each directory. The first directories are the fastest to read.
@@ -22,15 +23,15 @@ pub fn pack(tree: &[(String, Files)]) -> Vec<u8> {
     let mut pool = Pool::default();
     let recipes: Vec<(&str, Vec<u8>)> = tree
         .iter()
-        .map(|(directory, files)| (directory.as_str(), recipe(files, &mut pool)))
+        .map(|(directory, files)| (directory.as_str(), write_recipe(files, &mut pool)))
         .collect();
     let (index, groups) = group_recipes(&recipes);
     let mut out = MAGIC.to_vec();
-    let blocks: Vec<_> = groups.iter().map(Vec::as_slice).map(deflated).collect();
-    let segments: Vec<_> = pool.bytes.chunks(SEGMENT).map(deflated).collect();
-    put_sizes(&mut out, &segments);
-    put_sizes(&mut out, &blocks);
-    put_index(&mut out, &index);
+    let blocks: Vec<_> = groups.iter().map(Vec::as_slice).map(deflate_block).collect();
+    let segments: Vec<_> = pool.bytes.chunks(SEGMENT).map(deflate_block).collect();
+    write_sizes(&mut out, &segments);
+    write_sizes(&mut out, &blocks);
+    write_index(&mut out, &index);
     blocks
         .iter()
         .chain(&segments)
@@ -38,11 +39,11 @@ pub fn pack(tree: &[(String, Files)]) -> Vec<u8> {
     out
 }
 
-fn deflated(plain: &[u8]) -> (usize, Vec<u8>) {
+fn deflate_block(plain: &[u8]) -> (usize, Vec<u8>) {
     (plain.len(), compress_to_vec(plain, LEVEL))
 }
 
-/// Position of a directory's recipe.
+/// Position of a directory's recipe in its group.
 struct IndexEntry<'a> {
     directory: &'a str,
     group: usize,
@@ -72,10 +73,10 @@ fn group_recipes<'a>(recipes: &[(&'a str, Vec<u8>)]) -> (Vec<IndexEntry<'a>>, Ve
     (index, groups.into_iter().map(|(_, bytes)| bytes).collect())
 }
 
-fn recipe(files: &Files, pool: &mut Pool) -> Vec<u8> {
+fn write_recipe(files: &Files, pool: &mut Pool) -> Vec<u8> {
     let listing: String = files.keys().flat_map(|path| [path, "\n"]).collect();
     let mut out = Vec::new();
-    put(&mut out, files.len());
+    write_number(&mut out, files.len());
     write_ranges(&mut out, &pool.ranges(listing.as_bytes()));
     for bytes in files.values() {
         write_ranges(&mut out, &pool.ranges(bytes));
@@ -83,38 +84,39 @@ fn recipe(files: &Files, pool: &mut Pool) -> Vec<u8> {
     out
 }
 
-/// Writes ranges. Each starts with its distance from the end of the previous range, which is mostly short.
+/// Writes ranges. Each is stored as the distance from the end of the previous range, which is usually
+/// small, and its length.
 fn write_ranges(out: &mut Vec<u8>, ranges: &[PoolRange]) {
-    put(out, ranges.len());
+    write_number(out, ranges.len());
     let mut end = 0_usize;
     for PoolRange { start, length } in ranges {
         let forward = start.wrapping_sub(end) as isize;
-        put(out, ((forward << 1) ^ (forward >> (isize::BITS - 1))) as usize);
-        put(out, *length);
+        write_number(out, ((forward << 1) ^ (forward >> (isize::BITS - 1))) as usize);
+        write_number(out, *length);
         end = start + length;
     }
 }
 
-fn put_sizes(out: &mut Vec<u8>, blocks: &[(usize, Vec<u8>)]) {
-    put(out, blocks.len());
+fn write_sizes(out: &mut Vec<u8>, blocks: &[(usize, Vec<u8>)]) {
+    write_number(out, blocks.len());
     for (plain, deflated) in blocks {
-        put(out, deflated.len());
-        put(out, *plain);
+        write_number(out, deflated.len());
+        write_number(out, *plain);
     }
 }
 
-fn put_index(out: &mut Vec<u8>, index: &[IndexEntry<'_>]) {
-    put(out, index.len());
+fn write_index(out: &mut Vec<u8>, index: &[IndexEntry<'_>]) {
+    write_number(out, index.len());
     for entry in index {
-        put(out, entry.directory.len());
+        write_number(out, entry.directory.len());
         out.extend_from_slice(entry.directory.as_bytes());
         for number in [entry.group, entry.start, entry.length] {
-            put(out, number);
+            write_number(out, number);
         }
     }
 }
 
-fn put(out: &mut Vec<u8>, mut number: usize) {
+fn write_number(out: &mut Vec<u8>, mut number: usize) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -129,7 +131,7 @@ struct PoolRange {
     length: usize,
 }
 
-/// All lines so far that are not repetitions, in order.
+/// All lines so far without repetitions, in order.
 #[derive(Default)]
 struct Pool {
     bytes: Vec<u8>,
@@ -147,7 +149,9 @@ impl Pool {
         let mut at = 0;
         while let Some(line) = lines.get(at) {
             let rest = lines.get(at..).unwrap_or_default();
-            let (range, taken) = self.longest(rest).unwrap_or_else(|| (self.add(line), 1));
+            let (range, taken) = self
+                .longest_repetition(rest)
+                .unwrap_or_else(|| (self.add(line), 1));
             at += taken;
             match ranges.last_mut() {
                 Some(last) if last.start + last.length == range.start => last.length += range.length,
@@ -158,7 +162,7 @@ impl Pool {
     }
 
     /// Returns the longest repetition at the start of `lines` and its number of lines.
-    fn longest(&self, lines: &[&[u8]]) -> Option<(PoolRange, usize)> {
+    fn longest_repetition(&self, lines: &[&[u8]]) -> Option<(PoolRange, usize)> {
         let [first, second, ..] = lines else { return None };
         let starts = self.pairs.get(&(first.to_vec(), second.to_vec()))?;
         let count = |start: &usize| {

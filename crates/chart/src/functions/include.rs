@@ -1,21 +1,21 @@
-//! `include` and `tpl`: functions that run templates.
+//! The functions `include` and `tpl`, which run templates.
 
 use std::collections::HashMap;
 
 use mainstay_gostd::quote::quote;
 use mainstay_template::{Call, Error, Failure, Str, Value};
 
-/// Number of active `include` calls by template.
+/// For each template, the number of active `include` calls.
 #[derive(Debug, Default)]
 pub(crate) struct State(HashMap<Str, u32>);
 
-/// Maximum nesting of one template; Helm allows one more.
+/// Maximum nesting of one template. Helm's limit is higher by one.
 const MAX_NESTING: u32 = 1000;
 
-/// Helm's name for its template set; `tpl` parses text under this name.
+/// Name of Helm's template set. `tpl` parses text under this name.
 pub(crate) const SET: &str = "gotpl";
 
-/// `include NAME DATA`.
+/// Evaluates `include NAME DATA`.
 pub(super) fn include(call: &mut Call<'_>) -> Result<Value, Failure> {
     let name = call.str(0);
     enter(call, &name)?;
@@ -47,7 +47,7 @@ fn state<'a>(call: &'a mut Call<'_>) -> Option<&'a mut State> {
     call.host.state()?.downcast_mut()
 }
 
-/// `tpl TEXT DATA`.
+/// Evaluates `tpl TEXT DATA`.
 pub(super) fn tpl(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
     let run = call
@@ -55,17 +55,19 @@ pub(super) fn tpl(call: &mut Call<'_>) -> Result<Value, Failure> {
         .execute_text(SET, &text, call.arg(1), call.meter, call.host);
     match run {
         Ok(output) => Ok(Value::string(without_no_value(output))),
-        Err(Failure::Parse(error)) => Err(wrapped("cannot parse template", &text, *error)),
-        Err(Failure::Template(error)) => {
-            Err(wrapped("error during tpl function execution for", &text, *error))
-        }
+        Err(Failure::Parse(error)) => Err(wrap_error("cannot parse template", &text, *error)),
+        Err(Failure::Template(error)) => Err(wrap_error(
+            "error during tpl function execution for",
+            &text,
+            *error,
+        )),
         Err(other) => Err(other),
     }
 }
 
-/// Prefixes the error with Helm's text and keeps its positions. An exceeded limit is not prefixed: nested
-/// `tpl` calls would copy an ever longer text at each level.
-fn wrapped(what: &str, text: &Str, mut error: Error) -> Failure {
+/// Prefixes the error with Helm's text and keeps its positions. An exceeded limit gets no prefix, because
+/// nested `tpl` calls would copy an increasingly long text at each level.
+fn wrap_error(what: &str, text: &Str, mut error: Error) -> Failure {
     if let Some(limit) = error.limit_exceeded {
         return Failure::LimitExceeded(limit);
     }
@@ -73,7 +75,7 @@ fn wrapped(what: &str, text: &Str, mut error: Error) -> Failure {
     Failure::Template(Box::new(error))
 }
 
-/// Removes the text that Go prints for a missing value, as Helm does.
+/// Removes the text `<no value>`, which Go prints for a missing value, as Helm does.
 pub(crate) fn without_no_value(text: Vec<u8>) -> Vec<u8> {
     const NO_VALUE: &[u8] = b"<no value>";
     let finder = memchr::memmem::Finder::new(NO_VALUE);

@@ -1,4 +1,4 @@
-//! YAML, JSON and TOML functions: encoders that ignore errors, and decoders that return them as data.
+//! Functions for YAML, JSON and TOML. Encoders ignore errors, and decoders return them as data.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,29 @@ use mainstay_yaml::{Budget, Error, JsonWriter, Numbers, YamlWriter};
 use super::toml::{self, TomlError};
 use crate::budget::budget;
 
-/// `toYaml`: an empty string if the value cannot be encoded.
+/// Implements `toYaml`. Returns an empty string if the value cannot be encoded.
 pub(super) fn to_yaml_function(call: &mut Call<'_>) -> Result<Value, Failure> {
     to_yaml(&call.arg(0), call)
 }
 
-/// `toYaml` of any value.
+/// Encodes `value` as `toYaml` does.
 pub(crate) fn to_yaml(value: &Value, call: &mut Call<'_>) -> Result<Value, Failure> {
-    ignore_error(yaml(value, YamlWriter::v2(), call))
+    ignore_error(encode_yaml(value, YamlWriter::v2(), call))
 }
 
-/// `toYamlPretty`.
+/// Implements `toYamlPretty`.
 pub(super) fn to_yaml_pretty(call: &mut Call<'_>) -> Result<Value, Failure> {
-    ignore_error(yaml(&call.arg(0), YamlWriter::v3(2), call))
+    ignore_error(encode_yaml(&call.arg(0), YamlWriter::v3(2), call))
 }
 
-/// `mustToYaml`.
+/// Implements `mustToYaml`.
 pub(super) fn must_to_yaml(call: &mut Call<'_>) -> Result<Value, Failure> {
     let mut text = marshal_yaml(&call.arg(0), call)?;
     trim_line_break(&mut text);
     Ok(Value::string(text))
 }
 
-/// Encodes `value` as `yaml.Marshal` does, with its final line break.
+/// Encodes `value` as `yaml.Marshal` does, including the final line break.
 pub(crate) fn marshal_yaml(value: &Value, call: &mut Call<'_>) -> Result<String, Failure> {
     write_yaml(value, YamlWriter::v2(), call).map_err(|failure| match failure {
         Failure::Message(text) if text.starts_with("json:") => {
@@ -40,7 +40,7 @@ pub(crate) fn marshal_yaml(value: &Value, call: &mut Call<'_>) -> Result<String,
     })
 }
 
-fn yaml(value: &Value, writer: YamlWriter, call: &mut Call<'_>) -> Result<String, Failure> {
+fn encode_yaml(value: &Value, writer: YamlWriter, call: &mut Call<'_>) -> Result<String, Failure> {
     let mut text = write_yaml(value, writer, call)?;
     trim_line_break(&mut text);
     Ok(text)
@@ -51,7 +51,7 @@ fn write_yaml(value: &Value, mut writer: YamlWriter, call: &mut Call<'_>) -> Res
     let text = writer
         .finish()
         .map_err(|error| Failure::message(error.to_string()))?;
-    call.meter.string(text.len())?;
+    call.meter.reserve_string(text.len())?;
     Ok(text)
 }
 
@@ -61,27 +61,27 @@ fn trim_line_break(text: &mut String) {
     }
 }
 
-/// `toJson`.
+/// Implements `toJson`.
 pub(super) fn to_json(call: &mut Call<'_>) -> Result<Value, Failure> {
-    ignore_error(json(call))
+    ignore_error(encode_json(call))
 }
 
-/// `mustToJson`.
+/// Implements `mustToJson`.
 pub(super) fn must_to_json(call: &mut Call<'_>) -> Result<Value, Failure> {
-    json(call).map(Value::string)
+    encode_json(call).map(Value::string)
 }
 
-fn json(call: &mut Call<'_>) -> Result<String, Failure> {
+fn encode_json(call: &mut Call<'_>) -> Result<String, Failure> {
     let mut writer = JsonWriter::compact();
     call.arg(0).emit(&mut writer, call.meter)?;
     let text = writer
         .finish()
         .map_err(|error| Failure::message(error.to_string()))?;
-    call.meter.string(text.len())?;
+    call.meter.reserve_string(text.len())?;
     Ok(text)
 }
 
-/// Returns an empty string for an encoding error; exceeded limits stay errors.
+/// Returns an empty string for an encoding error. Exceeded limits remain errors.
 fn ignore_error(result: Result<String, Failure>) -> Result<Value, Failure> {
     match result {
         Ok(text) => Ok(Value::string(text)),
@@ -90,7 +90,7 @@ fn ignore_error(result: Result<String, Failure>) -> Result<Value, Failure> {
     }
 }
 
-/// `toToml`: an error is returned as text, except for nil, where Go's encoder panics.
+/// Implements `toToml`. An error is returned as text, except for nil, for which Go's encoder panics.
 pub(super) fn to_toml(call: &mut Call<'_>) -> Result<Value, Failure> {
     match must_to_toml(call) {
         Err(Failure::Message(text)) if !matches!(call.arg(0), Value::Nil) => Ok(Value::string(text)),
@@ -98,58 +98,59 @@ pub(super) fn to_toml(call: &mut Call<'_>) -> Result<Value, Failure> {
     }
 }
 
-/// `mustToToml`.
+/// Implements `mustToToml`.
 pub(super) fn must_to_toml(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = toml::write(&call.arg(0), call.meter)?;
-    call.meter.string(text.len())?;
+    call.meter.reserve_string(text.len())?;
     Ok(Value::string(text))
 }
 
-/// `fromToml`.
+/// Implements `fromToml`.
 pub(super) fn from_toml(call: &mut Call<'_>) -> Result<Value, Failure> {
     call.meter
         .allocate(call.str(0).len().saturating_mul(TOML_BYTES))?;
-    parsed(call, |text, _| {
+    parse_argument(call, |text, _| {
         toml::read(&text.to_str_lossy()).unwrap_or_else(|error: TomlError| error_map(error.to_string()))
     })
 }
 
-/// `fromYaml`.
+/// Implements `fromYaml`.
 pub(super) fn from_yaml(call: &mut Call<'_>) -> Result<Value, Failure> {
-    parsed(call, |text, budget| {
+    parse_argument(call, |text, budget| {
         or_error_map(mainstay_yaml::parse_map(&**text, budget))
     })
 }
 
-/// `fromJson`.
+/// Implements `fromJson`.
 pub(super) fn from_json(call: &mut Call<'_>) -> Result<Value, Failure> {
-    parsed(call, |text, budget| {
+    parse_argument(call, |text, budget| {
         or_error_map(mainstay_yaml::parse_json_map(&**text, Numbers::Float, budget))
     })
 }
 
-/// `fromYamlArray`.
+/// Implements `fromYamlArray`.
 pub(super) fn from_yaml_array(call: &mut Call<'_>) -> Result<Value, Failure> {
-    parsed(call, |text, budget| {
+    parse_argument(call, |text, budget| {
         or_error_list(mainstay_yaml::parse_list(&**text, budget))
     })
 }
 
-/// `fromJsonArray`.
+/// Implements `fromJsonArray`.
 pub(super) fn from_json_array(call: &mut Call<'_>) -> Result<Value, Failure> {
-    parsed(call, |text, budget| {
+    parse_argument(call, |text, budget| {
         or_error_list(mainstay_yaml::parse_json_list(&**text, Numbers::Float, budget))
     })
 }
 
-/// Memory per byte of TOML: the densest text is a list of digits.
+/// Bytes of memory per byte of TOML. The densest text is a list of digits.
 const TOML_BYTES: usize = 64;
 
-/// Memory of a node while a text is parsed: in the document, in the parsed tree and in the value.
+/// Bytes of memory per node while a text is parsed: in the document, in the parsed tree and in the value.
 const NODE_BYTES: usize = 256;
 
-/// Parses the argument within the meter's limits: fuel by the size of text and result, memory by nodes.
-fn parsed(call: &mut Call<'_>, parse: impl FnOnce(&Str, &Budget) -> Value) -> Result<Value, Failure> {
+/// Parses the argument within the meter's limits. Consumes fuel by the size of the text and the result;
+/// memory is limited by the number of nodes.
+fn parse_argument(call: &mut Call<'_>, parse: impl FnOnce(&Str, &Budget) -> Value) -> Result<Value, Failure> {
     let text = call.str(0);
     call.meter.consume_fuel(1 + text.len() as u64 / 4)?;
     let before = call.meter.available_memory();

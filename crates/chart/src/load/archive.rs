@@ -1,5 +1,5 @@
-//! Unpacks a `.tgz` archive in memory, with Helm's rules for names and limits on all sizes. A link becomes an
-//! empty file.
+//! Unpacking of a `.tgz` archive in memory, with Helm's rules for names and limits on all sizes. A link is
+//! unpacked as an empty file.
 
 use std::io::{self, Read};
 
@@ -9,15 +9,15 @@ use super::tar::Tar;
 use crate::chart::File;
 use crate::error::ArchiveError;
 
-/// Helm's limit for an unpacked chart.
+/// Helm's limit for the size of an unpacked chart in bytes.
 pub(crate) const MAX_CHART: u64 = 100 << 20;
-/// Helm's limit for one file.
+/// Helm's limit for the size of one file in bytes.
 pub(crate) const MAX_FILE: u64 = 5 << 20;
 pub(crate) const MAX_ENTRIES: usize = 20_000;
 const MAX_NAME: usize = 4096;
-/// Maximum compression ratio. Deflate reaches 1032, but no chart of this size is that repetitive.
+/// Maximum compression ratio. Deflate can reach 1032, but no chart of this size is as repetitive.
 const MAX_RATIO: u64 = 250;
-/// Unpacked size up to which the ratio is not checked.
+/// Unpacked size in bytes up to which the ratio is not checked.
 const MIN_RATIO_SIZE: u64 = 16 << 20;
 
 /// Remaining capacity for an archive and the archives in it.
@@ -36,7 +36,8 @@ impl Default for ArchiveLimits {
     }
 }
 
-/// Returns the files of a gzipped tar archive in order, with names relative to its base directory.
+/// Returns the files of a gzipped tar archive in order. Their names are relative to the archive's base
+/// directory.
 pub(super) fn unpack(bytes: &[u8], limits: &mut ArchiveLimits) -> Result<Vec<File>, ArchiveError> {
     check_gzip(bytes)?;
     let input = RatioLimiter {
@@ -57,9 +58,9 @@ pub(super) fn unpack(bytes: &[u8], limits: &mut ArchiveLimits) -> Result<Vec<Fil
         if entry.is_directory || matches!(entry.kind, b'g' | b'x') {
             continue;
         }
-        let name = text(&entry.name)?;
-        let inside = inside_base(name)?;
-        let data = contents(&mut tar, name, entry.size, limits)?;
+        let name = name_text(&entry.name)?;
+        let inside = strip_base(name)?;
+        let data = read_contents(&mut tar, name, entry.size, limits)?;
         files.push(File::new(inside, &data));
     }
     limits.entries = entries;
@@ -70,8 +71,8 @@ pub(super) fn unpack(bytes: &[u8], limits: &mut ArchiveLimits) -> Result<Vec<Fil
     }
 }
 
-/// Reads the contents of an entry and checks the limits in Helm's order.
-fn contents<R: Read>(
+/// Reads the contents of an entry. Checks the limits in Helm's order.
+fn read_contents<R: Read>(
     tar: &mut Tar<R>,
     name: &str,
     size: u64,
@@ -94,7 +95,7 @@ fn contents<R: Read>(
     Ok(data)
 }
 
-fn text(name: &[u8]) -> Result<&str, ArchiveError> {
+fn name_text(name: &[u8]) -> Result<&str, ArchiveError> {
     if name.len() > MAX_NAME {
         return Err(ArchiveError::NameTooLong(MAX_NAME));
     }
@@ -102,16 +103,16 @@ fn text(name: &[u8]) -> Result<&str, ArchiveError> {
         .map_err(|_| ArchiveError::NameNotText(String::from_utf8_lossy(name).into_owned()))
 }
 
-/// Returns the name without its first directory and with forward slashes; rejects names that leave the
-/// directory.
-fn inside_base(name: &str) -> Result<String, ArchiveError> {
+/// Returns the name without its first directory and with forward slashes. Rejects names that are outside of
+/// that directory.
+fn strip_base(name: &str) -> Result<String, ArchiveError> {
     let delimiter = if name.contains('\\') { '\\' } else { '/' };
     let (base, inside) = name.split_once(delimiter).unwrap_or((name, ""));
     let inside = inside.replace(delimiter, "/");
     if inside.starts_with('/') {
         return Err(ArchiveError::Absolute);
     }
-    let inside = clean(&inside);
+    let inside = clean_path(&inside);
     if inside == "." {
         return Err(ArchiveError::Outside(name.into()));
     }
@@ -131,8 +132,8 @@ fn has_drive(name: &str) -> bool {
     matches!(name.as_bytes(), [letter, b':', b'/', ..] if letter.is_ascii_alphabetic())
 }
 
-/// Go's `path.Clean` of a relative path.
-fn clean(path: &str) -> String {
+/// Cleans a relative path as Go's `path.Clean` does.
+fn clean_path(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {
@@ -148,7 +149,7 @@ fn clean(path: &str) -> String {
     }
 }
 
-/// Checks the first ten bytes, as Go does first.
+/// Checks the first ten bytes, as Go does before it decompresses.
 fn check_gzip(bytes: &[u8]) -> Result<(), ArchiveError> {
     match bytes {
         [] => Err(ArchiveError::NoData),
@@ -158,7 +159,7 @@ fn check_gzip(bytes: &[u8]) -> Result<(), ArchiveError> {
     }
 }
 
-/// A reader that fails if the compression ratio is too high.
+/// Reader that fails if the compression ratio is too high.
 struct RatioLimiter<R> {
     input: R,
     packed: u64,

@@ -1,5 +1,5 @@
-//! Decodes the YAML tree of `Chart.yaml` or a lock file, with the conversions of `sigs.k8s.io/yaml` (numbers
-//! and booleans are converted to strings where a string is expected) and Go's messages.
+//! Decoding of the YAML tree of `Chart.yaml` or a lock file, with the conversions of `sigs.k8s.io/yaml`
+//! (numbers and booleans are converted to strings if a string is expected) and Go's messages.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use crate::dialect::Dialect;
 use crate::go;
 use crate::metadata::{Dependency, Draft, ImportValue, Maintainer};
 
-/// A field with the wrong type, reported with the message of Go's decoder.
+/// Error of a field with the wrong type, with the message of Go's decoder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error unmarshaling JSON: while decoding JSON: {0}")]
 pub struct DecodeError(String);
 
-/// Decoder for one document. Like Go's, it keeps the first error, decodes the remaining fields and fails at
+/// Decoder of one document. Like Go's, it keeps the first error, decodes the remaining fields and fails at
 /// the end.
 pub(super) struct Decoder {
     dialect: Dialect,
     failed: Option<String>,
 }
 
-/// Position of a field: its struct, and the path from the outermost struct.
+/// Position of a field: its struct, and its path from the outermost struct.
 #[derive(Clone, Copy)]
-struct At<'a> {
+struct FieldPosition<'a> {
     owner: &'a str,
     path: &'a str,
 }
@@ -38,115 +38,115 @@ impl Decoder {
         }
     }
 
-    /// Decodes `apiVersion` only.
+    /// Decodes only `apiVersion`.
     pub(super) fn api_version(mut self, value: &Value) -> Result<String, DecodeError> {
         let mut version = String::new();
         match value {
             Value::Map(map) => {
                 for (key, value) in map {
-                    if fold(key, "apiVersion") {
-                        let at = At {
+                    if matches_field(key, "apiVersion") {
+                        let at = FieldPosition {
                             owner: "chartBase",
                             path: "apiVersion",
                         };
-                        self.string(&mut version, value, at);
+                        self.decode_string(&mut version, value, at);
                     }
                 }
             }
-            other => self.root(other, "loader.chartBase"),
+            other => self.check_root(other, "loader.chartBase"),
         }
-        self.done(version)
+        self.finish(version)
     }
 
-    /// Decodes `Chart.yaml` or `requirements.yaml` into `draft`, replacing fields that are present.
+    /// Decodes `Chart.yaml` or `requirements.yaml` into `draft`. Replaces only fields that are present.
     pub(super) fn metadata(mut self, draft: &mut Draft, value: &Value) -> Result<(), DecodeError> {
         match value {
             Value::Map(map) => {
                 for (key, value) in map {
-                    self.metadata_field(draft, key, value);
+                    self.decode_metadata_field(draft, key, value);
                 }
             }
             other => {
                 let package = self.package();
-                self.root(other, &format!("{package}.Metadata"));
+                self.check_root(other, &format!("{package}.Metadata"));
             }
         }
-        self.done(())
+        self.finish(())
     }
 
-    fn metadata_field(&mut self, draft: &mut Draft, key: &str, value: &Value) {
+    fn decode_metadata_field(&mut self, draft: &mut Draft, key: &str, value: &Value) {
         let owner = "Metadata";
         let md = &mut draft.metadata;
         match METADATA
             .iter()
             .find(|name| **name == key)
-            .or_else(|| METADATA.iter().find(|name| fold(key, name)))
+            .or_else(|| METADATA.iter().find(|name| matches_field(key, name)))
         {
             None => {}
             Some(&path) => {
-                let at = At { owner, path };
+                let at = FieldPosition { owner, path };
                 match path {
-                    "name" => self.string(&mut md.name, value, at),
-                    "home" => self.string(&mut md.home, value, at),
-                    "sources" => self.strings(&mut md.sources, value, at),
-                    "version" => self.string(&mut md.version, value, at),
-                    "description" => self.string(&mut md.description, value, at),
-                    "keywords" => self.strings(&mut md.keywords, value, at),
-                    "maintainers" => self.maintainers(&mut draft.maintainers, value, at),
-                    "icon" => self.string(&mut md.icon, value, at),
-                    "apiVersion" => self.string(&mut md.api_version, value, at),
-                    "condition" => self.string(&mut md.condition, value, at),
-                    "tags" => self.string(&mut md.tags, value, at),
-                    "appVersion" => self.string(&mut md.app_version, value, at),
-                    "deprecated" => self.boolean(&mut md.deprecated, value, at),
-                    "annotations" => self.annotations(&mut md.annotations, value, at),
-                    "kubeVersion" => self.string(&mut md.kube_version, value, at),
-                    "dependencies" => self.dependencies(&mut draft.dependencies, value, at),
-                    _ => self.string(&mut md.kind, value, at),
+                    "name" => self.decode_string(&mut md.name, value, at),
+                    "home" => self.decode_string(&mut md.home, value, at),
+                    "sources" => self.decode_strings(&mut md.sources, value, at),
+                    "version" => self.decode_string(&mut md.version, value, at),
+                    "description" => self.decode_string(&mut md.description, value, at),
+                    "keywords" => self.decode_strings(&mut md.keywords, value, at),
+                    "maintainers" => self.decode_maintainers(&mut draft.maintainers, value, at),
+                    "icon" => self.decode_string(&mut md.icon, value, at),
+                    "apiVersion" => self.decode_string(&mut md.api_version, value, at),
+                    "condition" => self.decode_string(&mut md.condition, value, at),
+                    "tags" => self.decode_string(&mut md.tags, value, at),
+                    "appVersion" => self.decode_string(&mut md.app_version, value, at),
+                    "deprecated" => self.decode_boolean(&mut md.deprecated, value, at),
+                    "annotations" => self.decode_annotations(&mut md.annotations, value, at),
+                    "kubeVersion" => self.decode_string(&mut md.kube_version, value, at),
+                    "dependencies" => self.decode_dependencies(&mut draft.dependencies, value, at),
+                    _ => self.decode_string(&mut md.kind, value, at),
                 }
             }
         }
     }
 
-    /// Decodes a lock file; `null` means that there is none.
+    /// Decodes a lock file. Returns `None` for `null`.
     pub(super) fn lock(mut self, value: &Value) -> Result<Option<Lock>, DecodeError> {
         let mut lock = Lock::default();
         match value {
             Value::Null => return Ok(None),
             Value::Map(map) => {
                 for (key, value) in map {
-                    let at = |path| At { owner: "Lock", path };
-                    if fold(key, "generated") {
-                        self.string(&mut lock.generated, value, at("generated"));
-                    } else if fold(key, "digest") {
-                        self.string(&mut lock.digest, value, at("digest"));
-                    } else if fold(key, "dependencies") {
+                    let at = |path| FieldPosition { owner: "Lock", path };
+                    if matches_field(key, "generated") {
+                        self.decode_string(&mut lock.generated, value, at("generated"));
+                    } else if matches_field(key, "digest") {
+                        self.decode_string(&mut lock.digest, value, at("digest"));
+                    } else if matches_field(key, "dependencies") {
                         let mut list = None;
-                        self.dependencies(&mut list, value, at("dependencies"));
+                        self.decode_dependencies(&mut list, value, at("dependencies"));
                         lock.dependencies = list.into_iter().flatten().flatten().collect();
                     }
                 }
             }
             other => {
                 let package = self.package();
-                self.root(other, &format!("{package}.Lock"));
+                self.check_root(other, &format!("{package}.Lock"));
             }
         }
-        self.done(Some(lock))
+        self.finish(Some(lock))
     }
 
     fn package(&self) -> &'static str {
         self.dialect.metadata_package()
     }
 
-    fn done<T>(self, value: T) -> Result<T, DecodeError> {
+    fn finish<T>(self, value: T) -> Result<T, DecodeError> {
         match self.failed {
             None => Ok(value),
             Some(text) => Err(DecodeError(text)),
         }
     }
 
-    fn root(&mut self, value: &Value, wanted: &str) {
+    fn check_root(&mut self, value: &Value, wanted: &str) {
         if !value.is_null() {
             self.fail(format!(
                 "json: cannot unmarshal {} into Go value of type {wanted}",
@@ -155,8 +155,8 @@ impl Decoder {
         }
     }
 
-    fn mismatch(&mut self, value: &Value, at: At<'_>, wanted: &str) {
-        let At { owner, path } = at;
+    fn mismatch(&mut self, value: &Value, at: FieldPosition<'_>, wanted: &str) {
+        let FieldPosition { owner, path } = at;
         let found = value.json_kind();
         self.fail(format!(
             "json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {wanted}"
@@ -167,7 +167,7 @@ impl Decoder {
         self.failed.get_or_insert(text);
     }
 
-    fn string(&mut self, field: &mut String, value: &Value, at: At<'_>) {
+    fn decode_string(&mut self, field: &mut String, value: &Value, at: FieldPosition<'_>) {
         match scalar_text(value) {
             Some(text) => *field = text,
             None if value.is_null() => {}
@@ -175,7 +175,7 @@ impl Decoder {
         }
     }
 
-    fn boolean(&mut self, field: &mut bool, value: &Value, at: At<'_>) {
+    fn decode_boolean(&mut self, field: &mut bool, value: &Value, at: FieldPosition<'_>) {
         match value {
             Value::Bool(value) => *field = *value,
             Value::Null => {}
@@ -183,13 +183,13 @@ impl Decoder {
         }
     }
 
-    fn strings(&mut self, field: &mut Vec<String>, value: &Value, at: At<'_>) {
+    fn decode_strings(&mut self, field: &mut Vec<String>, value: &Value, at: FieldPosition<'_>) {
         match value {
             Value::List(items) => {
                 field.clear();
                 for item in items {
                     let mut text = String::new();
-                    self.string(&mut text, item, at);
+                    self.decode_string(&mut text, item, at);
                     field.push(text);
                 }
             }
@@ -198,12 +198,17 @@ impl Decoder {
         }
     }
 
-    fn annotations(&mut self, field: &mut BTreeMap<String, String>, value: &Value, at: At<'_>) {
+    fn decode_annotations(
+        &mut self,
+        field: &mut BTreeMap<String, String>,
+        value: &Value,
+        at: FieldPosition<'_>,
+    ) {
         match value {
             Value::Map(map) => {
                 for (key, value) in map {
                     let mut text = String::new();
-                    self.string(&mut text, value, at);
+                    self.decode_string(&mut text, value, at);
                     field.insert(key.clone(), text);
                 }
             }
@@ -212,31 +217,41 @@ impl Decoder {
         }
     }
 
-    fn maintainers(&mut self, field: &mut Vec<Option<Maintainer>>, value: &Value, at: At<'_>) {
+    fn decode_maintainers(
+        &mut self,
+        field: &mut Vec<Option<Maintainer>>,
+        value: &Value,
+        at: FieldPosition<'_>,
+    ) {
         let package = self.package();
         match value {
-            Value::List(items) => *field = items.iter().map(|item| self.maintainer(item, at)).collect(),
+            Value::List(items) => {
+                *field = items
+                    .iter()
+                    .map(|item| self.decode_maintainer(item, at))
+                    .collect();
+            }
             Value::Null => field.clear(),
             other => self.mismatch(other, at, &format!("[]*{package}.Maintainer")),
         }
     }
 
-    fn maintainer(&mut self, value: &Value, at: At<'_>) -> Option<Maintainer> {
+    fn decode_maintainer(&mut self, value: &Value, at: FieldPosition<'_>) -> Option<Maintainer> {
         let mut maintainer = Maintainer::default();
         match value {
             Value::Null => return None,
             Value::Map(map) => {
                 for (key, value) in map {
-                    let at = |path| At {
+                    let at = |path| FieldPosition {
                         owner: "Maintainer",
                         path,
                     };
-                    if fold(key, "name") {
-                        self.string(&mut maintainer.name, value, at("maintainers.name"));
-                    } else if fold(key, "email") {
-                        self.string(&mut maintainer.email, value, at("maintainers.email"));
-                    } else if fold(key, "url") {
-                        self.string(&mut maintainer.url, value, at("maintainers.url"));
+                    if matches_field(key, "name") {
+                        self.decode_string(&mut maintainer.name, value, at("maintainers.name"));
+                    } else if matches_field(key, "email") {
+                        self.decode_string(&mut maintainer.email, value, at("maintainers.email"));
+                    } else if matches_field(key, "url") {
+                        self.decode_string(&mut maintainer.url, value, at("maintainers.url"));
                     }
                 }
             }
@@ -248,22 +263,34 @@ impl Decoder {
         Some(maintainer)
     }
 
-    fn dependencies(&mut self, field: &mut Option<Vec<Option<Dependency>>>, value: &Value, at: At<'_>) {
+    fn decode_dependencies(
+        &mut self,
+        field: &mut Option<Vec<Option<Dependency>>>,
+        value: &Value,
+        at: FieldPosition<'_>,
+    ) {
         let package = self.package();
         match value {
-            Value::List(items) => *field = Some(items.iter().map(|item| self.dependency(item, at)).collect()),
+            Value::List(items) => {
+                *field = Some(
+                    items
+                        .iter()
+                        .map(|item| self.decode_dependency(item, at))
+                        .collect(),
+                );
+            }
             Value::Null => *field = None,
             other => self.mismatch(other, at, &format!("[]*{package}.Dependency")),
         }
     }
 
-    fn dependency(&mut self, value: &Value, at: At<'_>) -> Option<Dependency> {
+    fn decode_dependency(&mut self, value: &Value, at: FieldPosition<'_>) -> Option<Dependency> {
         let mut dependency = Dependency::default();
         match value {
             Value::Null => return None,
             Value::Map(map) => {
                 for (key, value) in map {
-                    self.dependency_field(&mut dependency, key, value);
+                    self.decode_dependency_field(&mut dependency, key, value);
                 }
             }
             other => {
@@ -274,25 +301,29 @@ impl Decoder {
         Some(dependency)
     }
 
-    fn dependency_field(&mut self, dependency: &mut Dependency, key: &str, value: &Value) {
+    fn decode_dependency_field(&mut self, dependency: &mut Dependency, key: &str, value: &Value) {
         let known = DEPENDENCY.iter().find(|(name, _)| *name == key);
-        let Some((name, path)) = known.or_else(|| DEPENDENCY.iter().find(|(name, _)| fold(key, name))) else {
+        let Some((name, path)) =
+            known.or_else(|| DEPENDENCY.iter().find(|(name, _)| matches_field(key, name)))
+        else {
             return;
         };
-        let at = At {
+        let at = FieldPosition {
             owner: "Dependency",
             path,
         };
         match *name {
-            "name" => self.string(&mut dependency.name, value, at),
-            "version" => self.string(&mut dependency.version, value, at),
-            "repository" => self.string(&mut dependency.repository, value, at),
-            "condition" => self.string(&mut dependency.condition, value, at),
-            "tags" => self.strings(&mut dependency.tags, value, at),
-            "enabled" => self.boolean(&mut dependency.enabled, value, at),
-            "alias" => self.string(&mut dependency.alias, value, at),
+            "name" => self.decode_string(&mut dependency.name, value, at),
+            "version" => self.decode_string(&mut dependency.version, value, at),
+            "repository" => self.decode_string(&mut dependency.repository, value, at),
+            "condition" => self.decode_string(&mut dependency.condition, value, at),
+            "tags" => self.decode_strings(&mut dependency.tags, value, at),
+            "enabled" => self.decode_boolean(&mut dependency.enabled, value, at),
+            "alias" => self.decode_string(&mut dependency.alias, value, at),
             _ => match value {
-                Value::List(items) => dependency.import_values = items.iter().map(import_value).collect(),
+                Value::List(items) => {
+                    dependency.import_values = items.iter().map(decode_import_value).collect();
+                }
                 Value::Null => dependency.import_values.clear(),
                 other => self.mismatch(other, at, "[]interface {}"),
             },
@@ -331,11 +362,11 @@ const DEPENDENCY: [(&str, &str); 8] = [
     ("alias", "dependencies.alias"),
 ];
 
-fn import_value(value: &Value) -> ImportValue {
+fn decode_import_value(value: &Value) -> ImportValue {
     match value {
         Value::String(name) => ImportValue::Export(name.clone()),
         Value::Map(map) => {
-            let field = |key| go::print(&map.get(key).map_or(Value::Null, as_json));
+            let field = |key| go::print(&map.get(key).map_or(Value::Null, numbers_to_floats));
             ImportValue::Table {
                 child: field("child"),
                 parent: field("parent"),
@@ -346,12 +377,12 @@ fn import_value(value: &Value) -> ImportValue {
 }
 
 /// Converts all numbers to floats, as a round trip through JSON does.
-fn as_json(value: &Value) -> Value {
+fn numbers_to_floats(value: &Value) -> Value {
     match value {
-        Value::List(items) => Value::List(items.iter().map(as_json).collect()),
+        Value::List(items) => Value::List(items.iter().map(numbers_to_floats).collect()),
         Value::Map(map) => Value::Map(
             map.iter()
-                .map(|(key, value)| (key.clone(), as_json(value)))
+                .map(|(key, value)| (key.clone(), numbers_to_floats(value)))
                 .collect(),
         ),
         other => other.as_f64().map_or_else(|| other.clone(), Value::Float),
@@ -369,7 +400,7 @@ fn scalar_text(value: &Value) -> Option<String> {
     }
 }
 
-/// Whether Go's JSON decoder matches `key` to the field `name`: it ignores case.
-fn fold(key: &str, name: &str) -> bool {
+/// Whether Go's JSON decoder matches `key` to the field `name`. It ignores case.
+fn matches_field(key: &str, name: &str) -> bool {
     key.eq_ignore_ascii_case(name)
 }

@@ -1,8 +1,8 @@
-//! `.helmignore` rules.
+//! Rules of `.helmignore`.
 
 use mainstay_gostd::path::match_path;
 
-/// The rules of a chart directory, including Helm's own.
+/// Rules for a chart directory, including Helm's own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IgnoreRules(Vec<Rule>);
 
@@ -10,31 +10,31 @@ pub(crate) struct IgnoreRules(Vec<Rule>);
 #[derive(Clone, Debug)]
 struct Rule {
     pattern: String,
-    /// Whether the pattern applies to the whole path instead of the file name.
+    /// Whether the pattern applies to the whole path instead of only the file name.
     whole_path: bool,
     negated: bool,
     directories_only: bool,
 }
 
-/// An invalid rule.
+/// Error of parsing a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IgnoreError {
-    /// `**`.
+    /// A pattern contains `**`.
     #[error("double-star (**) syntax is not supported")]
     DoubleStar,
-    /// A malformed pattern.
+    /// A pattern is malformed.
     #[error("syntax error in pattern")]
     Pattern,
-    /// A line that is too long for Go's scanner.
+    /// A line is too long for Go's scanner.
     #[error("bufio.Scanner: token too long")]
     LongLine,
 }
 
-/// The limit of Go's scanner.
+/// Maximum line length in bytes of Go's scanner.
 const MAX_LINE_LEN: usize = 64 * 1024;
 
 impl IgnoreRules {
-    /// Parses the rules of `text` and adds Helm's own: hidden files under `templates/`.
+    /// Parses the rules of `text` and adds Helm's own, which ignore hidden files in `templates/`.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, IgnoreError> {
         let mut rules = Self::default();
         let text = crate::chart::without_bom(text);
@@ -57,9 +57,9 @@ impl IgnoreRules {
             return Err(IgnoreError::DoubleStar);
         }
         match_path(line, "abc").map_err(|_| IgnoreError::Pattern)?;
-        let (negated, line) = strip(line, line.strip_prefix('!'));
-        let (directories_only, line) = strip(line, line.strip_suffix('/'));
-        let (rooted, pattern) = strip(line, line.strip_prefix('/'));
+        let (negated, line) = strip_marker(line, line.strip_prefix('!'));
+        let (directories_only, line) = strip_marker(line, line.strip_suffix('/'));
+        let (rooted, pattern) = strip_marker(line, line.strip_prefix('/'));
         let whole_path = rooted || pattern.contains('/');
         self.0.push(Rule {
             pattern: pattern.into(),
@@ -70,7 +70,7 @@ impl IgnoreRules {
         Ok(())
     }
 
-    /// Whether `path`, relative to the chart's directory and with forward slashes, is ignored.
+    /// Whether `path` is ignored. It must be relative to the chart's directory and have forward slashes.
     pub(crate) fn ignores(&self, path: &str, is_directory: bool) -> bool {
         for rule in &self.0 {
             if rule.negated {
@@ -97,7 +97,7 @@ impl Rule {
     }
 }
 
-fn strip<'a>(line: &'a str, stripped: Option<&'a str>) -> (bool, &'a str) {
+fn strip_marker<'a>(line: &'a str, stripped: Option<&'a str>) -> (bool, &'a str) {
     stripped.map_or((false, line), |rest| (true, rest))
 }
 
@@ -105,7 +105,8 @@ fn strip<'a>(line: &'a str, stripped: Option<&'a str>) -> (bool, &'a str) {
 mod tests {
     use super::*;
 
-    /// Rules are separated by blanks; a path with a trailing slash is a directory.
+    /// Checks a path against rules that are separated by blanks. A path with a trailing slash is a
+    /// directory.
     fn check(rules: &str, path: &str, expected: bool) {
         let rules = IgnoreRules::parse(rules.replace(' ', "\n").as_bytes()).expect("rules parse");
         let is_directory = path.ends_with('/');

@@ -1,19 +1,19 @@
-//! Reads the entries of a tar stream as Go's `archive/tar` does. Lengths in headers are not trusted.
+//! Reading of a tar stream as in Go's `archive/tar`. Lengths in headers are not trusted.
 
 use std::io::Read;
 
 use crate::error::ArchiveError;
 
 const BLOCK: usize = 512;
-/// Maximum size of an extended header, as in Go.
+/// Maximum size of an extended header in bytes, as in Go.
 const MAX_EXTENDED: u64 = 1 << 20;
 
-/// The header of an entry.
+/// Header of an entry.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     /// Name.
     pub(super) name: Vec<u8>,
-    /// Length according to the header.
+    /// Length in bytes according to the header.
     pub(super) size: u64,
     /// Type byte.
     pub(super) kind: u8,
@@ -22,21 +22,21 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Whether no content follows regardless of the size: links, devices, directories.
-    fn header_only(&self) -> bool {
+    /// Whether the entry has no content, regardless of its size: links, devices, directories.
+    fn has_no_content(&self) -> bool {
         matches!(self.kind, b'1'..=b'6')
     }
 }
 
-/// Reader of entries.
+/// Reader of tar entries.
 pub(super) struct Tar<R> {
     input: R,
-    /// Unread content of the current entry; `padding` follows it.
+    /// Number of unread bytes of the current entry. They are followed by `padding` bytes.
     content: u64,
     padding: u64,
 }
 
-/// Values of extended headers for the next entry.
+/// Values of extended headers, which apply to the next entry.
 #[derive(Default)]
 struct Extended {
     path: Option<Vec<u8>>,
@@ -52,7 +52,8 @@ impl<R: Read> Tar<R> {
         }
     }
 
-    /// Returns the next entry, or `None` at the end. Calls `count` for every header, including extended ones.
+    /// Returns the next entry, or `None` at the end. Calls `count` for every header, including extended
+    /// ones.
     pub(super) fn next(
         &mut self,
         count: &mut dyn FnMut() -> Result<(), ArchiveError>,
@@ -60,31 +61,31 @@ impl<R: Read> Tar<R> {
         let mut extended = Extended::default();
         loop {
             count()?;
-            let Some(block) = self.header_block()? else {
+            let Some(block) = self.read_header_block()? else {
                 return Ok(None);
             };
             let mut entry = parse_header(&block)?;
             match entry.kind {
                 b'x' => {
-                    let records = self.special(&entry)?;
+                    let records = self.read_extended(&entry)?;
                     read_pax(&records, &mut extended)?;
                 }
-                b'L' => extended.path = Some(until_nul(&self.special(&entry)?).to_vec()),
-                b'K' => drop(self.special(&entry)?),
+                b'L' => extended.path = Some(until_nul(&self.read_extended(&entry)?).to_vec()),
+                b'K' => drop(self.read_extended(&entry)?),
                 b'S' => return Err(ArchiveError::Sparse),
                 b'g' => {
-                    drop(self.special(&entry)?);
+                    drop(self.read_extended(&entry)?);
                     return Ok(Some(entry));
                 }
                 _ => {
-                    self.finish(&mut entry, extended);
+                    self.apply_extended(&mut entry, extended);
                     return Ok(Some(entry));
                 }
             }
         }
     }
 
-    fn finish(&mut self, entry: &mut Entry, extended: Extended) {
+    fn apply_extended(&mut self, entry: &mut Entry, extended: Extended) {
         if let Some(path) = extended.path {
             entry.name = path;
         }
@@ -95,15 +96,15 @@ impl<R: Read> Tar<R> {
             entry.kind = if entry.name.ends_with(b"/") { b'5' } else { b'0' };
         }
         entry.is_directory |= entry.kind == b'5';
-        self.expect(if entry.header_only() { 0 } else { entry.size });
+        self.start_content(if entry.has_no_content() { 0 } else { entry.size });
     }
 
-    fn expect(&mut self, size: u64) {
+    fn start_content(&mut self, size: u64) {
         self.content = size;
         self.padding = size.next_multiple_of(BLOCK as u64) - size;
     }
 
-    /// Reads the remaining content of the current entry, at most `limit` bytes.
+    /// Reads the remaining content of the current entry, but not more than `limit` bytes.
     pub(super) fn content(&mut self, limit: u64) -> Result<Vec<u8>, ArchiveError> {
         let wanted = self.content.min(limit);
         let mut data = Vec::with_capacity(wanted.min(64 << 10) as usize);
@@ -118,29 +119,29 @@ impl<R: Read> Tar<R> {
         Ok(data)
     }
 
-    fn special(&mut self, entry: &Entry) -> Result<Vec<u8>, ArchiveError> {
+    fn read_extended(&mut self, entry: &Entry) -> Result<Vec<u8>, ArchiveError> {
         if entry.size > MAX_EXTENDED {
             return Err(ArchiveError::FieldTooLong);
         }
-        self.expect(entry.size);
+        self.start_content(entry.size);
         self.content(MAX_EXTENDED)
     }
 
-    fn header_block(&mut self) -> Result<Option<[u8; BLOCK]>, ArchiveError> {
-        self.skip()?;
-        let Some(block) = self.block()? else {
+    fn read_header_block(&mut self) -> Result<Option<[u8; BLOCK]>, ArchiveError> {
+        self.skip_content()?;
+        let Some(block) = self.read_block()? else {
             return Ok(None);
         };
         if block != [0; BLOCK] {
             return Ok(Some(block));
         }
-        match self.block()? {
+        match self.read_block()? {
             Some(second) if second != [0; BLOCK] => Err(ArchiveError::Header),
             _ => Ok(None),
         }
     }
 
-    fn skip(&mut self) -> Result<(), ArchiveError> {
+    fn skip_content(&mut self) -> Result<(), ArchiveError> {
         let content = std::mem::take(&mut self.content);
         let padding = std::mem::take(&mut self.padding);
         let mut sink = std::io::sink();
@@ -153,7 +154,7 @@ impl<R: Read> Tar<R> {
         Ok(())
     }
 
-    fn block(&mut self) -> Result<Option<[u8; BLOCK]>, ArchiveError> {
+    fn read_block(&mut self) -> Result<Option<[u8; BLOCK]>, ArchiveError> {
         let mut block = [0; BLOCK];
         let mut filled = 0;
         while let Some(rest) = block.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -167,7 +168,7 @@ impl<R: Read> Tar<R> {
     }
 }
 
-/// Converts an error of the decompressor to Go's.
+/// Converts an error of the decompressor to Go's error.
 pub(super) fn gzip_error(error: &std::io::Error) -> ArchiveError {
     if error.kind() == std::io::ErrorKind::UnexpectedEof {
         return ArchiveError::Truncated;
@@ -184,12 +185,12 @@ pub(super) fn gzip_error(error: &std::io::Error) -> ArchiveError {
 
 fn parse_header(block: &[u8; BLOCK]) -> Result<Entry, ArchiveError> {
     let field = |from: usize, length: usize| block.get(from..from + length).unwrap_or_default();
-    check_sum(block, number(field(148, 8))?)?;
-    let mode = number(field(100, 8))?;
+    check_sum(block, parse_number(field(148, 8))?)?;
+    let mode = parse_number(field(100, 8))?;
     for (from, length) in [(108, 8), (116, 8), (136, 12)] {
-        number(field(from, length))?;
+        parse_number(field(from, length))?;
     }
-    let size = u64::try_from(number(field(124, 12))?).map_err(|_| ArchiveError::Header)?;
+    let size = u64::try_from(parse_number(field(124, 12))?).map_err(|_| ArchiveError::Header)?;
     let mut name = until_nul(field(0, 100)).to_vec();
     if field(257, 6) == b"ustar\0" {
         let prefix = until_nul(field(345, 155));
@@ -206,7 +207,8 @@ fn parse_header(block: &[u8; BLOCK]) -> Result<Entry, ArchiveError> {
     })
 }
 
-/// Checks the sum of the header with blanks in place of the sum itself; old archivers used signed bytes.
+/// Checks the sum of the header, computed with blanks in place of the sum itself. Old archivers used signed
+/// bytes, so both variants are accepted.
 fn check_sum(block: &[u8; BLOCK], claimed: i64) -> Result<(), ArchiveError> {
     let sum = |bytes: &[u8]| -> (i64, i64) {
         bytes.iter().fold((0, 0), |(sum, high), byte| {
@@ -225,15 +227,15 @@ fn check_sum(block: &[u8; BLOCK], claimed: i64) -> Result<(), ArchiveError> {
 }
 
 /// Parses octal text, or a binary number if the first bit is set.
-fn number(field: &[u8]) -> Result<i64, ArchiveError> {
+fn parse_number(field: &[u8]) -> Result<i64, ArchiveError> {
     match field.split_first() {
-        Some((first, rest)) if first & 0x80 != 0 => binary(*first, rest),
-        _ => octal(field),
+        Some((first, rest)) if first & 0x80 != 0 => parse_binary(*first, rest),
+        _ => parse_octal(field),
     }
 }
 
-fn octal(field: &[u8]) -> Result<i64, ArchiveError> {
-    let text = trim(field, |byte| byte == b' ' || byte == 0);
+fn parse_octal(field: &[u8]) -> Result<i64, ArchiveError> {
+    let text = trim_field(field, |byte| byte == b' ' || byte == 0);
     let text = until_nul(text);
     if text.is_empty() {
         return Ok(0);
@@ -245,7 +247,7 @@ fn octal(field: &[u8]) -> Result<i64, ArchiveError> {
         .ok_or(ArchiveError::Header)
 }
 
-fn binary(first: u8, rest: &[u8]) -> Result<i64, ArchiveError> {
+fn parse_binary(first: u8, rest: &[u8]) -> Result<i64, ArchiveError> {
     let invert: u8 = if first & 0x40 == 0 { 0 } else { 0xff };
     let mut value: u64 = u64::from((first ^ invert) & 0x7f);
     for byte in rest {
@@ -258,7 +260,7 @@ fn binary(first: u8, rest: &[u8]) -> Result<i64, ArchiveError> {
     Ok(if invert == 0 { value } else { !value })
 }
 
-fn trim(field: &[u8], blank: impl Fn(u8) -> bool) -> &[u8] {
+fn trim_field(field: &[u8], blank: impl Fn(u8) -> bool) -> &[u8] {
     let start = field.iter().position(|byte| !blank(*byte)).unwrap_or(field.len());
     let end = field
         .iter()
@@ -271,7 +273,8 @@ fn until_nul(field: &[u8]) -> &[u8] {
     field.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// Parses `LENGTH KEY=VALUE\n` records.
+/// Parses records of the form `LENGTH KEY=VALUE
+/// `.
 fn read_pax(mut records: &[u8], extended: &mut Extended) -> Result<(), ArchiveError> {
     while !records.is_empty() {
         let (key, value, rest) = pax_record(records).ok_or(ArchiveError::Header)?;

@@ -1,5 +1,5 @@
-//! Decodes the head of a manifest: the fields that decide its position. Type errors are those of Go's JSON
-//! decoder, since users see its messages.
+//! Decoding of the head of a manifest: the fields that determine its position. Type errors have the
+//! messages of Go's JSON decoder, because users see them.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::budget::budget;
 use crate::dialect::Dialect;
 use crate::error::{ChartError, SourceLocation};
 
-/// The head of a manifest.
+/// Head of a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// `apiVersion`.
@@ -22,7 +22,7 @@ pub struct Head {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// A document whose head cannot be decoded.
+/// Error of decoding the head of a document.
 #[derive(Debug)]
 pub(super) struct HeadError {
     text: String,
@@ -30,7 +30,8 @@ pub(super) struct HeadError {
 }
 
 impl HeadError {
-    /// Adds the template's path, and changes the position from the document to the template's whole output.
+    /// Adds the template's path, and converts the position in the document to a position in the template's
+    /// whole output.
     pub(super) fn in_file(self, path: &str, whole: &[u8], document: &[u8]) -> ChartError {
         let before = (document.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
         let lines = memchr::memchr_iter(b'\n', whole.get(..before).unwrap_or_default()).count();
@@ -59,7 +60,7 @@ impl Head {
             strict: false,
             budget: budget(),
         };
-        let wanted = |key: &str| folded(key, FIELDS).is_some();
+        let wanted = |key: &str| match_field(key, FIELDS).is_some();
         let value = mainstay_yaml::parse_entries(document, wanted, &options).map_err(|error| HeadError {
             text: error.to_string(),
             at: Some(error.at),
@@ -78,9 +79,9 @@ impl Head {
     fn fill(&mut self, map: &Map) -> Result<(), HeadError> {
         let mut first = None;
         for (key, value) in map {
-            let result = match folded(key, FIELDS) {
-                Some("apiVersion") => string(value, &mut self.api_version, "SimpleHead.apiVersion"),
-                Some("kind") => string(value, &mut self.kind, "SimpleHead.kind"),
+            let result = match match_field(key, FIELDS) {
+                Some("apiVersion") => decode_string(value, &mut self.api_version, "SimpleHead.apiVersion"),
+                Some("kind") => decode_string(value, &mut self.kind, "SimpleHead.kind"),
                 Some(_) => self.fill_metadata(value),
                 None => Ok(()),
             };
@@ -101,9 +102,9 @@ impl Head {
         };
         let mut first = None;
         for (key, value) in map {
-            let result = match folded(key, &["annotations", "name"]) {
+            let result = match match_field(key, &["annotations", "name"]) {
                 Some("annotations") => self.fill_annotations(value),
-                Some(_) => string(value, &mut self.name, ".metadata.name"),
+                Some(_) => decode_string(value, &mut self.name, ".metadata.name"),
                 None => Ok(()),
             };
             first = first.or(result.err());
@@ -128,28 +129,28 @@ impl Head {
         let mut first = None;
         for (key, value) in map {
             let mut text = String::new();
-            first = first.or(string(value, &mut text, ".metadata.annotations").err());
+            first = first.or(decode_string(value, &mut text, ".metadata.annotations").err());
             self.annotations.insert(key.clone(), text);
         }
         first.map_or(Ok(()), Err)
     }
 }
 
-/// The fields of a head.
+/// Fields of a head.
 const FIELDS: &[&str] = &["apiVersion", "kind", "metadata"];
 
 const METADATA: &str = "struct field SimpleHead.metadata of type struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }";
 
-/// Returns the field that Go's JSON decoder matches to `key`, without regard to case.
-fn folded(key: &str, fields: &[&'static str]) -> Option<&'static str> {
+/// Returns the field that Go's JSON decoder matches to `key`, ignoring case.
+fn match_field(key: &str, fields: &[&'static str]) -> Option<&'static str> {
     fields
         .iter()
         .find(|field| field.eq_ignore_ascii_case(key))
         .copied()
 }
 
-/// Decodes a scalar to a string: numbers and booleans are converted, null leaves `text` unchanged.
-fn string(value: &Value, text: &mut String, field: &str) -> Result<(), HeadError> {
+/// Decodes a scalar into a string. Numbers and booleans are converted; null leaves `text` unchanged.
+fn decode_string(value: &Value, text: &mut String, field: &str) -> Result<(), HeadError> {
     *text = match value {
         Value::Null => return Ok(()),
         Value::String(value) => value.clone(),

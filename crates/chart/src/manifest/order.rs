@@ -1,10 +1,10 @@
-//! The install order of kinds.
+//! Install order of kinds.
 
 use std::cmp::Ordering;
 
 use crate::dialect::Dialect;
 
-/// Kinds in install order; other kinds follow by name.
+/// Kinds in install order. Other kinds follow, sorted by name.
 const KINDS: &[&str] = &[
     "PriorityClass",
     "Namespace",
@@ -44,10 +44,10 @@ const KINDS: &[&str] = &[
     "APIService",
 ];
 
-/// Installed last by Helm 4; see [`Dialect::installs_webhooks_last`].
+/// Kinds that Helm 4 installs last; see [`Dialect::installs_webhooks_last`].
 const WEBHOOKS: &[&str] = &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
-/// The install order of one Helm version.
+/// Install order of one Helm version.
 pub(super) struct InstallOrder {
     webhooks: &'static [&'static str],
 }
@@ -62,7 +62,7 @@ impl InstallOrder {
         Self { webhooks }
     }
 
-    /// Compares two kinds.
+    /// Compares two kinds in install order.
     pub(super) fn compare(&self, a: &str, b: &str) -> Ordering {
         match (self.rank(a), self.rank(b)) {
             (None, None) => a.cmp(b),

@@ -1,6 +1,6 @@
-//! Splits a stream of YAML documents by Helm's regular expressions, which differ from YAML's rules.
+//! Splitting of a stream of YAML documents with Helm's regular expressions, which differ from YAML's rules.
 
-/// Splits as Helm 4 does; see [`Dialect::split_documents`](crate::Dialect).
+/// Splits `text` as Helm 4 does; see [`Dialect::split_documents`](crate::Dialect).
 pub(crate) fn split_lines(text: &[u8]) -> Vec<&[u8]> {
     let mut rest = trim_start(text);
     let mut documents = Vec::new();
@@ -30,7 +30,7 @@ fn without_blanks(text: &[u8]) -> &[u8] {
     text.get(blanks..).unwrap_or_default()
 }
 
-/// Splits as Helm 3 does; see [`Dialect::split_documents`](crate::Dialect).
+/// Splits `text` as Helm 3 does; see [`Dialect::split_documents`](crate::Dialect).
 pub(crate) fn split_trimmed(text: &[u8]) -> Vec<&[u8]> {
     let mut rest = trim(text);
     let mut documents = Vec::new();
@@ -54,7 +54,7 @@ fn push_trimmed<'a>(document: &'a [u8], documents: &mut Vec<&'a [u8]>) {
     }
 }
 
-/// RE2's `\s`.
+/// Whether `byte` matches RE2's `\s`.
 fn is_ascii_space(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ')
 }
@@ -77,12 +77,12 @@ fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     memchr::memmem::find(text, wanted)
 }
 
-/// Go's `strings.TrimSpace`.
+/// Removes white space at both ends, as Go's `strings.TrimSpace` does.
 pub(crate) fn trim(text: &[u8]) -> &[u8] {
     trim_end(trim_start(text))
 }
 
-/// Go's `strings.TrimRightFunc` with `unicode.IsSpace`.
+/// Removes trailing white space, as Go's `strings.TrimRightFunc` with `unicode.IsSpace` does.
 pub(crate) fn trim_end(mut text: &[u8]) -> &[u8] {
     while let Some(shorter) = without_last_space(text) {
         text = shorter;
@@ -90,7 +90,7 @@ pub(crate) fn trim_end(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Go's `strings.TrimLeftFunc` with `unicode.IsSpace`.
+/// Removes leading white space, as Go's `strings.TrimLeftFunc` with `unicode.IsSpace` does.
 pub(crate) fn trim_start(mut text: &[u8]) -> &[u8] {
     while let Some(shorter) = without_first_space(text) {
         text = shorter;

@@ -1,4 +1,4 @@
-//! `.Capabilities`: the cluster and the Helm version, as templates see them. Does not query a cluster.
+//! `.Capabilities`: the cluster and the Helm version as visible in templates, without access to a cluster.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use mainstay_template::{
 
 use crate::dialect::Dialect;
 
-/// The cluster and the Helm version that templates see.
+/// Cluster and Helm version that are visible in templates.
 #[derive(Clone, Debug)]
 pub struct Capabilities {
     /// Version of the cluster.
     pub kube_version: KubeVersion,
-    /// API versions that the cluster serves: `apps/v1`, `apps/v1/Deployment`.
+    /// API versions that the cluster serves, such as `apps/v1` and `apps/v1/Deployment`.
     pub api_versions: Vec<String>,
-    /// Helm version that templates see.
+    /// Helm version that is visible in templates.
     pub helm_version: HelmVersion,
 }
 
@@ -34,12 +34,12 @@ impl Capabilities {
     }
 }
 
-/// A Kubernetes version as templates see it.
+/// A Kubernetes version as visible in templates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubeVersion {
-    /// Full version with a leading `v`; Helm 3 drops everything after the patch number.
+    /// Full version with a leading `v`. Helm 3 removes everything after the patch number.
     pub version: String,
-    /// Version without suffixes, which constraints are checked against.
+    /// Version without suffixes, which is used to check constraints.
     pub normalized: String,
     /// The major number.
     pub major: String,
@@ -48,7 +48,8 @@ pub struct KubeVersion {
 }
 
 impl KubeVersion {
-    /// Returns the version that releases of Helm assume without a cluster: that of their client library.
+    /// Returns the version that releases of Helm assume without a cluster, which is that of their client
+    /// library.
     fn offline() -> Self {
         Self {
             version: "v1.36.0".into(),
@@ -58,9 +59,9 @@ impl KubeVersion {
         }
     }
 
-    /// Parses `1.30` or `v1.30.2-gke.1`: at least two numbers, then any suffix.
+    /// Parses a version such as `1.30` or `v1.30.2-gke.1`: at least two numbers, followed by any suffix.
     pub fn parse(text: &str, dialect: Dialect) -> Result<Self, KubeVersionError> {
-        let numbers = numbers(text)?;
+        let numbers = parse_numbers(text)?;
         let [major, minor, ..] = numbers.as_slice() else {
             return Err(KubeVersionError::TooShort(text.into()));
         };
@@ -85,14 +86,14 @@ impl KubeVersion {
     }
 }
 
-/// A text that is not a Kubernetes version. The messages are those of Kubernetes' version parser, which Helm
+/// Error of parsing a Kubernetes version. The messages are those of Kubernetes' version parser, which Helm
 /// prints.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KubeVersionError {
-    /// Fewer than two numbers.
+    /// The text has fewer than two numbers.
     #[error("illegal version string {}", quote(.0))]
     TooShort(String),
-    /// No leading number.
+    /// The text does not start with a number.
     #[error("could not parse {} as version", quote(.0))]
     NoNumber(String),
     /// The first number starts with a zero.
@@ -117,8 +118,8 @@ pub enum KubeVersionError {
     },
 }
 
-/// Returns the leading numbers of a Kubernetes version after optional white space and one `v`.
-fn numbers(text: &str) -> Result<Vec<u64>, KubeVersionError> {
+/// Returns the leading numbers of a Kubernetes version. White space and one `v` may precede them.
+fn parse_numbers(text: &str) -> Result<Vec<u64>, KubeVersionError> {
     let trimmed = text.trim_start();
     let rest = trimmed.strip_prefix('v').unwrap_or(trimmed);
     let parts = leading_numbers(rest);
@@ -160,10 +161,10 @@ fn out_of_range(part: &str, text: &str) -> KubeVersionError {
     }
 }
 
-/// A Helm version, seen by templates as `.Capabilities.HelmVersion`.
+/// A Helm version, visible in templates as `.Capabilities.HelmVersion`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HelmVersion {
-    /// `v4.2.4`.
+    /// Version with a leading `v`, for example `v4.2.4`.
     pub version: String,
     /// Commit of the build.
     pub git_commit: String,
@@ -176,7 +177,8 @@ pub struct HelmVersion {
 }
 
 impl HelmVersion {
-    /// Returns the release we compare with, without its commit, which charts cannot depend on.
+    /// Returns the release that this crate is compared with. Its commit is omitted, because charts cannot
+    /// depend on it.
     fn default_for(dialect: Dialect) -> Self {
         Self {
             version: dialect.helm_version().into(),
@@ -188,13 +190,13 @@ impl HelmVersion {
     }
 }
 
-/// The type of `.Capabilities.APIVersions` in Helm 3.
+/// Type of `.Capabilities.APIVersions` in Helm 3.
 pub(crate) static HELM3_VERSION_SET: NamedType = NamedType {
     name: "chartutil.VersionSet",
     methods: &[HAS],
 };
 
-/// The type of `.Capabilities.APIVersions` in Helm 4.
+/// Type of `.Capabilities.APIVersions` in Helm 4.
 pub(crate) static HELM4_VERSION_SET: NamedType = NamedType {
     name: "common.VersionSet",
     methods: &[HAS],
@@ -268,7 +270,7 @@ impl Object for CapabilitiesObject {
         })
     }
 
-    /// `Copy`. Templates cannot write to a copy, so it equals the original.
+    /// Calls `Copy`, the only method. Templates cannot modify a copy, so the copy equals the original.
     fn call(&self, _name: &str, _call: &mut Call<'_>) -> Result<Value, Failure> {
         Ok(Value::object(self.clone()))
     }
@@ -291,7 +293,7 @@ impl Object for CapabilitiesObject {
     }
 
     fn plain(&self) -> Value {
-        sorted(self.json_fields())
+        fields_to_map(self.json_fields())
     }
 
     fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
@@ -311,7 +313,7 @@ fn string_text(value: &Value) -> String {
 }
 
 /// Converts the fields of a struct to a map.
-fn sorted(fields: Option<Vec<(Str, Value)>>) -> Value {
+fn fields_to_map(fields: Option<Vec<(Str, Value)>>) -> Value {
     Value::map(fields.unwrap_or_default().into_iter().collect::<BTreeMap<_, _>>())
 }
 
@@ -355,7 +357,7 @@ impl Object for KubeObject {
         Ok(Value::string(text.as_str()))
     }
 
-    /// `String` is a method of the pointer type.
+    /// Uses the `String` method of the pointer type.
     fn print_addressed(&self) -> Str {
         self.version.normalized.as_str().into()
     }
@@ -375,7 +377,7 @@ impl Object for KubeObject {
     }
 
     fn plain(&self) -> Value {
-        sorted(self.json_fields())
+        fields_to_map(self.json_fields())
     }
 
     fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
@@ -434,7 +436,7 @@ impl Object for HelmObject {
     }
 
     fn plain(&self) -> Value {
-        sorted(self.json_fields())
+        fields_to_map(self.json_fields())
     }
 
     fn json_fields(&self) -> Option<Vec<(Str, Value)>> {

@@ -1,4 +1,4 @@
-//! `.Chart`: the metadata of a chart as templates see it.
+//! `.Chart`: the metadata of a chart as visible in templates.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use mainstay_template::{
 use crate::dialect::Dialect;
 use crate::metadata::{Dependency, ImportValue, Maintainer, Metadata};
 
-/// Returns `.Chart`: a map or a struct, see [`Dialect::shows_chart_as_map`].
+/// Returns `.Chart`, a map or a struct; see [`Dialect::shows_chart_as_map`].
 pub(crate) fn object(metadata: &Metadata, is_root: bool, dialect: Dialect) -> Value {
     let builder = Builder { dialect };
     let mut fields = builder.fields(metadata);
@@ -23,10 +23,10 @@ pub(crate) fn object(metadata: &Metadata, is_root: bool, dialect: Dialect) -> Va
         });
         by_go_name(fields)
     } else {
-        Value::object(Struct {
+        Value::object(GoStruct {
             type_name: "struct { chart.Metadata; IsRoot bool }",
             fields: fields.into(),
-            role: Role::Chart { is_root },
+            struct_kind: StructKind::Chart { is_root },
         })
     }
 }
@@ -41,14 +41,14 @@ static DEPENDENCIES: NamedType = NamedType {
     methods: &[],
 };
 
-/// A field of a Go struct: its Go name, its YAML name and its value.
+/// A field of a Go struct: Go name, YAML name and value.
 struct Field {
     name: &'static str,
     key: &'static str,
     value: Value,
 }
 
-fn text(name: &'static str, key: &'static str, text: &str) -> Field {
+fn text_field(name: &'static str, key: &'static str, text: &str) -> Field {
     Field {
         name,
         key,
@@ -56,7 +56,7 @@ fn text(name: &'static str, key: &'static str, text: &str) -> Field {
     }
 }
 
-/// Builder of the values inside `.Chart`.
+/// Builder of the values in `.Chart`.
 struct Builder {
     dialect: Dialect,
 }
@@ -65,15 +65,15 @@ impl Builder {
     /// Returns the fields in the order of Helm's struct.
     fn fields(&self, metadata: &Metadata) -> Vec<Field> {
         vec![
-            text("Name", "name", &metadata.name),
-            text("Home", "home", &metadata.home),
+            text_field("Name", "name", &metadata.name),
+            text_field("Home", "home", &metadata.home),
             Field {
                 name: "Sources",
                 key: "sources",
                 value: self.strings(&metadata.sources),
             },
-            text("Version", "version", &metadata.version),
-            text("Description", "description", &metadata.description),
+            text_field("Version", "version", &metadata.version),
+            text_field("Description", "description", &metadata.description),
             Field {
                 name: "Keywords",
                 key: "keywords",
@@ -84,11 +84,11 @@ impl Builder {
                 key: "maintainers",
                 value: self.maintainers(&metadata.maintainers),
             },
-            text("Icon", "icon", &metadata.icon),
-            text("APIVersion", "apiVersion", &metadata.api_version),
-            text("Condition", "condition", &metadata.condition),
-            text("Tags", "tags", &metadata.tags),
-            text("AppVersion", "appVersion", &metadata.app_version),
+            text_field("Icon", "icon", &metadata.icon),
+            text_field("APIVersion", "apiVersion", &metadata.api_version),
+            text_field("Condition", "condition", &metadata.condition),
+            text_field("Tags", "tags", &metadata.tags),
+            text_field("AppVersion", "appVersion", &metadata.app_version),
             Field {
                 name: "Deprecated",
                 key: "deprecated",
@@ -99,13 +99,13 @@ impl Builder {
                 key: "annotations",
                 value: annotations(&metadata.annotations),
             },
-            text("KubeVersion", "kubeVersion", &metadata.kube_version),
+            text_field("KubeVersion", "kubeVersion", &metadata.kube_version),
             Field {
                 name: "Dependencies",
                 key: "dependencies",
                 value: self.dependencies(metadata.dependencies.as_deref().unwrap_or_default()),
             },
-            text("Type", "type", &metadata.kind),
+            text_field("Type", "type", &metadata.kind),
         ]
     }
 
@@ -124,9 +124,9 @@ impl Builder {
     fn maintainers(&self, maintainers: &[Maintainer]) -> Value {
         let fields = |maintainer: &Maintainer| {
             vec![
-                text("Name", "name", &maintainer.name),
-                text("Email", "email", &maintainer.email),
-                text("URL", "url", &maintainer.url),
+                text_field("Name", "name", &maintainer.name),
+                text_field("Email", "email", &maintainer.email),
+                text_field("URL", "url", &maintainer.url),
             ]
         };
         self.structs("*chart.Maintainer", &MAINTAINERS, maintainers.iter().map(fields))
@@ -134,12 +134,12 @@ impl Builder {
 
     fn dependencies(&self, dependencies: &[Dependency]) -> Value {
         let fields = |dependency: &Dependency| {
-            let imports = dependency.import_values.iter().map(import).collect();
+            let imports = dependency.import_values.iter().map(import_value).collect();
             vec![
-                text("Name", "name", &dependency.name),
-                text("Version", "version", &dependency.version),
-                text("Repository", "repository", &dependency.repository),
-                text("Condition", "condition", &dependency.condition),
+                text_field("Name", "name", &dependency.name),
+                text_field("Version", "version", &dependency.version),
+                text_field("Repository", "repository", &dependency.repository),
+                text_field("Condition", "condition", &dependency.condition),
                 Field {
                     name: "Tags",
                     key: "tags",
@@ -155,7 +155,7 @@ impl Builder {
                     key: "import-values",
                     value: Value::list(imports),
                 },
-                text("Alias", "alias", &dependency.alias),
+                text_field("Alias", "alias", &dependency.alias),
             ]
         };
         self.structs(
@@ -165,7 +165,7 @@ impl Builder {
         )
     }
 
-    /// Returns a list of maps, or a slice of pointers to structs with the Go types `item` and `slice`.
+    /// Returns a list of maps, or a slice of pointers to structs. `item` and `slice` are the Go types.
     fn structs(
         &self,
         item: &'static str,
@@ -176,10 +176,10 @@ impl Builder {
             return Value::list(structs.map(by_go_name).collect());
         }
         let object = |fields| {
-            Value::object(Struct {
+            Value::object(GoStruct {
                 type_name: item,
                 fields: Vec::into(fields),
-                role: Role::Item,
+                struct_kind: StructKind::Item,
             })
         };
         Value::List(List::new(ListType::Named(slice), structs.map(object).collect()))
@@ -196,7 +196,7 @@ fn annotations(entries: &BTreeMap<String, String>) -> Value {
     Value::Map(Map::new(MapType::String, entries.collect()))
 }
 
-fn import(import: &ImportValue) -> Value {
+fn import_value(import: &ImportValue) -> Value {
     match import {
         ImportValue::Export(name) => Value::string(name.as_str()),
         ImportValue::Table { child, parent } => Value::map(BTreeMap::from([
@@ -216,43 +216,43 @@ fn by_go_name(fields: Vec<Field>) -> Value {
     )
 }
 
-/// A Go struct, as Helm 3 passes it to templates.
-struct Struct {
+/// A Go struct, which Helm 3 passes to templates.
+struct GoStruct {
     type_name: &'static str,
     fields: Rc<[Field]>,
-    role: Role,
+    struct_kind: StructKind,
 }
 
-/// Which struct of a chart this is.
+/// Identifies a struct of a chart.
 #[derive(Clone, Copy)]
-enum Role {
+enum StructKind {
     /// `.Chart`, which embeds the metadata.
     Chart { is_root: bool },
     /// `.Chart.Metadata`.
     Metadata,
-    /// A maintainer or a dependency, by pointer.
+    /// A pointer to a maintainer or a dependency.
     Item,
 }
 
-impl Object for Struct {
+impl Object for GoStruct {
     fn type_name(&self) -> Cow<'static, str> {
         self.type_name.into()
     }
 
     fn go_kind(&self) -> GoKind {
-        match self.role {
-            Role::Chart { .. } | Role::Metadata => GoKind::Struct,
-            Role::Item => GoKind::Pointer,
+        match self.struct_kind {
+            StructKind::Chart { .. } | StructKind::Metadata => GoKind::Struct,
+            StructKind::Item => GoKind::Pointer,
         }
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        match (name, self.role) {
-            ("IsRoot", Role::Chart { is_root }) => Some(Value::Bool(is_root)),
-            ("Metadata", Role::Chart { .. }) => Some(Value::object(Self {
+        match (name, self.struct_kind) {
+            ("IsRoot", StructKind::Chart { is_root }) => Some(Value::Bool(is_root)),
+            ("Metadata", StructKind::Chart { .. }) => Some(Value::object(Self {
                 type_name: "chart.Metadata",
                 fields: Rc::clone(&self.fields),
-                role: Role::Metadata,
+                struct_kind: StructKind::Metadata,
             })),
             _ => self
                 .fields
@@ -262,27 +262,27 @@ impl Object for Struct {
         }
     }
 
-    /// `Validate` is a method of the pointer types, and the metadata is not addressable.
+    /// `Validate` is a method of the pointer types. The metadata itself is not addressable.
     fn method(&self, name: &str) -> Option<Signature> {
-        (name == "Validate" && matches!(self.role, Role::Item)).then_some(Signature {
+        (name == "Validate" && matches!(self.struct_kind, StructKind::Item)).then_some(Signature {
             params: &[],
             variadic: false,
         })
     }
 
-    /// `Validate` of a chart that was loaded returns no error.
+    /// Calls `Validate`, which returns no error for a chart that was loaded.
     fn call(&self, _name: &str, _call: &mut Call<'_>) -> Result<Value, Failure> {
         Ok(Value::object(NoError))
     }
 
-    /// Go prints addresses for the nested pointers, which templates cannot depend on.
+    /// Omits the addresses that Go prints for nested pointers. Templates cannot depend on them.
     fn print(&self) -> Str {
         let texts: Vec<String> = self.fields.iter().map(|field| format(&field.value)).collect();
         let texts = texts.join(" ");
-        match self.role {
-            Role::Chart { is_root } => format!("{{{{{texts}}} {is_root}}}").into(),
-            Role::Metadata => format!("{{{texts}}}").into(),
-            Role::Item => format!("&{{{texts}}}").into(),
+        match self.struct_kind {
+            StructKind::Chart { is_root } => format!("{{{{{texts}}} {is_root}}}").into(),
+            StructKind::Metadata => format!("{{{texts}}}").into(),
+            StructKind::Item => format!("&{{{texts}}}").into(),
         }
     }
 
@@ -295,13 +295,13 @@ impl Object for Struct {
         )
     }
 
-    /// Every field is `omitempty`, except a dependency's repository.
+    /// Every field is `omitempty`, except the repository of a dependency.
     fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
         let is_present = |field: &&Field| field.key == "repository" || !is_empty(&field.value);
         let present = self.fields.iter().filter(is_present);
-        let root = match self.role {
-            Role::Chart { is_root } => Some((Str::from("IsRoot"), Value::Bool(is_root))),
-            Role::Metadata | Role::Item => None,
+        let root = match self.struct_kind {
+            StructKind::Chart { is_root } => Some((Str::from("IsRoot"), Value::Bool(is_root))),
+            StructKind::Metadata | StructKind::Item => None,
         };
         Some(
             present
@@ -312,7 +312,7 @@ impl Object for Struct {
     }
 }
 
-/// A nil `error`, which prints as `<nil>` and is false.
+/// A nil `error`, which is printed as `<nil>` and is false.
 struct NoError;
 
 impl Object for NoError {
@@ -320,7 +320,7 @@ impl Object for NoError {
         "<nil>".into()
     }
 
-    /// The kind whose truth is that of [`Object::plain`].
+    /// Returns a kind for which the truth is that of [`Object::plain`].
     fn go_kind(&self) -> GoKind {
         GoKind::Number
     }

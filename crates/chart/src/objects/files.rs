@@ -1,4 +1,4 @@
-//! `.Files`: access of templates to the other files of a chart. Does not access the disk.
+//! `.Files`: access of templates to the other files of a chart, without access to the disk.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use super::glob::Glob;
 use crate::chart::File;
 use crate::dialect::Dialect;
 
-/// A named Go map from path to contents, with methods.
+/// A named Go map from path to content, with methods.
 pub(crate) struct Files {
     by_name: Rc<BTreeMap<String, Arc<[u8]>>>,
     dialect: Dialect,
@@ -37,7 +37,7 @@ impl Files {
     }
 
     fn glob(&self, pattern: &str) -> Self {
-        let glob = Glob::new(pattern).unwrap_or_else(Glob::everything);
+        let glob = Glob::new(pattern).unwrap_or_else(Glob::match_all);
         let fitting = self.by_name.iter().filter(|(name, _)| glob.matches(name));
         let by_name = fitting
             .map(|(name, data)| (name.clone(), Arc::clone(data)))
@@ -48,18 +48,18 @@ impl Files {
         }
     }
 
-    /// Consumes fuel and memory for the result of a method.
+    /// Checks the limits and consumes fuel for the result of a method.
     fn charge(&self, method: &str, name: &[u8], meter: &mut Meter) -> Result<(), LimitExceeded> {
         let size = self.get(name).map_or(0, |data| data.len());
         let total = || self.by_name.values().map(|data| data.len()).sum::<usize>();
         match method {
-            // An entry of the map for each file.
+            // The result is a map with an entry for each file.
             "Glob" => {
                 let names: usize = self.by_name.keys().map(String::len).sum();
                 meter.consume_fuel((self.by_name.len() + names) as u64)?;
                 meter.retain(self.by_name.len() * ENTRY_BYTES + names)
             }
-            // A value for each byte or, at worst, for each second byte.
+            // The result contains a value for each byte or, at worst, for every second byte.
             "GetBytes" | "Lines" => {
                 meter.consume_fuel(size as u64)?;
                 meter.allocate(size.saturating_mul(size_of::<Value>()))
@@ -84,9 +84,9 @@ impl Files {
         }
     }
 
-    /// Returns contents by file name without directories. Of two files with the same name the last is used;
-    /// in Helm either may be.
-    fn flattened(&self, encode: impl Fn(&[u8]) -> Value) -> Value {
+    /// Returns the contents by file name without directories. If two files have the same name, the last one
+    /// is used; in Helm it may be either.
+    fn by_base_name(&self, encode: impl Fn(&[u8]) -> Value) -> Value {
         let entries = self
             .by_name
             .iter()
@@ -137,12 +137,15 @@ impl Object for Files {
             "GetBytes" => Ok(Value::bytes(self.get(&argument).map_or(&[], |data| data))),
             "Glob" => Ok(Value::object(self.glob(&argument.to_str_lossy()))),
             "Lines" => self.lines(&argument),
-            "AsConfig" => crate::functions::to_yaml(&self.flattened(|data| Value::string(data)), call),
-            _ => crate::functions::to_yaml(&self.flattened(|data| Value::string(encode_base64(data))), call),
+            "AsConfig" => crate::functions::to_yaml(&self.by_base_name(|data| Value::string(data)), call),
+            _ => crate::functions::to_yaml(
+                &self.by_base_name(|data| Value::string(encode_base64(data))),
+                call,
+            ),
         }
     }
 
-    /// The names identify the files of one chart. The engine prints maps by their entries.
+    /// Identifies the files of one chart by their names. The engine prints maps by their entries.
     fn print(&self) -> Str {
         let names: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
         format!("map[{}]", names.join(" ")).into()

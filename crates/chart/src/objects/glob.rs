@@ -1,4 +1,4 @@
-//! The globs of `.Files.Glob`. `/` is the separator; `**` matches it.
+//! Glob patterns of `.Files.Glob`. The separator is `/`, which is also matched by `**`.
 
 /// A compiled pattern.
 #[derive(Debug)]
@@ -7,19 +7,19 @@ pub(super) struct Glob(Vec<Node>);
 #[derive(Debug)]
 enum Node {
     Char(char),
-    /// `?`: one character that is not a separator.
-    One,
-    /// `*`: any number of characters that are not a separator.
-    Many,
+    /// `?`: one character except the separator.
+    AnyChar,
+    /// `*`: any number of characters except the separator.
+    AnyChars,
     /// `**`: any number of any characters.
-    All,
-    /// `[…]`, which may match a separator.
+    AnyPath,
+    /// `[…]`: a character of a class, which may include the separator.
     Class {
-        not: bool,
-        of: Class,
+        negated: bool,
+        class: Class,
     },
-    /// `{a,b}`.
-    Either(Vec<Vec<Node>>),
+    /// `{a,b}`: alternatives.
+    Alternatives(Vec<Vec<Node>>),
 }
 
 #[derive(Debug)]
@@ -32,23 +32,23 @@ enum Class {
 const MAX_DEPTH: usize = 64;
 
 impl Glob {
-    /// Compiles a pattern; `None` if it is malformed.
+    /// Compiles a pattern. Returns `None` if it is malformed.
     pub(super) fn new(pattern: &str) -> Option<Self> {
         let mut parser = Parser {
             chars: pattern.chars().collect(),
             at: 0,
             depth: 0,
         };
-        let nodes = parser.sequence()?;
+        let nodes = parser.parse_sequence()?;
         Some(Self(nodes))
     }
 
-    /// Returns the glob that matches everything, which Helm uses for malformed patterns.
-    pub(super) fn everything() -> Self {
-        Self(vec![Node::All])
+    /// Returns a pattern that matches all paths, which Helm uses in place of malformed patterns.
+    pub(super) fn match_all() -> Self {
+        Self(vec![Node::AnyPath])
     }
 
-    /// Whether the whole `path` matches.
+    /// Whether the pattern matches the whole `path`.
     pub(super) fn matches(&self, path: &str) -> bool {
         let text: Vec<char> = path.chars().collect();
         let mut at = vec![false; text.len() + 1];
@@ -76,14 +76,14 @@ impl Parser {
         self.chars.get(self.at).copied()
     }
 
-    fn eat(&mut self, wanted: char) -> bool {
+    fn accept(&mut self, wanted: char) -> bool {
         let found = self.peek() == Some(wanted);
         self.at += usize::from(found);
         found
     }
 
-    /// Parses nodes up to the end, or up to a comma or brace of the enclosing braces.
-    fn sequence(&mut self) -> Option<Vec<Node>> {
+    /// Parses nodes up to the end of the pattern, or up to a comma or closing brace inside braces.
+    fn parse_sequence(&mut self) -> Option<Vec<Node>> {
         let mut nodes = Vec::new();
         while let Some(c) = self.peek() {
             if self.depth > 0 && matches!(c, ',' | '}') {
@@ -91,11 +91,11 @@ impl Parser {
             }
             self.at += 1;
             nodes.push(match c {
-                '*' if self.eat('*') => Node::All,
-                '*' => Node::Many,
-                '?' => Node::One,
-                '[' => self.class()?,
-                '{' => self.either()?,
+                '*' if self.accept('*') => Node::AnyPath,
+                '*' => Node::AnyChars,
+                '?' => Node::AnyChar,
+                '[' => self.parse_class()?,
+                '{' => self.parse_alternatives()?,
                 '\\' => match self.next() {
                     Some(escaped) => Node::Char(escaped),
                     None => break,
@@ -106,25 +106,25 @@ impl Parser {
         Some(nodes)
     }
 
-    /// Parses alternatives; missing closing braces are implied at the end.
-    fn either(&mut self) -> Option<Node> {
+    /// Parses alternatives. Missing closing braces are implied at the end.
+    fn parse_alternatives(&mut self) -> Option<Node> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return None;
         }
-        let mut branches = vec![self.sequence()?];
-        while self.eat(',') {
-            branches.push(self.sequence()?);
+        let mut branches = vec![self.parse_sequence()?];
+        while self.accept(',') {
+            branches.push(self.parse_sequence()?);
         }
-        self.eat('}');
+        self.accept('}');
         self.depth -= 1;
-        Some(Node::Either(branches))
+        Some(Node::Alternatives(branches))
     }
 
-    fn class(&mut self) -> Option<Node> {
-        let not = self.eat('!');
+    fn parse_class(&mut self) -> Option<Node> {
+        let negated = self.accept('!');
         let low = self.next()?;
-        let of = if self.eat('-') {
+        let class = if self.accept('-') {
             let high = self.next()?;
             if high < low {
                 return None;
@@ -132,12 +132,12 @@ impl Parser {
             Class::Range(low, high)
         } else {
             self.at -= 1;
-            self.list()?
+            self.parse_class_list()?
         };
-        self.eat(']').then_some(Node::Class { not, of })
+        self.accept(']').then_some(Node::Class { negated, class })
     }
 
-    fn list(&mut self) -> Option<Class> {
+    fn parse_class_list(&mut self) -> Option<Class> {
         let mut chars = Vec::new();
         while self.peek()? != ']' {
             match self.next()? {
@@ -149,20 +149,20 @@ impl Parser {
     }
 }
 
-/// Returns the positions where `nodes` can end, for all start positions marked in `at`. Linear in text and
-/// pattern.
+/// Returns the end positions of matches of `nodes` that start at any position marked in `at`. Linear in
+/// text and pattern.
 fn advance(nodes: &[Node], text: &[char], at: Vec<bool>) -> Vec<bool> {
-    nodes.iter().fold(at, |at, node| step(node, text, at))
+    nodes.iter().fold(at, |at, node| advance_node(node, text, at))
 }
 
-fn step(node: &Node, text: &[char], at: Vec<bool>) -> Vec<bool> {
+fn advance_node(node: &Node, text: &[char], at: Vec<bool>) -> Vec<bool> {
     match node {
-        Node::Many => spread(text, at, |c| c != '/'),
-        Node::All => spread(text, at, |_| true),
-        Node::Char(wanted) => shift(text, &at, |c| c == *wanted),
-        Node::One => shift(text, &at, |c| c != '/'),
-        Node::Class { not, of } => shift(text, &at, |c| of.has(c) != *not),
-        Node::Either(branches) => {
+        Node::AnyChars => match_any_number(text, at, |c| c != '/'),
+        Node::AnyPath => match_any_number(text, at, |_| true),
+        Node::Char(wanted) => match_one(text, &at, |c| c == *wanted),
+        Node::AnyChar => match_one(text, &at, |c| c != '/'),
+        Node::Class { negated, class } => match_one(text, &at, |c| class.contains(c) != *negated),
+        Node::Alternatives(branches) => {
             let ends = branches.iter().map(|branch| advance(branch, text, at.clone()));
             ends.reduce(|a, b| a.iter().zip(&b).map(|(a, b)| *a || *b).collect())
                 .unwrap_or(at)
@@ -170,13 +170,13 @@ fn step(node: &Node, text: &[char], at: Vec<bool>) -> Vec<bool> {
     }
 }
 
-fn shift(text: &[char], at: &[bool], fits: impl Fn(char) -> bool) -> Vec<bool> {
+fn match_one(text: &[char], at: &[bool], fits: impl Fn(char) -> bool) -> Vec<bool> {
     std::iter::once(false)
         .chain(text.iter().zip(at).map(|(c, here)| *here && fits(*c)))
         .collect()
 }
 
-fn spread(text: &[char], mut at: Vec<bool>, fits: impl Fn(char) -> bool) -> Vec<bool> {
+fn match_any_number(text: &[char], mut at: Vec<bool>, fits: impl Fn(char) -> bool) -> Vec<bool> {
     let mut open = false;
     for (index, here) in at.iter_mut().enumerate() {
         let before = index.checked_sub(1).and_then(|before| text.get(before));
@@ -187,7 +187,7 @@ fn spread(text: &[char], mut at: Vec<bool>, fits: impl Fn(char) -> bool) -> Vec<
 }
 
 impl Class {
-    fn has(&self, c: char) -> bool {
+    fn contains(&self, c: char) -> bool {
         match self {
             Self::Range(low, high) => (*low..=*high).contains(&c),
             Self::List(chars) => chars.contains(&c),
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn patterns_match_as_in_helm() {
         let check = |pattern: &str, path: &str, expected: bool| {
-            let glob = Glob::new(pattern).unwrap_or_else(Glob::everything);
+            let glob = Glob::new(pattern).unwrap_or_else(Glob::match_all);
             assert_eq!(glob.matches(path), expected, "{pattern} on {path}");
         };
         check("*", "a.txt", true);

@@ -1,17 +1,17 @@
-//! The type of `.Values`, of the root object and of `.Template`: a named map with methods.
+//! Type of `.Values`, of the root object and of `.Template`: a named map with methods.
 
 use mainstay_gostd::quote::quote;
 use mainstay_template::{Failure, Map, MapType, Method, NamedType, Signature, Type, Value};
 
 use crate::functions::marshal_yaml;
 
-/// The type in Helm 3.
+/// Type of `.Values` in Helm 3.
 pub(crate) static HELM3_VALUES: NamedType = NamedType {
     name: "chartutil.Values",
     methods: METHODS,
 };
 
-/// The type in Helm 4.
+/// Type of `.Values` in Helm 4.
 pub(crate) static HELM4_VALUES: NamedType = NamedType {
     name: "common.Values",
     methods: METHODS,
@@ -32,13 +32,13 @@ const METHODS: &[Method] = &[
     Method {
         name: "AsMap",
         signature: NOTHING,
-        run: |receiver, _| Ok(Value::Map(map(receiver).retyped(MapType::Any))),
+        run: |receiver, _| Ok(Value::Map(receiver_map(receiver).retyped(MapType::Any))),
     },
     Method {
         name: "Encode",
         signature: WRITER,
         run: |_, _| {
-            // No value of a template is a writer, so the argument is nil.
+            // No value of a template implements `io.Writer`, so the argument is nil.
             Err(Failure::message(
                 "runtime error: invalid memory address or nil pointer dereference",
             ))
@@ -47,12 +47,12 @@ const METHODS: &[Method] = &[
     Method {
         name: "PathValue",
         signature: NAME,
-        run: |receiver, call| path_value(&map(receiver), &call.str(0)),
+        run: |receiver, call| path_value(&receiver_map(receiver), &call.str(0)),
     },
     Method {
         name: "Table",
         signature: NAME,
-        run: |receiver, call| table(&map(receiver), &call.str(0)).map(Value::Map),
+        run: |receiver, call| table(&receiver_map(receiver), &call.str(0)).map(Value::Map),
     },
     Method {
         name: "YAML",
@@ -61,14 +61,14 @@ const METHODS: &[Method] = &[
     },
 ];
 
-fn map(receiver: &Value) -> Map {
+fn receiver_map(receiver: &Value) -> Map {
     match receiver {
         Value::Map(map) => map.clone(),
         _ => Map::nil(MapType::Any),
     }
 }
 
-/// Returns the table at a dotted path, with the type of `values`.
+/// Returns the table at a dotted path. It has the type of `values`.
 fn table(values: &Map, path: &[u8]) -> Result<Map, Failure> {
     let mut table = values.clone();
     for name in path.split(|byte| *byte == b'.') {
@@ -80,7 +80,7 @@ fn table(values: &Map, path: &[u8]) -> Result<Map, Failure> {
     Ok(table.retyped(values.ty()))
 }
 
-/// Returns the value at a dotted path, unless it is a table.
+/// Returns the value at a dotted path. Fails if it is a table.
 fn path_value(values: &Map, path: &[u8]) -> Result<Value, Failure> {
     if path.is_empty() {
         return Err(Failure::message("YAML path cannot be empty"));

@@ -1,5 +1,5 @@
-//! The API versions `helm template` assumes, in its order: those of the Kubernetes client library that Helm
-//! 4.2 and 3.21 are built with.
+//! API versions that `helm template` assumes, in its order. They are those of the Kubernetes client library
+//! of Helm 4.2 and 3.21.
 
 /// Groups and versions.
 pub(super) const KNOWN: &[&str] = &[

@@ -1,10 +1,10 @@
-//! `--show-only`: selects printed documents by the path of their template.
+//! Implementation of `--show-only`: selects printed documents by the path of their template.
 
 use mainstay_gostd::path::match_path;
 
 use crate::error::ChartError;
 
-/// Returns the documents that each pattern matches, in the order of the patterns.
+/// Returns the documents that match each pattern, in the order of the patterns.
 pub(super) fn select(documents: &[&[u8]], patterns: &[String]) -> Result<Vec<u8>, ChartError> {
     let documents: Vec<(&[u8], Option<&str>)> = documents
         .iter()
@@ -27,7 +27,7 @@ pub(super) fn select(documents: &[&[u8]], patterns: &[String]) -> Result<Vec<u8>
     Ok(out)
 }
 
-/// Returns the path below the chart's directory in the first `# Source: chart/path` of a document.
+/// Returns the path in the first `# Source: chart/path` of a document, relative to the chart's directory.
 fn source(document: &[u8]) -> Option<&str> {
     const MARKER: &[u8] = b"# Source: ";
     let mut rest = document;

@@ -1,4 +1,4 @@
-//! Converts errors of the template engine to Helm's error text and a location in the chart's source.
+//! Conversion of the template engine's errors to Helm's error texts and locations in the chart's source.
 
 use mainstay_template::Error;
 
@@ -7,7 +7,7 @@ use crate::error::{ChartError, SourceLocation};
 use crate::functions::{WARN_END, WARN_START};
 use crate::render::scope::Renderable;
 
-/// Converter for the errors of one render.
+/// Converter for errors of one render.
 pub(super) struct Failures<'a> {
     pub(super) renderables: &'a [Renderable<'a>],
     pub(super) dialect: Dialect,
@@ -25,7 +25,7 @@ impl Failures<'_> {
         self.error(text, error)
     }
 
-    /// Converts the error of a template that failed while it ran.
+    /// Converts the error of a template that failed during execution.
     pub(super) fn execute(&self, error: &Error) -> ChartError {
         self.error(message(&error.text, self.dialect), error)
     }
@@ -45,7 +45,9 @@ impl Failures<'_> {
                 .split(|byte| *byte == b'\n')
                 .nth(at.line.checked_sub(1)? as usize);
             let source = source.map(|line| String::from_utf8_lossy(line).trim_end().to_owned());
-            let column = at.column.map(|column| characters(source.as_deref(), column) + 1);
+            let column = at
+                .column
+                .map(|column| to_characters(source.as_deref(), column) + 1);
             Some(SourceLocation {
                 file: at.template.clone(),
                 line: at.line,
@@ -68,45 +70,46 @@ fn message(text: &str, dialect: Dialect) -> String {
     let (Some(_), Some(location), Some(rest)) = (tokens.next(), tokens.next(), tokens.next()) else {
         return text.to_owned();
     };
-    if let Some(warning) = warning(rest) {
+    if let Some(warning) = user_message(rest) {
         return format!("execution error at ({location}): {warning}");
     }
-    let trace = dialect.prints_error_trace().then(|| trace(text)).flatten();
+    let trace = dialect.prints_error_trace().then(|| format_trace(text)).flatten();
     trace.unwrap_or_else(|| text.to_owned())
 }
 
 /// Returns the message of `required` or `fail`.
-fn warning(text: &str) -> Option<&str> {
+fn user_message(text: &str) -> Option<&str> {
     let start = text.find(WARN_START)? + WARN_START.len();
     let end = text.rfind(WARN_END)?;
     text.get(start..end)
 }
 
-/// Formats a chain of template errors one link per line, or returns `None` if a link is not a template error.
-fn trace(text: &str) -> Option<String> {
+/// Formats a chain of template errors with one line per error. Returns `None` if an item of the chain is
+/// not a template error.
+fn format_trace(text: &str) -> Option<String> {
     let mut out = String::new();
     let mut last = None;
     let mut current = Some(text);
     while let Some(text) = current {
-        let link = Link::parse(text)?;
+        let link = TraceEntry::parse(text)?;
         if last.as_ref() != Some(&link) {
             link.write_to(&mut out);
         }
         last = Some(link);
-        current = cause(text);
+        current = function_error(text);
     }
     Some(out.trim().to_owned())
 }
 
-/// One error of a chain.
+/// An error in a chain of template errors.
 #[derive(PartialEq, Eq)]
-struct Link<'a> {
+struct TraceEntry<'a> {
     location: &'a str,
     executing: Option<(&'a str, &'a str)>,
     message: &'a str,
 }
 
-impl<'a> Link<'a> {
+impl<'a> TraceEntry<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let rest = text.strip_prefix("template: ")?;
         if rest.starts_with("no template ") {
@@ -117,7 +120,7 @@ impl<'a> Link<'a> {
             });
         }
         if let Some((location, after)) = rest.split_once(": executing ")
-            && let Some((name, context, message)) = executing(after)
+            && let Some((name, context, message)) = parse_executing(after)
         {
             let executing = Some((name, context));
             return Some(Self {
@@ -149,8 +152,8 @@ impl<'a> Link<'a> {
     }
 }
 
-/// `"name" at <context>: message`.
-fn executing(text: &str) -> Option<(&str, &str, &str)> {
+/// Parses `"name" at <context>: message`.
+fn parse_executing(text: &str) -> Option<(&str, &str, &str)> {
     let (name, after) = text.strip_prefix('"')?.split_once('"')?;
     let (context, message) = after.strip_prefix(" at <")?.split_once(">: ")?;
     Some((name, context, message))
@@ -163,18 +166,18 @@ fn before_next(message: &str) -> &str {
         .unwrap_or(message)
 }
 
-/// Returns the error that a function returned, which Go keeps as the cause of `error calling NAME`.
-fn cause(text: &str) -> Option<&str> {
+/// Returns the error that a function returned, which Go stores as the cause of `error calling NAME`.
+fn function_error(text: &str) -> Option<&str> {
     let (_, after) = text.strip_prefix("template: ")?.split_once(": executing ")?;
-    let (_, _, message) = executing(after)?;
+    let (_, _, message) = parse_executing(after)?;
     message
         .strip_prefix("error calling ")?
         .split_once(": ")
         .map(|(_, cause)| cause)
 }
 
-/// Converts Go's column, counted in bytes, to characters.
-fn characters(source: Option<&str>, bytes: u32) -> u32 {
+/// Converts Go's column, which is counted in bytes, to characters.
+fn to_characters(source: Option<&str>, bytes: u32) -> u32 {
     let before = source.and_then(|source| source.get(..bytes as usize));
     before.map_or(bytes, |before| before.chars().count() as u32)
 }

@@ -1,5 +1,5 @@
-//! The root object of each template. Templates of one chart share one root, so that a value set by one
-//! template is visible to the next.
+//! Root objects of templates. Templates of one chart share one root object, so that a value set by one
+//! template is visible in the next one.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,13 +15,13 @@ use crate::prepare::Prepared;
 
 /// A template that is ready to run.
 pub(super) struct Renderable<'a> {
-    /// `chart/charts/sub/templates/x.yaml`.
+    /// Path of the template: `chart/charts/sub/templates/x.yaml`.
     pub(super) path: String,
-    /// `chart/charts/sub/templates`.
+    /// Base path: `chart/charts/sub/templates`.
     pub(super) base_path: String,
-    /// Template text.
+    /// Text of the template.
     pub(super) text: &'a Arc<[u8]>,
-    /// The root object of its chart.
+    /// Root object of the template's chart.
     pub(super) scope: Map,
 }
 
@@ -32,10 +32,10 @@ impl Renderable<'_> {
     }
 }
 
-/// Returns all templates in the order Helm parses and runs them: the deepest path first, then by name in
-/// reverse.
+/// Returns all templates in the order in which Helm parses and runs them: the deepest path first, then by
+/// name in reverse.
 pub(super) fn renderables<'a>(prepared: &'a Prepared, options: &'a RenderOptions) -> Vec<Renderable<'a>> {
-    let shared = Shared {
+    let shared = SharedObjects {
         dialect: options.dialect,
         release: release(options),
         capabilities: objects::capabilities(&options.capabilities, options.dialect),
@@ -74,26 +74,26 @@ fn release(options: &RenderOptions) -> Value {
     )
 }
 
-/// The position of a chart in the tree.
+/// Position of a chart in the tree of charts.
 #[derive(Clone, Copy)]
 struct Position<'a> {
     path: &'a str,
     is_root: bool,
 }
 
-/// The objects that all charts of a render share.
-struct Shared {
+/// Objects that all charts of a render share.
+struct SharedObjects {
     dialect: Dialect,
     release: Value,
     capabilities: Value,
 }
 
-impl Shared {
+impl SharedObjects {
     fn values(&self) -> MapType {
         MapType::Named(self.dialect.values_type())
     }
 
-    /// Adds the templates of `chart` and its subcharts to `found`; returns the chart's root object.
+    /// Adds the templates of `chart` and its subcharts to `found`. Returns the chart's root object.
     fn collect<'a>(
         &self,
         chart: &'a Chart,
@@ -102,10 +102,10 @@ impl Shared {
         found: &mut BTreeMap<String, Renderable<'a>>,
     ) -> Map {
         let subcharts = Map::new(MapType::Any, BTreeMap::new());
-        let root = self.root(chart, at.is_root, values, &subcharts);
+        let root = self.root_object(chart, at.is_root, values, &subcharts);
         for sub in &chart.dependencies {
             let path = format!("{}/charts/{}", at.path, sub.name());
-            let below = self.below(values, sub.name());
+            let below = self.subtable(values, sub.name());
             let sub_root = self.collect(
                 sub,
                 Position {
@@ -133,7 +133,7 @@ impl Shared {
         root
     }
 
-    fn root(&self, chart: &Chart, is_root: bool, values: &Map, subcharts: &Map) -> Map {
+    fn root_object(&self, chart: &Chart, is_root: bool, values: &Map, subcharts: &Map) -> Map {
         let files = objects::Files::new(&chart.files, self.dialect);
         let entries = [
             ("Chart", objects::chart(&chart.metadata, is_root, self.dialect)),
@@ -152,8 +152,9 @@ impl Shared {
         )
     }
 
-    /// Returns the table at `name`, which Helm reads as a dotted path, or an empty one.
-    fn below(&self, values: &Map, name: &str) -> Map {
+    /// Returns the table at `name`, or an empty table if there is none. Helm treats the name as a dotted
+    /// path.
+    fn subtable(&self, values: &Map, name: &str) -> Map {
         let found = name
             .split('.')
             .try_fold(values.clone(), |map, part| match map.get(part.as_bytes()) {
@@ -167,7 +168,7 @@ impl Shared {
     }
 }
 
-/// Whether a template takes part in the render: of a library chart only partials do.
+/// Whether a template is part of the render. Only partials of a library chart are.
 fn is_used(chart: &Chart, name: &str) -> bool {
     let is_partial = name.rsplit('/').next().unwrap_or(name).starts_with('_');
     is_partial || !chart.metadata.kind.eq_ignore_ascii_case("library")

@@ -1,5 +1,6 @@
-//! Validates values against a compiled schema. Violations have the messages and order of the Go library;
-//! properties are visited in the order of their names. Depth and number of steps are limited.
+//! Validation of values against a compiled schema. Violations have the messages and order of the Go
+//! library; properties are visited in the order of their names. The depth and the number of steps are
+//! limited.
 
 mod combination;
 mod list;
@@ -14,22 +15,22 @@ use mainstay_yaml::{Map, Value};
 
 use super::draft::Draft;
 use super::node::{Compiled, Node, NodeId};
-use super::number::{compare, is_multiple, show, show_count};
+use super::number::{compare, format_count, format_number, is_multiple};
 use super::outcome::{Failure, Kind, quote, quote_all};
 use value::{count_comparisons, display, enum_text, equal, has_type, missing, type_of};
 
 /// Maximum nesting of schemas during validation.
 const MAX_DEPTH: usize = 400;
-/// Maximum cost of a validation, in comparisons of two scalars or bytes of messages.
+/// Maximum cost of a validation in steps. A step is a comparison of two scalars or a byte of a message.
 const MAX_STEPS: usize = 20_000_000;
-/// Cost of evaluating a schema.
+/// Cost of evaluating a schema, in steps.
 const SCHEMA_STEPS: usize = 64;
-/// Bytes that are matched, copied or compared in one step.
+/// Number of bytes that are matched, copied or compared in one step.
 const BYTES_PER_STEP: usize = 8;
 
 /// Reason why values are not accepted.
 pub(super) enum CheckError {
-    /// They violate the schema.
+    /// The values violate the schema.
     Invalid(Failure),
     /// The step or depth limit was exceeded.
     TooManySteps,
@@ -56,19 +57,20 @@ pub(super) fn check(compiled: &Compiled, root: NodeId, value: &Value) -> Result<
     result.map(drop).map_err(CheckError::Invalid)
 }
 
-/// The state of one validation.
+/// State of one validation.
 struct Checker<'a> {
     compiled: &'a Compiled,
     steps: Cell<usize>,
     limit_exceeded: Cell<bool>,
 }
 
-/// A schema being evaluated and those around it.
+/// A schema that is being evaluated, with the enclosing evaluations.
 struct Scope<'p> {
     node: NodeId,
-    /// The keyword of the reference to this schema; empty if there is none.
+    /// Keyword that refers to this schema, for example `$ref`. Empty if this is not the target of a
+    /// reference.
     keyword: &'static str,
-    /// Equal for schemas that are evaluated on the same value.
+    /// Number of the value. Equal for schemas that are evaluated on the same value.
     value_id: usize,
     depth: usize,
     parent: Option<&'p Scope<'p>>,
@@ -85,13 +87,13 @@ impl<'p> Scope<'p> {
         }
     }
 
-    /// Returns this scope and those around it, innermost first.
+    /// Returns this scope and the enclosing scopes, innermost first.
     fn chain(&self) -> impl Iterator<Item = &Scope<'p>> {
         std::iter::successors(Some(self), |scope| scope.parent)
     }
 }
 
-/// Properties and items that no schema has evaluated yet.
+/// Properties and items that no schema has evaluated so far.
 #[derive(Clone, Default)]
 struct Unevaluated {
     properties: BTreeSet<String>,
@@ -134,7 +136,7 @@ impl Unevaluated {
     }
 }
 
-/// The evaluation of one schema on one value.
+/// Evaluation of one schema on one value.
 struct Visit<'v, 's> {
     scope: &'s Scope<'s>,
     node: &'s Node,
@@ -158,7 +160,7 @@ impl Checker<'_> {
         track_unevaluated: bool,
     ) -> Checked {
         let path: usize = at.iter().map(String::len).sum();
-        self.spend(SCHEMA_STEPS + children(value) + path / BYTES_PER_STEP);
+        self.add_steps(SCHEMA_STEPS + child_count(value) + path / BYTES_PER_STEP);
         if scope.depth > MAX_DEPTH {
             self.limit_exceeded.set(true);
         }
@@ -167,13 +169,13 @@ impl Checker<'_> {
         }
         let result = self.evaluate(scope, value, at, omit_messages, track_unevaluated);
         if let Err(failure) = &result {
-            self.spend(failure.message_bytes());
+            self.add_steps(failure.message_bytes());
         }
         result
     }
 
-    /// Counts work against the limit. Values are rejected once it is exceeded.
-    fn spend(&self, steps: usize) {
+    /// Adds `steps` to the cost of the validation. If the limit is exceeded, the values are rejected.
+    fn add_steps(&self, steps: usize) {
         let spent = self.steps.get().saturating_add(steps);
         self.steps.set(spent);
         if spent > MAX_STEPS {
@@ -223,10 +225,10 @@ impl Checker<'_> {
             Value::Map(map) => self.object(&mut visit, map),
             Value::List(items) => self.list(&mut visit, items),
             Value::String(text) => {
-                self.spend(text.len() / BYTES_PER_STEP);
-                string(&mut visit, text);
+                self.add_steps(text.len() / BYTES_PER_STEP);
+                check_string(&mut visit, text);
             }
-            Value::Int(_) | Value::Uint(_) | Value::Float(_) => numeric(&mut visit),
+            Value::Int(_) | Value::Uint(_) | Value::Float(_) => check_number(&mut visit),
             Value::Null | Value::Bool(_) => {}
         }
         if visit.failures.is_empty() || !omit_messages {
@@ -238,13 +240,14 @@ impl Checker<'_> {
                 self.unevaluated(&mut visit);
             }
         }
-        visit.conclude()
+        visit.into_result()
     }
 
-    /// Returns the first violation of those that are reported alone: cycle, type, const, enum, format.
+    /// Returns the first violation of those that are reported without others: cycle, type, const, enum,
+    /// format.
     fn first_failure(&self, visit: &Visit<'_, '_>) -> Option<Failure> {
         let (node, value) = (visit.node, visit.value);
-        if let Some(other) = cycle(visit.scope) {
+        if let Some(other) = find_cycle(visit.scope) {
             let text = format!(
                 "both {} and {} resolve to {} causing reference cycle",
                 self.keyword_path(visit.scope),
@@ -275,7 +278,7 @@ impl Checker<'_> {
             return Some(visit.failure(enum_text(allowed)));
         }
         let format = node.format.as_ref()?;
-        self.spend(format_steps(format.name(), value));
+        self.add_steps(format_steps(format.name(), value));
         let error = format.check(value).err()?;
         Some(visit.failure(format!(
             "{} is not valid {}: {error}",
@@ -286,7 +289,7 @@ impl Checker<'_> {
 
     fn is_allowed(&self, value: &Value, allowed: &[Value]) -> bool {
         allowed.iter().any(|item| {
-            self.spend(count_comparisons(value, item));
+            self.add_steps(count_comparisons(value, item));
             !self.limit_exceeded.get() && equal(value, item)
         })
     }
@@ -313,7 +316,7 @@ impl Checker<'_> {
     }
 
     /// Evaluates another schema on the same value.
-    fn same(
+    fn evaluate_same_value(
         &self,
         visit: &mut Visit<'_, '_>,
         node: NodeId,
@@ -334,7 +337,13 @@ impl Checker<'_> {
     }
 
     /// Evaluates a schema on a part of the value.
-    fn part(&self, visit: &Visit<'_, '_>, node: NodeId, value: &Value, token: String) -> Result<(), Failure> {
+    fn evaluate_part(
+        &self,
+        visit: &Visit<'_, '_>,
+        node: NodeId,
+        value: &Value,
+        token: String,
+    ) -> Result<(), Failure> {
         let scope = visit.scope.child(node, "", visit.scope.value_id + 1);
         let mut at = visit.at.to_vec();
         at.push(token);
@@ -348,18 +357,19 @@ impl Checker<'_> {
         node: NodeId,
         keyword: &'static str,
     ) -> Result<(), Failure> {
-        self.same(visit, node, keyword, false).map_err(|failure| {
-            let causes = if matches!(failure.kind, Kind::Group) {
-                failure.causes
-            } else {
-                vec![failure]
-            };
-            Failure {
-                at: visit.at.to_vec(),
-                kind: Kind::Reference,
-                causes,
-            }
-        })
+        self.evaluate_same_value(visit, node, keyword, false)
+            .map_err(|failure| {
+                let causes = if matches!(failure.kind, Kind::Group) {
+                    failure.causes
+                } else {
+                    vec![failure]
+                };
+                Failure {
+                    at: visit.at.to_vec(),
+                    kind: Kind::Reference,
+                    causes,
+                }
+            })
     }
 
     fn dynamic_references(&self, visit: &mut Visit<'_, '_>) {
@@ -411,7 +421,7 @@ impl Checker<'_> {
             (Value::Map(map), Some(schema), _) => {
                 for name in std::mem::take(&mut visit.unevaluated.properties) {
                     if let Some(value) = map.get(&name) {
-                        let result = self.part(visit, schema, value, name);
+                        let result = self.evaluate_part(visit, schema, value, name);
                         visit.failures.extend(result.err());
                     }
                 }
@@ -419,7 +429,7 @@ impl Checker<'_> {
             (Value::List(items), _, Some(schema)) => {
                 for index in std::mem::take(&mut visit.unevaluated.items) {
                     if let Some(value) = items.get(index) {
-                        let result = self.part(visit, schema, value, index.to_string());
+                        let result = self.evaluate_part(visit, schema, value, index.to_string());
                         visit.failures.extend(result.err());
                     }
                 }
@@ -469,32 +479,32 @@ impl Visit<'_, '_> {
         }
     }
 
-    fn at_least(&mut self, keyword: &str, got: i64, want: Option<i64>) {
+    fn check_minimum(&mut self, keyword: &str, got: i64, want: Option<i64>) {
         if let Some(want) = want.filter(|want| got < *want) {
             self.fail(format!(
                 "{keyword}: got {}, want {}",
-                show_count(got),
-                show_count(want)
+                format_count(got),
+                format_count(want)
             ));
         }
     }
 
-    fn at_most(&mut self, keyword: &str, got: i64, want: Option<i64>) {
+    fn check_maximum(&mut self, keyword: &str, got: i64, want: Option<i64>) {
         if let Some(want) = want.filter(|want| got > *want) {
             self.fail(format!(
                 "{keyword}: got {}, want {}",
-                show_count(got),
-                show_count(want)
+                format_count(got),
+                format_count(want)
             ));
         }
     }
 
-    /// Whether evaluation can stop: the value is invalid and messages are omitted.
-    fn done(&self) -> bool {
+    /// Whether evaluation can stop, because the value is invalid and messages are omitted.
+    fn can_stop(&self) -> bool {
         self.omit_messages && !self.failures.is_empty()
     }
 
-    fn conclude(mut self) -> Checked {
+    fn into_result(mut self) -> Checked {
         match self.failures.len() {
             0 => Ok(self.unevaluated),
             1 => Err(self.failures.remove(0)),
@@ -507,7 +517,7 @@ impl Visit<'_, '_> {
     }
 }
 
-/// Returns the cost of checking a format: a regular expression is compiled.
+/// Returns the cost of checking a format in steps. A regular expression has to be compiled.
 fn format_steps(name: &str, value: &Value) -> usize {
     let bytes = value.as_str().map_or(0, str::len);
     if name == "regex" {
@@ -517,8 +527,8 @@ fn format_steps(name: &str, value: &Value) -> usize {
     }
 }
 
-/// Returns the number of items or entries.
-fn children(value: &Value) -> usize {
+/// Returns the number of items or entries of a value.
+fn child_count(value: &Value) -> usize {
     match value {
         Value::List(items) => items.len(),
         Value::Map(map) => map.len(),
@@ -526,12 +536,12 @@ fn children(value: &Value) -> usize {
     }
 }
 
-fn string(visit: &mut Visit<'_, '_>, text: &str) {
+fn check_string(visit: &mut Visit<'_, '_>, text: &str) {
     let node = visit.node;
     if node.min_length.is_some() || node.max_length.is_some() {
         let length = text.chars().count() as i64;
-        visit.at_least("minLength", length, node.min_length);
-        visit.at_most("maxLength", length, node.max_length);
+        visit.check_minimum("minLength", length, node.min_length);
+        visit.check_maximum("maxLength", length, node.max_length);
     }
     if let Some(pattern) = node
         .pattern
@@ -546,26 +556,34 @@ fn string(visit: &mut Visit<'_, '_>, text: &str) {
     }
 }
 
-fn numeric(visit: &mut Visit<'_, '_>) {
+fn check_number(visit: &mut Visit<'_, '_>) {
     let (node, value) = (visit.node, visit.value);
     let mut bound = |keyword: &str, want: &Option<Value>, broken: fn(Ordering) -> bool| {
         if let Some(want) = want
             && broken(compare(value, want))
         {
-            visit.fail(format!("{keyword}: got {}, want {}", show(value), show(want)));
+            visit.fail(format!(
+                "{keyword}: got {}, want {}",
+                format_number(value),
+                format_number(want)
+            ));
         }
     };
     bound("minimum", &node.minimum, Ordering::is_lt);
     bound("maximum", &node.maximum, Ordering::is_gt);
-    bound("exclusiveMinimum", &node.above, Ordering::is_le);
-    bound("exclusiveMaximum", &node.below, Ordering::is_ge);
+    bound("exclusiveMinimum", &node.exclusive_minimum, Ordering::is_le);
+    bound("exclusiveMaximum", &node.exclusive_maximum, Ordering::is_ge);
     if let Some(step) = node.multiple_of.as_ref().filter(|step| !is_multiple(value, step)) {
-        visit.fail(format!("multipleOf: got {}, want {}", show(value), show(step)));
+        visit.fail(format!(
+            "multipleOf: got {}, want {}",
+            format_number(value),
+            format_number(step)
+        ));
     }
 }
 
 /// Returns the enclosing evaluation of the same schema on the same value, if there is one.
-fn cycle<'p>(scope: &'p Scope<'p>) -> Option<&'p Scope<'p>> {
+fn find_cycle<'p>(scope: &'p Scope<'p>) -> Option<&'p Scope<'p>> {
     scope
         .chain()
         .skip(1)

@@ -1,5 +1,5 @@
-//! Compiles a schema to nodes with resolved references. References outside the document are rejected, except
-//! to the built-in metaschemas.
+//! Compilation of a schema to nodes with resolved references. References to other documents are rejected,
+//! except those to the built-in metaschemas.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -30,7 +30,7 @@ pub(super) fn compile(
     compiler.run(LOCATION)
 }
 
-/// Returns the error for a document outside the schema.
+/// Returns the error for a reference to another document.
 pub(super) fn load_error(url: &str) -> SchemaError {
     let reason = match scheme(url) {
         Some("file" | "http" | "https") => LoadError::OutsideSchema,
@@ -42,7 +42,7 @@ pub(super) fn load_error(url: &str) -> SchemaError {
     }
 }
 
-/// The compiled metaschemas that were needed so far.
+/// Metaschemas that have been compiled so far.
 #[derive(Default)]
 pub(super) struct Metaschemas(BTreeMap<Draft, Rc<Compiled>>);
 
@@ -58,7 +58,7 @@ impl Metaschemas {
 }
 
 fn compile_meta(draft: Draft) -> Result<Compiled, SchemaError> {
-    // A metaschema refers to itself only.
+    // A metaschema refers only to itself.
     let (mut none, mut ignored) = (Metaschemas::default(), Vec::new());
     let mut compiler = Compiler::new(&mut none, &mut ignored, true);
     compiler
@@ -75,26 +75,26 @@ fn meta_document(draft: Draft) -> Result<Document, SchemaError> {
     Document::new(draft.url(), meta)
 }
 
-/// The state of one compilation.
+/// State of one compilation.
 struct Compiler<'w> {
     documents: BTreeMap<String, Document>,
     nodes: Vec<Node>,
-    /// URL and pointer of each node.
+    /// URL and JSON pointer of each node.
     locations: Vec<(String, String)>,
     by_location: BTreeMap<(String, String), NodeId>,
     metaschemas: &'w mut Metaschemas,
     warnings: &'w mut Vec<Warning>,
-    /// Whether formats are checked in all drafts, as in metaschemas.
+    /// Whether formats are checked in all drafts, as required for metaschemas.
     assert_formats: bool,
-    /// Memory of the compiled patterns.
+    /// Size of all compiled patterns in bytes.
     pattern_bytes: usize,
 }
 
-/// Maximum memory of all patterns of a schema.
+/// Maximum size of all compiled patterns of a schema in bytes.
 const MAX_PATTERN_BYTES: usize = 64 << 20;
 
-/// The schema being compiled.
-struct Current<'a> {
+/// The schema that is being compiled.
+struct CurrentSchema<'a> {
     map: &'a Map,
     url: &'a str,
     pointer: &'a str,
@@ -116,10 +116,15 @@ impl<'w> Compiler<'w> {
         }
     }
 
-    fn regex(&mut self, here: &Current<'_>, keyword: &str, text: &str) -> Result<Regex, SchemaError> {
+    fn compile_regex(
+        &mut self,
+        here: &CurrentSchema<'_>,
+        keyword: &str,
+        text: &str,
+    ) -> Result<Regex, SchemaError> {
         let regex = Regex::compile(text).map_err(|reason| SchemaError::Regex {
             pattern: text.into(),
-            location: location(here.url, &at(here, &[keyword])),
+            location: location(here.url, &child_pointer(here, &[keyword])),
             reason,
         })?;
         self.pattern_bytes = self.pattern_bytes.saturating_add(regex.memory());
@@ -129,7 +134,7 @@ impl<'w> Compiler<'w> {
         Ok(regex)
     }
 
-    /// Adds a document after validating it against its metaschema.
+    /// Validates a document against its metaschema and adds it.
     fn add(&mut self, url: &str, schema: Value) -> Result<(), SchemaError> {
         let document = Document::new(url, schema)?;
         check_metaschema(&document, url, "", self.metaschemas)?;
@@ -141,7 +146,7 @@ impl<'w> Compiler<'w> {
         let root = self.enqueue(url, "");
         let mut next = 0;
         while let Some((url, pointer)) = self.locations.get(next).cloned() {
-            self.node(next, &url, &pointer)?;
+            self.compile_node(next, &url, &pointer)?;
             next += 1;
         }
         Ok(Compiled {
@@ -156,14 +161,14 @@ impl<'w> Compiler<'w> {
             return *known;
         }
         let id = self.nodes.len();
-        // Replaced when the schema is compiled.
+        // This placeholder is replaced when the schema is compiled.
         self.nodes.push(Node::new(String::new()));
         self.locations.push(key.clone());
         self.by_location.insert(key, id);
         id
     }
 
-    fn node(&mut self, id: NodeId, url: &str, pointer: &str) -> Result<(), SchemaError> {
+    fn compile_node(&mut self, id: NodeId, url: &str, pointer: &str) -> Result<(), SchemaError> {
         let document = self.documents.get_mut(url).ok_or_else(|| load_error(url))?;
         if document.visit(pointer)? && Draft::from_url(url).is_none() {
             check_metaschema(document, url, pointer, self.metaschemas)?;
@@ -185,14 +190,14 @@ impl<'w> Compiler<'w> {
             Value::Bool(always) => node.always = Some(*always),
             Value::Map(map) if map.is_empty() => node.always = Some(true),
             Value::Map(map) => {
-                let here = Current {
+                let here = CurrentSchema {
                     map,
                     url,
                     pointer,
                     base: &resource.id,
                     draft: resource.draft,
                 };
-                self.keywords(&mut node, &here)?;
+                self.compile_keywords(&mut node, &here)?;
             }
             _ => {}
         }
@@ -202,56 +207,59 @@ impl<'w> Compiler<'w> {
         Ok(())
     }
 
-    fn keywords(&mut self, node: &mut Node, here: &Current<'_>) -> Result<(), SchemaError> {
-        node.reference = self.reference(here, "$ref")?;
-        // Before 2019 a reference hides its siblings; in the Go library only those of draft 4.
+    fn compile_keywords(&mut self, node: &mut Node, here: &CurrentSchema<'_>) -> Result<(), SchemaError> {
+        node.reference = self.resolve_reference(here, "$ref")?;
+        // Before 2019, the siblings of a reference are ignored. The Go library ignores only siblings that
+        // exist in draft 4.
         if here.draft >= Draft::D2019 || node.reference.is_none() {
-            self.applicators(node, here)?;
-            self.assertions(node, here)?;
+            self.compile_applicators(node, here)?;
+            self.compile_assertions(node, here)?;
         }
         if here.draft >= Draft::D6 {
-            node.contains = self.one(here, "contains");
-            node.property_names = self.one(here, "propertyNames");
+            node.contains = self.subschema(here, "contains");
+            node.property_names = self.subschema(here, "propertyNames");
             node.constant = here.map.get("const").cloned();
         }
         if here.draft >= Draft::D7 {
-            self.conditional(node, here);
+            self.compile_conditional(node, here);
         }
         if here.draft >= Draft::D2019 {
-            self.since_2019(node, here)?;
+            self.compile_since_2019(node, here)?;
         }
         if here.draft >= Draft::D2020 {
-            self.since_2020(node, here)?;
+            self.compile_since_2020(node, here)?;
         }
         Ok(())
     }
 
-    fn applicators(&mut self, node: &mut Node, here: &Current<'_>) -> Result<(), SchemaError> {
-        node.all_of = self.list(here, "allOf");
-        node.any_of = self.list(here, "anyOf");
-        node.one_of = self.list(here, "oneOf");
-        node.not = self.one(here, "not");
+    fn compile_applicators(&mut self, node: &mut Node, here: &CurrentSchema<'_>) -> Result<(), SchemaError> {
+        node.all_of = self.subschema_list(here, "allOf");
+        node.any_of = self.subschema_list(here, "anyOf");
+        node.one_of = self.subschema_list(here, "oneOf");
+        node.not = self.subschema(here, "not");
         if here.draft < Draft::D2020 {
             match here.map.get("items") {
                 None => {}
                 Some(Value::List(_)) => {
-                    node.items = Some(Items::ByPosition(self.list(here, "items")));
-                    node.additional_items = self.extra(here, "additionalItems");
+                    node.items = Some(Items::ByPosition(self.subschema_list(here, "items")));
+                    node.additional_items = self.extra_items(here, "additionalItems");
                 }
-                Some(_) => node.items = self.one(here, "items").map(Items::All),
+                Some(_) => node.items = self.subschema(here, "items").map(Items::All),
             }
         }
-        node.properties = self.map(here, "properties");
-        for (text, id) in self.map(here, "patternProperties") {
+        node.properties = self.subschema_map(here, "properties");
+        for (text, id) in self.subschema_map(here, "patternProperties") {
             node.pattern_properties
-                .push((self.regex(here, "patternProperties", &text)?, id));
+                .push((self.compile_regex(here, "patternProperties", &text)?, id));
         }
-        node.additional_properties = self.extra(here, "additionalProperties");
+        node.additional_properties = self.extra_items(here, "additionalProperties");
         if let Some(Value::Map(map)) = here.map.get("dependencies") {
             for (name, value) in map {
                 let requirement = match value {
                     Value::List(items) => Requirement::Names(strings(items)),
-                    _ => Requirement::Schema(self.enqueue(here.url, &at(here, &["dependencies", name]))),
+                    _ => Requirement::Schema(
+                        self.enqueue(here.url, &child_pointer(here, &["dependencies", name])),
+                    ),
                 };
                 node.dependencies.insert(name.clone(), requirement);
             }
@@ -259,7 +267,7 @@ impl<'w> Compiler<'w> {
         Ok(())
     }
 
-    fn assertions(&mut self, node: &mut Node, here: &Current<'_>) -> Result<(), SchemaError> {
+    fn compile_assertions(&mut self, node: &mut Node, here: &CurrentSchema<'_>) -> Result<(), SchemaError> {
         node.types = types(here.map.get("type"));
         node.allowed = here
             .map
@@ -267,13 +275,13 @@ impl<'w> Compiler<'w> {
             .and_then(Value::as_list)
             .map(<[Value]>::to_vec);
         node.multiple_of = number(here, "multipleOf");
-        (node.maximum, node.below) = bounds(here, "maximum", "exclusiveMaximum");
-        (node.minimum, node.above) = bounds(here, "minimum", "exclusiveMinimum");
+        (node.maximum, node.exclusive_maximum) = bounds(here, "maximum", "exclusiveMaximum");
+        (node.minimum, node.exclusive_minimum) = bounds(here, "minimum", "exclusiveMinimum");
         node.min_length = count(here, "minLength");
         node.max_length = count(here, "maxLength");
         if let Some(text) = here.map.get("pattern").and_then(Value::as_str) {
             node.pattern = Some(Pattern {
-                regex: self.regex(here, "pattern", text)?,
+                regex: self.compile_regex(here, "pattern", text)?,
                 text: text.into(),
             });
         }
@@ -298,17 +306,17 @@ impl<'w> Compiler<'w> {
         Ok(())
     }
 
-    fn conditional(&mut self, node: &mut Node, here: &Current<'_>) {
-        node.condition = self.one(here, "if");
+    fn compile_conditional(&mut self, node: &mut Node, here: &CurrentSchema<'_>) {
+        node.condition = self.subschema(here, "if");
         let known = here.map.get("if").and_then(Value::as_bool);
         if node.condition.is_some() {
-            node.then = self.one(here, "then").filter(|_| known != Some(false));
-            node.otherwise = self.one(here, "else").filter(|_| known != Some(true));
+            node.then = self.subschema(here, "then").filter(|_| known != Some(false));
+            node.otherwise = self.subschema(here, "else").filter(|_| known != Some(true));
         }
     }
 
-    fn since_2019(&mut self, node: &mut Node, here: &Current<'_>) -> Result<(), SchemaError> {
-        node.recursive_ref = self.reference(here, "$recursiveRef")?;
+    fn compile_since_2019(&mut self, node: &mut Node, here: &CurrentSchema<'_>) -> Result<(), SchemaError> {
+        node.recursive_ref = self.resolve_reference(here, "$recursiveRef")?;
         node.recursive_anchor = flag(here, "$recursiveAnchor");
         if node.contains.is_some() {
             node.min_contains = count(here, "minContains");
@@ -320,14 +328,14 @@ impl<'w> Compiler<'w> {
                 .filter_map(|(name, value)| Some((name.clone(), strings(value.as_list()?))));
             node.dependent_required = lists.collect();
         }
-        node.dependent_schemas = self.map(here, "dependentSchemas");
-        node.unevaluated_items = self.one(here, "unevaluatedItems");
-        node.unevaluated_properties = self.one(here, "unevaluatedProperties");
+        node.dependent_schemas = self.subschema_map(here, "dependentSchemas");
+        node.unevaluated_items = self.subschema(here, "unevaluatedItems");
+        node.unevaluated_properties = self.subschema(here, "unevaluatedProperties");
         Ok(())
     }
 
-    fn since_2020(&mut self, node: &mut Node, here: &Current<'_>) -> Result<(), SchemaError> {
-        if let Some(target) = self.reference(here, "$dynamicRef")? {
+    fn compile_since_2020(&mut self, node: &mut Node, here: &CurrentSchema<'_>) -> Result<(), SchemaError> {
+        if let Some(target) = self.resolve_reference(here, "$dynamicRef")? {
             let text = here
                 .map
                 .get("$dynamicRef")
@@ -344,44 +352,53 @@ impl<'w> Compiler<'w> {
         if let Some(name) = here.map.get("$dynamicAnchor").and_then(Value::as_str) {
             name.clone_into(&mut node.dynamic_anchor);
         }
-        node.prefix_items = self.list(here, "prefixItems");
-        node.other_items = self.one(here, "items");
+        node.prefix_items = self.subschema_list(here, "prefixItems");
+        node.other_items = self.subschema(here, "items");
         Ok(())
     }
 
-    fn one(&mut self, here: &Current<'_>, keyword: &str) -> Option<NodeId> {
+    fn subschema(&mut self, here: &CurrentSchema<'_>, keyword: &str) -> Option<NodeId> {
         here.map
             .contains_key(keyword)
-            .then(|| self.enqueue(here.url, &at(here, &[keyword])))
+            .then(|| self.enqueue(here.url, &child_pointer(here, &[keyword])))
     }
 
-    fn list(&mut self, here: &Current<'_>, keyword: &str) -> Vec<NodeId> {
+    fn subschema_list(&mut self, here: &CurrentSchema<'_>, keyword: &str) -> Vec<NodeId> {
         let Some(Value::List(items)) = here.map.get(keyword) else {
             return Vec::new();
         };
         (0..items.len())
-            .map(|index| self.enqueue(here.url, &at(here, &[keyword, &index.to_string()])))
+            .map(|index| self.enqueue(here.url, &child_pointer(here, &[keyword, &index.to_string()])))
             .collect()
     }
 
-    fn map(&mut self, here: &Current<'_>, keyword: &str) -> BTreeMap<String, NodeId> {
+    fn subschema_map(&mut self, here: &CurrentSchema<'_>, keyword: &str) -> BTreeMap<String, NodeId> {
         let Some(Value::Map(map)) = here.map.get(keyword) else {
             return BTreeMap::new();
         };
         map.keys()
-            .map(|name| (name.clone(), self.enqueue(here.url, &at(here, &[keyword, name]))))
+            .map(|name| {
+                (
+                    name.clone(),
+                    self.enqueue(here.url, &child_pointer(here, &[keyword, name])),
+                )
+            })
             .collect()
     }
 
-    fn extra(&mut self, here: &Current<'_>, keyword: &str) -> Option<Extra> {
+    fn extra_items(&mut self, here: &CurrentSchema<'_>, keyword: &str) -> Option<Extra> {
         match here.map.get(keyword)? {
             Value::Bool(allowed) => Some(Extra::Allowed(*allowed)),
-            _ => self.one(here, keyword).map(Extra::Schema),
+            _ => self.subschema(here, keyword).map(Extra::Schema),
         }
     }
 
     /// Resolves a reference.
-    fn reference(&mut self, here: &Current<'_>, keyword: &str) -> Result<Option<NodeId>, SchemaError> {
+    fn resolve_reference(
+        &mut self,
+        here: &CurrentSchema<'_>,
+        keyword: &str,
+    ) -> Result<Option<NodeId>, SchemaError> {
         let Some(text) = here.map.get(keyword).and_then(Value::as_str) else {
             return Ok(None);
         };
@@ -403,7 +420,7 @@ impl<'w> Compiler<'w> {
         Ok(Some(self.enqueue(&url, &pointer)))
     }
 
-    /// Loads a built-in document; a URN accepts every value.
+    /// Loads a built-in document. For a URN, adds a schema that accepts every value.
     fn load(&mut self, url: &str) -> Result<(), SchemaError> {
         if self.documents.contains_key(url) {
             return Ok(());
@@ -445,11 +462,11 @@ fn check_metaschema(
     }
 }
 
-fn at(here: &Current<'_>, tokens: &[&str]) -> String {
+fn child_pointer(here: &CurrentSchema<'_>, tokens: &[&str]) -> String {
     format!("{}{}", here.pointer, pointer(tokens))
 }
 
-/// Returns the known type names in the order of messages.
+/// Returns the known type names in the order in which messages list them.
 fn types(value: Option<&Value>) -> Vec<&'static str> {
     let named = |name: &str| match value {
         Some(Value::String(text)) => text == name,
@@ -470,23 +487,23 @@ fn strings(items: &[Value]) -> Vec<String> {
         .collect()
 }
 
-fn number(here: &Current<'_>, keyword: &str) -> Option<Value> {
+fn number(here: &CurrentSchema<'_>, keyword: &str) -> Option<Value> {
     here.map
         .get(keyword)
         .filter(|value| value.as_f64().is_some())
         .cloned()
 }
 
-fn count(here: &Current<'_>, keyword: &str) -> Option<i64> {
+fn count(here: &CurrentSchema<'_>, keyword: &str) -> Option<i64> {
     here.map.get(keyword)?.as_i64()
 }
 
-fn flag(here: &Current<'_>, keyword: &str) -> bool {
+fn flag(here: &CurrentSchema<'_>, keyword: &str) -> bool {
     here.map.get(keyword).and_then(Value::as_bool) == Some(true)
 }
 
-/// Returns the inclusive and the exclusive bound; in draft 4 the latter is a flag.
-fn bounds(here: &Current<'_>, keyword: &str, exclusive: &str) -> (Option<Value>, Option<Value>) {
+/// Returns the inclusive and the exclusive bound. In draft 4, the exclusive bound is a flag.
+fn bounds(here: &CurrentSchema<'_>, keyword: &str, exclusive: &str) -> (Option<Value>, Option<Value>) {
     let bound = number(here, keyword);
     if flag(here, exclusive) {
         (None, bound)

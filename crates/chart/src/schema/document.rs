@@ -1,4 +1,5 @@
-//! Finds the named schemas (`$id`), anchors and drafts of a document, and resolves pointers and anchors.
+//! Collection of the named schemas (`$id`), anchors and drafts of a document, and resolution of pointers
+//! and anchors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -14,13 +15,13 @@ use super::url::{encode, join, split};
 pub(super) struct Document {
     url: String,
     pub(super) value: Rc<Value>,
-    /// Named schemas by pointer.
+    /// Named schemas by their JSON pointer.
     resources: BTreeMap<String, Resource>,
-    /// Pointers of the visited schemas.
+    /// JSON pointers of the schemas that have been visited.
     seen: BTreeSet<String>,
 }
 
-/// A schema with an `$id`, or the root.
+/// The root schema, or a schema with an `$id`.
 #[derive(Clone)]
 pub(super) struct Resource {
     pub(super) pointer: String,
@@ -49,8 +50,8 @@ impl Document {
         self.resources.get("").map_or(Draft::D2020, |root| root.draft)
     }
 
-    /// Visits the schema at `pointer`, a location without a keyword for schemas. Returns false if it was
-    /// visited before.
+    /// Visits the schema at `pointer`, a location that is not reached by keywords for schemas. Returns
+    /// `false` if it has already been visited.
     pub(super) fn visit(&mut self, pointer: &str) -> Result<bool, SchemaError> {
         if self.seen.contains(pointer) {
             return Ok(false);
@@ -188,7 +189,7 @@ impl Document {
         Ok(())
     }
 
-    /// Returns the named schema that contains `pointer`.
+    /// Returns the innermost named schema that contains `pointer`.
     pub(super) fn resource(&self, pointer: &str) -> Resource {
         let mut pointer = pointer;
         loop {
@@ -209,7 +210,8 @@ impl Document {
         }
     }
 
-    /// Resolves `url` with `fragment` to a pointer in this document; `None` if it refers to another one.
+    /// Resolves `url` with `fragment` to a JSON pointer in this document. Returns `None` if it refers to
+    /// another document.
     pub(super) fn resolve(&self, url: &str, fragment: &str) -> Option<Result<String, SchemaError>> {
         let resource = if url == self.url {
             self.resources.get("")
@@ -236,7 +238,7 @@ impl Document {
     }
 }
 
-/// Returns the value at `pointer` in `root`, the document at `url`.
+/// Returns the value at `pointer` in `root`, the document with the URL `url`.
 pub(super) fn lookup<'v>(root: &'v Value, url: &str, pointer: &str) -> Result<&'v Value, SchemaError> {
     let mut value = root;
     for token in pointer.split('/').skip(1) {
@@ -251,7 +253,7 @@ pub(super) fn lookup<'v>(root: &'v Value, url: &str, pointer: &str) -> Result<&'
     Ok(value)
 }
 
-/// Formats a URL with a pointer for messages.
+/// Formats a URL and a JSON pointer for messages.
 pub(super) fn location(url: &str, pointer: &str) -> String {
     format!("{url}#{}", encode(pointer))
 }

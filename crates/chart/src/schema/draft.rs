@@ -1,8 +1,8 @@
-//! The drafts of JSON Schema and their keywords that contain schemas.
+//! Drafts of JSON Schema and their keywords that contain schemas.
 
 use mainstay_yaml::{Map, Value};
 
-/// A draft, oldest first.
+/// A draft of JSON Schema. Older drafts are lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Draft {
     D4,
@@ -12,9 +12,9 @@ pub(super) enum Draft {
     D2020,
 }
 
-/// Structure of the value of a keyword.
+/// Structure of the value of a keyword that contains schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Holds {
+enum SchemaContainer {
     One,
     List,
     Map,
@@ -22,29 +22,29 @@ enum Holds {
     Either,
 }
 
-const KEYWORDS: [(&str, Holds, Draft); 22] = [
-    ("definitions", Holds::Map, Draft::D4),
-    ("not", Holds::One, Draft::D4),
-    ("allOf", Holds::List, Draft::D4),
-    ("anyOf", Holds::List, Draft::D4),
-    ("oneOf", Holds::List, Draft::D4),
-    ("properties", Holds::Map, Draft::D4),
-    ("additionalProperties", Holds::One, Draft::D4),
-    ("patternProperties", Holds::Map, Draft::D4),
-    ("items", Holds::Either, Draft::D4),
-    ("additionalItems", Holds::One, Draft::D4),
-    ("dependencies", Holds::Map, Draft::D4),
-    ("propertyNames", Holds::One, Draft::D6),
-    ("contains", Holds::One, Draft::D6),
-    ("if", Holds::One, Draft::D7),
-    ("then", Holds::One, Draft::D7),
-    ("else", Holds::One, Draft::D7),
-    ("$defs", Holds::Map, Draft::D2019),
-    ("dependentSchemas", Holds::Map, Draft::D2019),
-    ("unevaluatedProperties", Holds::One, Draft::D2019),
-    ("unevaluatedItems", Holds::One, Draft::D2019),
-    ("contentSchema", Holds::One, Draft::D2019),
-    ("prefixItems", Holds::List, Draft::D2020),
+const KEYWORDS: [(&str, SchemaContainer, Draft); 22] = [
+    ("definitions", SchemaContainer::Map, Draft::D4),
+    ("not", SchemaContainer::One, Draft::D4),
+    ("allOf", SchemaContainer::List, Draft::D4),
+    ("anyOf", SchemaContainer::List, Draft::D4),
+    ("oneOf", SchemaContainer::List, Draft::D4),
+    ("properties", SchemaContainer::Map, Draft::D4),
+    ("additionalProperties", SchemaContainer::One, Draft::D4),
+    ("patternProperties", SchemaContainer::Map, Draft::D4),
+    ("items", SchemaContainer::Either, Draft::D4),
+    ("additionalItems", SchemaContainer::One, Draft::D4),
+    ("dependencies", SchemaContainer::Map, Draft::D4),
+    ("propertyNames", SchemaContainer::One, Draft::D6),
+    ("contains", SchemaContainer::One, Draft::D6),
+    ("if", SchemaContainer::One, Draft::D7),
+    ("then", SchemaContainer::One, Draft::D7),
+    ("else", SchemaContainer::One, Draft::D7),
+    ("$defs", SchemaContainer::Map, Draft::D2019),
+    ("dependentSchemas", SchemaContainer::Map, Draft::D2019),
+    ("unevaluatedProperties", SchemaContainer::One, Draft::D2019),
+    ("unevaluatedItems", SchemaContainer::One, Draft::D2019),
+    ("contentSchema", SchemaContainer::One, Draft::D2019),
+    ("prefixItems", SchemaContainer::List, Draft::D2020),
 ];
 
 impl Draft {
@@ -81,7 +81,7 @@ impl Draft {
         if self == Self::D4 { "id" } else { "$id" }
     }
 
-    /// Returns the name of a schema without its fragment; before 2019 `$ref` hides it.
+    /// Returns the name of a schema without its fragment. Before 2019, a name next to `$ref` is ignored.
     pub(super) fn id(self, schema: &Map) -> Option<&str> {
         if self < Self::D2019 && schema.contains_key("$ref") {
             return None;
@@ -93,19 +93,24 @@ impl Draft {
     /// Returns the direct subschemas of `schema` with their paths.
     pub(super) fn subschemas(self, schema: &Map) -> Vec<(Vec<String>, &Value)> {
         let mut found = Vec::new();
-        for (keyword, holds, since) in KEYWORDS {
+        for (keyword, container, since) in KEYWORDS {
             if let Some(value) = schema.get(keyword).filter(|_| self >= since) {
-                collect(keyword, holds, value, &mut found);
+                collect_subschemas(keyword, container, value, &mut found);
             }
         }
         found
     }
 }
 
-fn collect<'a>(keyword: &str, holds: Holds, value: &'a Value, found: &mut Vec<(Vec<String>, &'a Value)>) {
+fn collect_subschemas<'a>(
+    keyword: &str,
+    container: SchemaContainer,
+    value: &'a Value,
+    found: &mut Vec<(Vec<String>, &'a Value)>,
+) {
     let path = |token: &str| vec![keyword.to_owned(), token.to_owned()];
-    match (holds, value) {
-        (Holds::List | Holds::Either, Value::List(items)) => {
+    match (container, value) {
+        (SchemaContainer::List | SchemaContainer::Either, Value::List(items)) => {
             found.extend(
                 items
                     .iter()
@@ -113,8 +118,12 @@ fn collect<'a>(keyword: &str, holds: Holds, value: &'a Value, found: &mut Vec<(V
                     .map(|(at, item)| (path(&at.to_string()), item)),
             );
         }
-        (Holds::Map, Value::Map(map)) => found.extend(map.iter().map(|(key, value)| (path(key), value))),
-        (Holds::One | Holds::Either, value) => found.push((vec![keyword.to_owned()], value)),
+        (SchemaContainer::Map, Value::Map(map)) => {
+            found.extend(map.iter().map(|(key, value)| (path(key), value)));
+        }
+        (SchemaContainer::One | SchemaContainer::Either, value) => {
+            found.push((vec![keyword.to_owned()], value));
+        }
         _ => {}
     }
 }

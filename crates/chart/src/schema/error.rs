@@ -1,23 +1,23 @@
-//! Schemas that cannot be compiled, with the messages of `santhosh-tekuri/jsonschema`.
+//! Errors of compiling a schema, with the messages of `santhosh-tekuri/jsonschema`.
 
 use mainstay_gostd::quote::quote;
 use mainstay_gostd::url::UrlError;
 
 use super::outcome::quote as single_quote;
 
-/// A schema that cannot be compiled.
+/// Error of compiling a schema.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SchemaError {
-    /// The schema is not JSON; the text is that of Go's decoder.
+    /// The schema is not JSON. The text is the message of Go's decoder.
     #[error("{0}")]
     Json(String),
     /// A referenced document is not available.
     #[error("failing loading {}: {reason}", quote(.url))]
     Load { url: String, reason: LoadError },
-    /// The root names itself as its draft.
+    /// The root schema names itself as its draft.
     #[error("draft {} is not supported", quote(.0))]
     Draft(String),
-    /// The schema violates its metaschema; `report` lists the violations.
+    /// The schema violates its metaschema. `report` lists the violations.
     #[error(
         "{} is not valid against metaschema: jsonschema validation failed with {}{report}",
         quote(.location),
@@ -54,19 +54,19 @@ pub(super) enum SchemaError {
         first: String,
         second: String,
     },
-    /// An `id` with an invalid anchor.
+    /// An `id` contains an invalid anchor.
     #[error("error in parsing anchor at {}", quote(.0))]
     InvalidAnchor(String),
-    /// A reference to an unknown anchor.
+    /// A reference has an unknown anchor.
     #[error("anchor in {} not found in schema {}", quote(.reference), quote(.document))]
     UnknownAnchor { reference: String, document: String },
-    /// An invalid escape in a JSON pointer.
+    /// A JSON pointer contains an invalid escape.
     #[error("invalid json-pointer {}", quote(.0))]
     InvalidPointer(String),
-    /// A JSON pointer to a location that does not exist.
+    /// A JSON pointer refers to a location that does not exist.
     #[error("json-pointer in {} not found", quote(.0))]
     UnknownPointer(String),
-    /// An invalid escape in a reference.
+    /// A reference contains an invalid escape.
     #[error("error in parsing {}: {reason}", quote(.reference))]
     InvalidReference { reference: String, reason: UrlError },
 }
@@ -74,7 +74,7 @@ pub(super) enum SchemaError {
 /// Reason why a referenced document is not available.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoadError {
-    /// Only the schema itself and metaschemas are read.
+    /// The document is neither the schema itself nor a metaschema.
     #[error("references outside the schema are not allowed")]
     OutsideSchema,
     /// The URL has an unknown scheme.

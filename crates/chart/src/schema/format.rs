@@ -1,4 +1,5 @@
-//! The string formats of schemas, with the messages of the Go library. Unknown formats are ignored, as there.
+//! String formats of schemas, with the messages of the Go library. Unknown formats are ignored, as in that
+//! library.
 
 use mainstay_gostd::quote::{quote, quote_rune};
 use mainstay_sprig::Regex;
@@ -6,7 +7,7 @@ use mainstay_yaml::Value;
 
 use super::url::scheme;
 
-/// A string that does not have the format.
+/// Error of a string that does not have the format.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct FormatError(String);
@@ -104,7 +105,7 @@ const FORMATS: [Format; 18] = [
 ];
 
 impl Format {
-    /// Returns the format with this name.
+    /// Returns the format with the name `name`, if it is known.
     pub(super) fn named(name: &str) -> Option<Self> {
         FORMATS.iter().find(|format| format.name == name).copied()
     }
@@ -113,7 +114,7 @@ impl Format {
         self.name
     }
 
-    /// Checks a value; values other than strings are valid.
+    /// Checks a value. All values except strings are valid.
     pub(super) fn check(self, value: &Value) -> Result<(), FormatError> {
         value.as_str().map_or(Ok(()), self.check)
     }
@@ -123,8 +124,8 @@ fn fail(text: impl Into<String>) -> Result<(), FormatError> {
     Err(FormatError(text.into()))
 }
 
-/// Fails with `message` for the first character that is not allowed.
-fn only(
+/// Checks that all characters are allowed. Fails with `message` for the first one that is not.
+fn check_characters(
     text: &str,
     allowed: impl Fn(char) -> bool,
     message: impl Fn(char) -> String,
@@ -178,7 +179,7 @@ fn uuid(text: &str) -> Result<(), FormatError> {
         if group.len() != length {
             return fail(format!("element {} must be {length} characters long", index + 1));
         }
-        only(
+        check_characters(
             group,
             |c| c.is_ascii_hexdigit(),
             |c| format!("non-hex character {}", quote_rune(c)),
@@ -197,7 +198,7 @@ fn duration(text: &str) -> Result<(), FormatError> {
     if let Some(weeks) = rest.strip_suffix('W') {
         return match weeks {
             "" => fail("no number in week"),
-            weeks => only(weeks, is_digit, |_| "invalid week".into()),
+            weeks => check_characters(weeks, is_digit, |_| "invalid week".into()),
         };
     }
     for (index, part) in rest.split('T').enumerate() {
@@ -300,7 +301,7 @@ fn hostname(text: &str) -> Result<(), FormatError> {
         if label.ends_with('-') {
             return fail("label ends with hyphen");
         }
-        only(
+        check_characters(
             label,
             |c| c.is_ascii_alphanumeric() || c == '-',
             invalid_character,
@@ -354,14 +355,15 @@ fn local_part(local: &str) -> Result<(), FormatError> {
     if local.contains("..") {
         return fail("consecutive dots");
     }
-    only(
+    check_characters(
         local,
         |c| c.is_ascii_alphanumeric() || ".!#$%&'*+-/=?^_`{|}~".contains(c),
         invalid_character,
     )
 }
 
-/// Checks a date. Go names the first element that does not match; the common cases are covered here.
+/// Checks a date. Go's message names the first element that does not match; only the common cases are
+/// covered here.
 fn date(text: &str) -> Result<(), FormatError> {
     let quoted = quote(text);
     let cannot = |rest: &str, wanted: &str| {
@@ -453,7 +455,7 @@ fn time(text: &str) -> Result<(), FormatError> {
     }
 }
 
-/// Returns the minutes to add for UTC.
+/// Returns the number of minutes to add to convert a time to UTC.
 fn offset(zone: &str) -> Result<i32, FormatError> {
     if zone.len() != 6 {
         return Err("offset must be 6 characters long".into());
@@ -549,7 +551,7 @@ fn semver(text: &str) -> Result<(), FormatError> {
         if part.is_empty() {
             return fail("build identifier is empty");
         }
-        only(part, word, |c| {
+        check_characters(part, word, |c| {
             format!("{} in build identifier", invalid_character(c))
         })?;
     }
@@ -560,7 +562,7 @@ fn semver(text: &str) -> Result<(), FormatError> {
         if part.is_empty() {
             return fail("pre-release identifier is empty");
         }
-        only(part, word, |c| {
+        check_characters(part, word, |c| {
             format!("{} in pre-release identifier", invalid_character(c))
         })?;
         if part.len() > 1 && part.starts_with('0') && part.chars().all(is_digit) {
@@ -578,7 +580,7 @@ fn semver(text: &str) -> Result<(), FormatError> {
         if number.len() > 1 && number.starts_with('0') {
             return fail(format!("{name} starts with zero"));
         }
-        only(number, is_digit, |_| format!("{name} contains non-digit"))?;
+        check_characters(number, is_digit, |_| format!("{name} contains non-digit"))?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! The metaschemas of all drafts, built from tables of keywords. The vocabularies of the newer drafts are
-//! separate because messages show them as one level.
+//! Metaschemas of all drafts, generated from tables of keywords. The vocabularies of the newer drafts are
+//! separate schemas, because messages show them as one level.
 
 use mainstay_yaml::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::draft::Draft;
 
 /// Type of the value of a keyword.
 #[derive(Clone, Copy)]
-enum Must {
+enum KeywordType {
     Anything,
     Schema,
     SchemaList,
@@ -16,12 +16,12 @@ enum Must {
     PatternMap,
     SchemaOrList,
     SchemaOrBool,
-    /// Schemas or lists of names, by name.
+    /// Map of schemas or lists of names.
     Dependencies,
     Text,
     Uri,
     UriReference,
-    /// A reference without fragment.
+    /// Reference without a fragment.
     Id,
     Anchor,
     Regex,
@@ -29,7 +29,7 @@ enum Must {
     Number,
     PositiveNumber,
     Count,
-    /// A count with default zero, which older drafts write as an `allOf`.
+    /// Count with the default zero, which older drafts define with `allOf`.
     CountOrZero,
     Names,
     NamesByName,
@@ -39,13 +39,13 @@ enum Must {
     Vocabulary,
 }
 
-use Must::{
+use KeywordType::{
     Anchor, Anything, Bool, Count, CountOrZero, Dependencies, Enum, Id, List, Names, NamesByName, Number,
     PatternMap, PositiveNumber, Regex, Schema, SchemaList, SchemaMap, SchemaOrBool, SchemaOrList, Text, Type,
     Uri, UriReference, Vocabulary,
 };
 
-type Rows = &'static [(&'static str, Must)];
+type Rows = &'static [(&'static str, KeywordType)];
 
 const CLASSIC: Rows = &[
     ("title", Text),
@@ -265,7 +265,8 @@ fn keywords(draft: Draft) -> Value {
 
 fn vocabularies(groups: &[&[Rows]], root: Value, draft: Draft) -> Value {
     let Value::Map(mut root) = root else { return root };
-    // One `$ref` each, so that violations of a vocabulary are printed under `allOf` without a separate level.
+    // There is one `$ref` for each, so that violations of a vocabulary are printed below `allOf` without a
+    // separate level.
     let parts: Vec<Value> = groups.iter().map(|rows| object(rows, draft)).collect();
     let refs = (0..parts.len())
         .map(|at| reference(&format!("#/$defs/v{at}")))
@@ -282,42 +283,43 @@ fn vocabularies(groups: &[&[Rows]], root: Value, draft: Draft) -> Value {
 fn object(rows: &[Rows], draft: Draft) -> Value {
     let rows = rows.iter().copied().flatten();
     let properties: Map = rows
-        .map(|(name, must)| ((*name).to_owned(), shape(*must, draft)))
+        .map(|(name, keyword_type)| ((*name).to_owned(), keyword_schema(*keyword_type, draft)))
         .collect();
     let types = if draft == Draft::D4 {
         Value::from("object")
     } else {
-        texts(&["object", "boolean"])
+        text_list(&["object", "boolean"])
     };
     map([("type", types), ("properties", Value::Map(properties))])
 }
 
-/// In draft 4 `exclusiveMaximum` is a flag that requires `maximum`.
+/// Adds the rule of draft 4 that the flags `exclusiveMaximum` and `exclusiveMinimum` require `maximum` and
+/// `minimum`.
 fn with_dependencies(root: Value) -> Value {
     let Value::Map(mut root) = root else { return root };
     let needs = [
-        ("exclusiveMaximum", texts(&["maximum"])),
-        ("exclusiveMinimum", texts(&["minimum"])),
+        ("exclusiveMaximum", text_list(&["maximum"])),
+        ("exclusiveMinimum", text_list(&["minimum"])),
     ];
     root.insert("dependencies".into(), map(needs));
     Value::Map(root)
 }
 
-fn shape(must: Must, draft: Draft) -> Value {
+fn keyword_schema(keyword_type: KeywordType, draft: Draft) -> Value {
     let schema = || reference("#");
-    // A reference, as in the originals: violations of a list are reported at the list.
+    // A reference, as in the original metaschemas, so that violations of a list are reported at the list.
     let list = reference;
     let typed = |name: &str| map([("type", Value::from(name))]);
     let formatted = |format: &str| map([("type", Value::from("string")), ("format", Value::from(format))]);
     let any_of = |options: Vec<Value>| map([("anyOf", Value::List(options))]);
     let map_of = |value: Value| map([("type", Value::from("object")), ("additionalProperties", value)]);
     let count = || map([("type", Value::from("integer")), ("minimum", Value::Int(0))]);
-    match must {
+    match keyword_type {
         Anything => Value::Bool(true),
         Schema => schema(),
         SchemaList => list(SCHEMA_LIST),
         SchemaMap => map_of(schema()),
-        PatternMap => with(
+        PatternMap => with_entry(
             map_of(schema()),
             "propertyNames",
             map([("format", Value::from("regex"))]),
@@ -328,28 +330,28 @@ fn shape(must: Must, draft: Draft) -> Value {
         Text => typed("string"),
         Uri => formatted("uri"),
         UriReference => formatted("uri-reference"),
-        Id => with(formatted("uri-reference"), "pattern", Value::from("^[^#]*#?$")),
-        Anchor => with(typed("string"), "pattern", Value::from(anchor_pattern(draft))),
+        Id => with_entry(formatted("uri-reference"), "pattern", Value::from("^[^#]*#?$")),
+        Anchor => with_entry(typed("string"), "pattern", Value::from(anchor_pattern(draft))),
         Regex => formatted("regex"),
         Bool => typed("boolean"),
         Number => typed("number"),
         PositiveNumber if draft == Draft::D4 => {
-            let minimum = with(typed("number"), "minimum", Value::Int(0));
-            with(minimum, "exclusiveMinimum", Value::Bool(true))
+            let minimum = with_entry(typed("number"), "minimum", Value::Int(0));
+            with_entry(minimum, "exclusiveMinimum", Value::Bool(true))
         }
-        PositiveNumber => with(typed("number"), "exclusiveMinimum", Value::Int(0)),
+        PositiveNumber => with_entry(typed("number"), "exclusiveMinimum", Value::Int(0)),
         CountOrZero if draft < Draft::D2019 => map([("allOf", Value::List(vec![count()]))]),
         Count | CountOrZero => count(),
         Names => list(NAMES),
         NamesByName => map_of(list(NAMES)),
         Type => any_of(vec![type_name(), array_schema(type_name(), true, true)]),
-        Enum => with(
-            with(typed("array"), "minItems", Value::Int(1)),
+        Enum => with_entry(
+            with_entry(typed("array"), "minItems", Value::Int(1)),
             "uniqueItems",
             Value::Bool(true),
         ),
         List => typed("array"),
-        Vocabulary => with(map_of(typed("boolean")), "propertyNames", formatted("uri")),
+        Vocabulary => with_entry(map_of(typed("boolean")), "propertyNames", formatted("uri")),
     }
 }
 
@@ -366,16 +368,16 @@ fn names(draft: Draft) -> Value {
 }
 
 fn type_name() -> Value {
-    map([("enum", texts(&TYPES))])
+    map([("enum", text_list(&TYPES))])
 }
 
-fn array_schema(item: Value, filled: bool, unique: bool) -> Value {
+fn array_schema(item: Value, non_empty: bool, unique: bool) -> Value {
     let mut list = map([("type", Value::from("array")), ("items", item)]);
-    if filled {
-        list = with(list, "minItems", Value::Int(1));
+    if non_empty {
+        list = with_entry(list, "minItems", Value::Int(1));
     }
     if unique {
-        list = with(list, "uniqueItems", Value::Bool(true));
+        list = with_entry(list, "uniqueItems", Value::Bool(true));
     }
     list
 }
@@ -384,7 +386,7 @@ fn reference(to: &str) -> Value {
     map([("$ref", Value::from(to))])
 }
 
-fn texts(items: &[&str]) -> Value {
+fn text_list(items: &[&str]) -> Value {
     Value::List(items.iter().map(|item| Value::from(*item)).collect())
 }
 
@@ -397,7 +399,7 @@ fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
     )
 }
 
-fn with(value: Value, key: &str, entry: Value) -> Value {
+fn with_entry(value: Value, key: &str, entry: Value) -> Value {
     let Value::Map(mut map) = value else { return value };
     map.insert(key.to_owned(), entry);
     Value::Map(map)

@@ -1,4 +1,4 @@
-//! The compiled form of a schema, with references resolved to node numbers.
+//! Compiled form of a schema. References are resolved to indexes of nodes.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,26 @@ use super::format::Format;
 /// Index of a node.
 pub(super) type NodeId = usize;
 
-/// All schemas reachable from the root.
+/// All schemas that are reachable from the root.
 pub(super) struct Compiled {
     pub(super) nodes: Vec<Node>,
     pub(super) root: NodeId,
 }
 
-/// `additionalProperties` and `additionalItems`.
+/// Value of `additionalProperties` or `additionalItems`.
 #[derive(Clone, Copy)]
 pub(super) enum Extra {
     Allowed(bool),
     Schema(NodeId),
 }
 
-/// A value of `dependencies`.
+/// Value of an entry of `dependencies`.
 pub(super) enum Requirement {
     Names(Vec<String>),
     Schema(NodeId),
 }
 
-/// `items` before 2020.
+/// Value of `items` before 2020.
 pub(super) enum Items {
     All(NodeId),
     ByPosition(Vec<NodeId>),
@@ -44,12 +44,12 @@ pub(super) struct Pattern {
 
 /// A compiled schema.
 pub(super) struct Node {
-    /// URL and pointer, as messages show them.
+    /// URL and JSON pointer, as shown in messages.
     pub(super) location: String,
     pub(super) draft: Draft,
-    /// The enclosing schema with an `$id`.
+    /// Innermost enclosing schema with an `$id`, or the root.
     pub(super) resource: NodeId,
-    /// Result of a boolean schema.
+    /// Result of a boolean schema; `None` for other schemas.
     pub(super) always: Option<bool>,
     pub(super) reference: Option<NodeId>,
     pub(super) recursive_ref: Option<NodeId>,
@@ -95,8 +95,8 @@ pub(super) struct Node {
     pub(super) pattern: Option<Pattern>,
     pub(super) minimum: Option<Value>,
     pub(super) maximum: Option<Value>,
-    pub(super) above: Option<Value>,
-    pub(super) below: Option<Value>,
+    pub(super) exclusive_minimum: Option<Value>,
+    pub(super) exclusive_maximum: Option<Value>,
     pub(super) multiple_of: Option<Value>,
 }
 
@@ -152,18 +152,18 @@ impl Node {
             pattern: None,
             minimum: None,
             maximum: None,
-            above: None,
-            below: None,
+            exclusive_minimum: None,
+            exclusive_maximum: None,
             multiple_of: None,
         }
     }
 
-    /// Whether all properties are evaluated here, so that none is left for `unevaluatedProperties`.
+    /// Whether this schema evaluates all properties, so that none remains for `unevaluatedProperties`.
     pub(super) fn evaluates_all_properties(&self) -> bool {
         self.additional_properties.is_some()
     }
 
-    /// Number of items that are evaluated here; `None` means all.
+    /// Returns the number of items that this schema evaluates, or `None` if it evaluates all of them.
     pub(super) fn evaluated_items(&self) -> Option<usize> {
         if self.draft < Draft::D2020 {
             match &self.items {

@@ -1,4 +1,4 @@
-//! Exact comparison, divisibility and display of numbers.
+//! Exact comparison, divisibility and formatting of numbers.
 
 use std::cmp::Ordering;
 
@@ -16,7 +16,7 @@ pub(super) fn is_integer(value: &Value) -> bool {
 
 /// Compares two numbers.
 pub(super) fn compare(left: &Value, right: &Value) -> Ordering {
-    match (whole(left), whole(right)) {
+    match (to_integer(left), to_integer(right)) {
         (Some(left), Some(right)) => left.cmp(&right),
         _ => left
             .as_f64()
@@ -25,7 +25,7 @@ pub(super) fn compare(left: &Value, right: &Value) -> Ordering {
     }
 }
 
-fn whole(value: &Value) -> Option<i128> {
+fn to_integer(value: &Value) -> Option<i128> {
     match value {
         Value::Int(number) => Some(i128::from(*number)),
         Value::Uint(number) => Some(i128::from(*number)),
@@ -33,23 +33,23 @@ fn whole(value: &Value) -> Option<i128> {
     }
 }
 
-/// Whether `value` is a multiple of `step`, both taken as decimals.
+/// Whether `value` is a multiple of `step`. Both are treated as decimal numbers.
 pub(super) fn is_multiple(value: &Value, step: &Value) -> bool {
-    match (decimal(value), decimal(step)) {
+    match (to_decimal(value), to_decimal(step)) {
         (Some(value), Some(step)) if step.digits != 0 => divides(value, step),
         _ => true,
     }
 }
 
-/// A number `digits · 10^power`.
+/// The number `digits · 10^power`.
 #[derive(Clone, Copy)]
 struct Decimal {
     digits: i128,
     power: i32,
 }
 
-fn decimal(value: &Value) -> Option<Decimal> {
-    if let Some(number) = whole(value) {
+fn to_decimal(value: &Value) -> Option<Decimal> {
+    if let Some(number) = to_integer(value) {
         return Some(Decimal {
             digits: number,
             power: 0,
@@ -72,10 +72,10 @@ fn divides(value: Decimal, step: Decimal) -> bool {
     let scaled =
         |number: i128, power: u32| 10_i128.checked_pow(power).and_then(|ten| number.checked_mul(ten));
     if power >= 0 {
-        // value · 10^power / step
+        // Computes value · 10^power / step.
         match scaled(value, power.unsigned_abs()) {
             Some(value) => value % step == 0,
-            // The product overflows: reduce one power at a time.
+            // The product overflows, so the remainder is computed one power at a time.
             None => (0..power).fold(value % step, |rest, _| (rest * 10) % step) == 0,
         }
     } else {
@@ -86,15 +86,15 @@ fn divides(value: Decimal, step: Decimal) -> bool {
     }
 }
 
-/// Formats a bound for messages: with grouped digits, or with a power of ten in superscript.
-pub(super) fn show(value: &Value) -> String {
-    show_float(value.as_f64().unwrap_or_default())
+/// Formats a bound for messages: with grouped digits, or as a power of ten with superscript digits.
+pub(super) fn format_number(value: &Value) -> String {
+    format_large_float(value.as_f64().unwrap_or_default())
 }
 
-fn show_float(number: f64) -> String {
+fn format_large_float(number: f64) -> String {
     let text = format_float(number, 'g', None);
     match text.split_once('e') {
-        None => grouped(&text),
+        None => group_thousands(&text),
         Some((digits, exponent)) => {
             let small: String = exponent.chars().filter_map(superscript).collect();
             format!("{digits}×10{small}")
@@ -111,12 +111,12 @@ fn superscript(c: char) -> Option<char> {
 }
 
 /// Formats a count for messages.
-pub(super) fn show_count(count: i64) -> String {
-    grouped(&count.to_string())
+pub(super) fn format_count(count: i64) -> String {
+    group_thousands(&count.to_string())
 }
 
-/// Inserts commas between thousands.
-fn grouped(text: &str) -> String {
+/// Inserts commas as thousands separators.
+fn group_thousands(text: &str) -> String {
     let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
     let (whole, fraction) = rest
         .split_once('.')
@@ -141,14 +141,14 @@ mod tests {
 
     #[test]
     fn prints_as_the_go_library_does() {
-        let check = |number: f64, expected: &str| assert_eq!(show_float(number), expected);
+        let check = |number: f64, expected: &str| assert_eq!(format_large_float(number), expected);
         check(5.0, "5");
         check(0.3, "0.3");
         check(123_456.0, "123,456");
         check(1_234_567.0, "1.234567×10⁰⁶");
         check(-1e-7, "-1×10⁻⁰⁷");
         check(1e23, "1×10²³");
-        assert_eq!(show_count(1500), "1,500");
+        assert_eq!(format_count(1500), "1,500");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The violations found by a validation and their layout.
+//! Violations found by a validation, and their layout.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use mainstay_gostd::quote::quote as go_quote;
 /// A violation with its causes.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// Path in the values.
+    /// Path of the value in the values.
     pub(super) at: Vec<String>,
     pub(super) kind: Kind,
     pub(super) causes: Vec<Failure>,
@@ -18,18 +18,18 @@ pub(super) struct Failure {
 pub(super) enum Kind {
     /// Several violations of one value.
     Group,
-    /// Violations of the target of a `$ref`; not printed if there is only one.
+    /// Violations of the target of a `$ref`. Not printed if there is only one cause.
     Reference,
     /// A message.
     Text(String),
 }
 
 impl Failure {
-    /// Formats the violation and its causes, each on a separate line after a line break.
+    /// Formats the violation and its causes. Each is written on a separate line, after a line break.
     pub(super) fn report(&self, indent: usize) -> String {
         let mut out = String::new();
         match self.kind {
-            // A group at the top is not printed itself.
+            // A group at the top level is not printed, only its causes are.
             Kind::Group if indent == 1 => self
                 .causes
                 .iter()
@@ -39,7 +39,7 @@ impl Failure {
         out
     }
 
-    /// Returns the bytes of the message and of the messages of the direct causes.
+    /// Returns the number of bytes of the message and of the messages of the direct causes.
     pub(super) fn message_bytes(&self) -> usize {
         let own = |failure: &Self| match &failure.kind {
             Kind::Text(text) => text.len(),
@@ -67,14 +67,14 @@ impl Failure {
     }
 }
 
-/// Quotes a text as Go does, with single quotes.
+/// Quotes a text as Go does, but with single quotes.
 pub(super) fn quote(text: &str) -> String {
     let quoted = go_quote(text).replace("\\\"", "\"").replace('\'', "\\'");
     let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
     format!("'{inner}'")
 }
 
-/// Quotes several texts, separated by commas.
+/// Quotes several texts and separates them by commas.
 pub(super) fn quote_all(texts: &[String]) -> String {
     texts
         .iter()
@@ -83,7 +83,7 @@ pub(super) fn quote_all(texts: &[String]) -> String {
         .join(", ")
 }
 
-/// Formats a JSON pointer.
+/// Formats `tokens` as a JSON pointer.
 pub(super) fn pointer(tokens: &[impl AsRef<str>]) -> String {
     let mut out = String::new();
     for token in tokens {

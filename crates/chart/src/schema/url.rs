@@ -1,11 +1,11 @@
-//! Resolves references relative to a base URL, as RFC 3986 defines.
+//! Resolution of references relative to a base URL, as defined by RFC 3986.
 
 use mainstay_gostd::url::{Component, path_escape, unescape};
 use mainstay_gostd::utf8::to_string_lossy;
 
 use super::error::SchemaError;
 
-/// Returns the part before `#` and the decoded part after it.
+/// Splits a reference at `#`. Returns the part before it, and the decoded part after it.
 pub(super) fn split(reference: &str) -> Result<(&str, String), SchemaError> {
     let (url, fragment) = reference.split_once('#').unwrap_or((reference, ""));
     let decoded = unescape(fragment.as_bytes(), Component::Fragment).map_err(|reason| {
@@ -17,7 +17,7 @@ pub(super) fn split(reference: &str) -> Result<(&str, String), SchemaError> {
     Ok((url, to_string_lossy(&decoded).into_owned()))
 }
 
-/// Resolves `reference`, without its fragment, relative to `base`.
+/// Resolves `reference` relative to `base`. The reference must not have a fragment.
 pub(super) fn join(base: &str, reference: &str) -> String {
     if reference.is_empty() || scheme(reference).is_some() {
         return if reference.is_empty() {
@@ -43,10 +43,10 @@ pub(super) fn join(base: &str, reference: &str) -> String {
         let directory = path.rfind('/').map_or("/", |at| path.get(..=at).unwrap_or("/"));
         format!("{directory}{reference}")
     };
-    format!("{scheme}://{authority}{}", without_dots(&merged))
+    format!("{scheme}://{authority}{}", remove_dots(&merged))
 }
 
-/// Returns the scheme of a URL.
+/// Returns the scheme of a URL, if it has one.
 pub(super) fn scheme(url: &str) -> Option<&str> {
     let (scheme, _) = url.split_once(':')?;
     let valid = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -56,7 +56,7 @@ pub(super) fn scheme(url: &str) -> Option<&str> {
     valid.then_some(scheme)
 }
 
-fn without_dots(path: &str) -> String {
+fn remove_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut parts = path.split('/').skip(1).peekable();
     while let Some(part) = parts.next() {
@@ -76,7 +76,7 @@ fn without_dots(path: &str) -> String {
     format!("/{}", kept.join("/"))
 }
 
-/// Escapes a fragment for messages, segment by segment.
+/// Escapes a fragment for messages, separately for each segment.
 pub(super) fn encode(fragment: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~$".contains(&byte);
     if fragment.bytes().all(is_plain) {

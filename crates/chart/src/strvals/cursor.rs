@@ -1,18 +1,18 @@
-//! Reads an argument up to stop characters, with or without backslash escapes.
+//! Reader of an argument that stops at given characters, with or without backslash escapes.
 
-/// A position in an argument.
+/// Current position in an argument.
 pub(super) struct Cursor<'a> {
     text: &'a str,
     offset: usize,
     escapes: bool,
 }
 
-/// The end of a run.
+/// End of a run of characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// The end of the argument.
     End,
-    /// This character, which is consumed.
+    /// A stop character, which has been consumed.
     At(char),
 }
 
@@ -25,7 +25,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Number of bytes consumed.
+    /// Returns the number of bytes that have been consumed.
     pub(super) fn offset(&self) -> usize {
         self.offset
     }
@@ -36,13 +36,13 @@ impl<'a> Cursor<'a> {
     }
 
     /// Consumes and returns the remaining text.
-    pub(super) fn rest(&mut self) -> &'a str {
+    pub(super) fn take_rest(&mut self) -> &'a str {
         let rest = self.remaining();
         self.offset = self.text.len();
         rest
     }
 
-    /// Consumes `bytes`.
+    /// Consumes `bytes` bytes.
     pub(super) fn advance(&mut self, bytes: usize) {
         self.offset += bytes;
     }
@@ -58,7 +58,7 @@ impl<'a> Cursor<'a> {
         Some(c)
     }
 
-    /// Consumes the text up to one of `stops` and returns it with escapes resolved.
+    /// Consumes the text up to one of `stops`. Returns it with escapes resolved.
     pub(super) fn until(&mut self, stops: &[char]) -> (String, Stop) {
         let mut run = String::new();
         while let Some(c) = self.next() {
@@ -74,7 +74,8 @@ impl<'a> Cursor<'a> {
         (run, Stop::End)
     }
 
-    /// Skips blanks and a following comma; returns whether there was a comma or the end.
+    /// Skips blanks and an optional comma. Returns whether the comma or the end of the argument was
+    /// reached.
     pub(super) fn skip_blanks_and_comma(&mut self) -> bool {
         while let Some(c) = self.peek() {
             if c != ',' && !c.is_whitespace() {

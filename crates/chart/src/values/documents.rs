@@ -1,4 +1,5 @@
-//! Splits a text into YAML documents as the reader of Kubernetes does, and keeps the position of each.
+//! Splitting of a text into YAML documents as in the reader of Kubernetes, with the position of each
+//! document.
 
 use std::borrow::Cow;
 
@@ -6,7 +7,7 @@ use crate::error::ValuesError;
 
 /// A document of a values file.
 pub(super) struct Document<'a> {
-    /// Document text; every line ends in a line feed.
+    /// Text of the document. Every line ends in a line feed.
     pub(super) text: Cow<'a, [u8]>,
     /// Number of lines before the document.
     pub(super) line: usize,
@@ -14,7 +15,7 @@ pub(super) struct Document<'a> {
     pub(super) offset: usize,
 }
 
-/// Returns an iterator over the documents of `text`; only the last item can be an error.
+/// Returns an iterator over the documents of `text`. Only the last item can be an error.
 pub(super) fn documents(text: &[u8]) -> Documents<'_> {
     Documents {
         text,
@@ -49,7 +50,7 @@ impl<'a> Iterator for Documents<'a> {
                     self.done = true;
                     return Some(Err(error));
                 }
-                // A separator that starts a document belongs to it.
+                // A separator at the start of a document is part of it.
                 if here > start {
                     return Some(Ok(self.document(start, here, first_line)));
                 }
@@ -64,7 +65,7 @@ impl<'a> Documents<'a> {
     fn document(&self, start: usize, end: usize, line: usize) -> Document<'a> {
         let text = self.text.get(start..end).unwrap_or_default();
         Document {
-            text: normalized(text),
+            text: normalize_line_breaks(text),
             line,
             offset: start,
         }
@@ -80,8 +81,9 @@ fn separator_error(after: &[u8], line: usize) -> Option<ValuesError> {
     })
 }
 
-/// Normalizes line ends as the reader does: no carriage returns, and a line feed after the last line.
-fn normalized(text: &[u8]) -> Cow<'_, [u8]> {
+/// Normalizes line breaks as the reader does: removes carriage returns and adds a line feed after the last
+/// line.
+fn normalize_line_breaks(text: &[u8]) -> Cow<'_, [u8]> {
     let windows = text.windows(2).any(|pair| pair == b"\r\n");
     if !windows && text.ends_with(b"\n") {
         return Cow::Borrowed(text);

@@ -5,7 +5,7 @@ mod page;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mainstay_adopt::{AdoptError, Adoption, HandOver, OPERATOR_NAMESPACE, Session, is_undefined};
+use mainstay_adopt::{AdoptError, Adoption, HelmTransfer, OPERATOR_NAMESPACE, Session, is_undefined};
 use mainstay_cluster::deploy::document;
 
 use crate::catalog::ChartsFlag;
@@ -186,7 +186,7 @@ async fn to_helm(session: &Session, args: &Args) -> Result<(), CliError> {
 }
 
 /// Writes the chart of each release; existing files are overwritten.
-fn write_charts(directory: &Path, plan: &HandOver) -> Result<(), CliError> {
+fn write_charts(directory: &Path, plan: &HelmTransfer) -> Result<(), CliError> {
     for release in &plan.releases {
         let top = directory.join(&release.release.name);
         for (name, data) in &release.chart {

@@ -79,7 +79,7 @@ async fn check(args: &Args) -> Result<Vec<EligibilityFinding>, CliError> {
     let installer = Installer::new(client.clone(), Duration::ZERO);
     let planned = plan_installation(&client, &installer, &args.inputs, Purpose::Precheck).await?;
     let mut findings = planned.findings;
-    for (request, reason) in installer.denied(&planned.plan).await? {
+    for (request, reason) in installer.denied_permissions(&planned.plan).await? {
         let message = format!("you may not {request}: {reason}");
         findings.push(finding(Severity::Error, message, "ask for a role that allows it"));
     }

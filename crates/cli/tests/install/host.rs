@@ -105,7 +105,7 @@ impl Host {
         let cluster = Cluster::start(options).await.unwrap();
         let options = KubeletOptions {
             nodes: 1,
-            backing: None,
+            backend: None,
         };
         let kubelet = Kubelet::start(&cluster, options).await.unwrap();
         let host = Self {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use mainstay_manifest::{DiffOptions, Object, compare_objects_of, parse_manifest};
+use mainstay_manifest::{DiffOptions, Object, compare_object_sets, parse_manifest};
 use mainstay_testkit::{CaseCounts, built_peer};
 use mainstay_yaml::{Map, Value};
 
@@ -51,7 +51,7 @@ pub(crate) async fn equal_to_istioctl(host: Host) {
             .env("HOME", host.file("home"));
         let theirs = outcome(command).await;
         assert_eq!(theirs.code, 0, "{arguments:?}: {theirs:#?}");
-        let found = compare_objects_of(
+        let found = compare_object_sets(
             &parse_manifest(ours.as_bytes()).unwrap(),
             &without_zero_values(parse_manifest(theirs.stdout.as_bytes()).unwrap()),
             &DiffOptions::default(),

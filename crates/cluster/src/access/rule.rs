@@ -1,24 +1,24 @@
-//! A set of rights, merged into as few RBAC rules as possible.
+//! A set of permissions, merged into as few RBAC rules as possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Group, resource, and the resource name it is limited to (empty for all).
+/// Group, resource, and resource name (empty for all).
 type Target = (String, String, String);
 
-/// A set of rights.
+/// A set of permissions: verbs by target.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rights(BTreeMap<Target, BTreeSet<String>>);
 
 /// One rule of a role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// `apiGroups`.
+    /// Values of `apiGroups`.
     pub groups: Vec<String>,
-    /// `resources`.
+    /// Values of `resources`.
     pub resources: Vec<String>,
-    /// `resourceNames`; empty for all.
+    /// Values of `resourceNames`; empty for all names.
     pub names: Vec<String>,
-    /// `verbs`.
+    /// Values of `verbs`.
     pub verbs: Vec<String>,
 }
 
@@ -45,11 +45,11 @@ impl Rights {
         }
     }
 
-    /// The rights that are not in `other`.
+    /// Returns the permissions that `other` does not grant for all names.
     pub(super) fn without(mut self, other: &Self) -> Self {
         for ((group, resource, _), verbs) in &mut self.0 {
-            let everywhere = (group.clone(), resource.clone(), String::new());
-            if let Some(held) = other.0.get(&everywhere) {
+            let all_names = (group.clone(), resource.clone(), String::new());
+            if let Some(held) = other.0.get(&all_names) {
                 verbs.retain(|verb| !held.contains(verb));
             }
         }
@@ -57,7 +57,8 @@ impl Rights {
         self
     }
 
-    /// Merges rules that differ in one dimension: names first, then resources, then groups.
+    /// Returns the rules. Rules that differ in one dimension only are merged: first by names, then by
+    /// resources, then by groups.
     pub(super) fn rules(&self) -> Vec<Rule> {
         let mut names = BTreeMap::<_, BTreeSet<String>>::new();
         for ((group, resource, name), verbs) in &self.0 {
@@ -98,7 +99,7 @@ impl Rights {
     }
 }
 
-/// The `rules` of a role, as YAML.
+/// Formats the `rules` of a role as YAML.
 #[must_use]
 pub fn to_yaml(rules: &[Rule]) -> String {
     let mut out = String::new();

@@ -1,5 +1,4 @@
-//! One API call with a timeout: verb, object and body; returns the response or a classified error. Does not
-//! retry.
+//! Sends single API calls with a timeout, without retries.
 
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ pub(super) struct Caller {
     pub(super) deadline: Duration,
 }
 
-/// One API call.
+/// An API call.
 pub(super) struct ApiCall<'a> {
     pub(super) verb: Verb,
     pub(super) id: &'a ObjectId,
@@ -34,7 +33,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 const JSON_PATCH: &str = "application/json-patch+json";
 
 impl Caller {
-    /// Reads the object, if it exists.
+    /// Reads an object; `None` if it does not exist.
     pub(super) async fn get(&self, id: &ObjectId, kind: &Kind) -> Result<Option<Value>, ApplyError> {
         let call = ApiCall {
             verb: Verb::Get,
@@ -50,7 +49,7 @@ impl Caller {
         }
     }
 
-    /// Applies `body`; returns the object and whether it was created.
+    /// Applies an object. Returns whether it was created, and the stored object.
     pub(super) async fn apply(&self, apply: Apply<'_>) -> Result<(bool, Value), ApplyError> {
         let force = if apply.force { "&force=true" } else { "" };
         let dry_run = if apply.dry_run { "&dryRun=All" } else { "" };
@@ -87,8 +86,8 @@ impl Caller {
         Ok(self.send_call(Method::PATCH, &call).await?.1)
     }
 
-    /// Deletes exactly this version of an object with background propagation. Returns the response; `None` if
-    /// it was already gone.
+    /// Deletes an object with background propagation; fails if it has another version than `seen`.
+    /// Returns the response, or `None` if the object does not exist.
     pub(super) async fn delete(
         &self,
         id: &ObjectId,
@@ -116,12 +115,12 @@ impl Caller {
         }
     }
 
-    /// Discovers the kinds of a group and version.
+    /// Returns the API resources of the group and version of `id`.
     pub(super) async fn discover(&self, id: &ObjectId) -> Result<Value, ApplyError> {
         let call = ApiCall {
             verb: Verb::Discover,
             id,
-            path: root(id),
+            path: group_path(id),
             format: JSON,
             body: None,
         };
@@ -140,7 +139,7 @@ impl Caller {
             return Err(rejected(call, code, &headers, &body.unwrap_or_default()));
         }
         body.map(|body| (code, body))
-            .map_err(|source| ApplyError::Garbled {
+            .map_err(|source| ApplyError::InvalidResponse {
                 verb: call.verb,
                 id: Box::new(call.id.clone()),
                 source: Some(source),
@@ -182,12 +181,12 @@ pub(super) struct Apply<'a> {
     pub(super) body: &'a Value,
     pub(super) manager: &'a str,
     pub(super) force: bool,
-    /// Whether the server only computes the result.
+    /// Whether the server computes the result without storing it.
     pub(super) dry_run: bool,
 }
 
-/// API path of a group and version.
-fn root(id: &ObjectId) -> String {
+/// Returns the API path of a group and version.
+fn group_path(id: &ObjectId) -> String {
     if id.group.is_empty() {
         format!("/api/{}", path_escape(&id.version))
     } else {
@@ -196,12 +195,15 @@ fn root(id: &ObjectId) -> String {
 }
 
 fn path(id: &ObjectId, kind: &Kind) -> String {
-    let root = root(id);
+    let group_path = group_path(id);
     let (plural, name) = (&kind.plural, path_escape(&id.name));
     if id.namespace.is_empty() {
-        format!("{root}/{plural}/{name}")
+        format!("{group_path}/{plural}/{name}")
     } else {
-        format!("{root}/namespaces/{}/{plural}/{name}", path_escape(&id.namespace))
+        format!(
+            "{group_path}/namespaces/{}/{plural}/{name}",
+            path_escape(&id.namespace)
+        )
     }
 }
 
@@ -212,7 +214,7 @@ fn rejected(call: &ApiCall<'_>, code: StatusCode, headers: &HeaderMap, status: &
         id: Box::new(call.id.clone()),
         code: code.as_u16(),
         message: message.map_or_else(|| code.to_string(), ToOwned::to_owned),
-        retry_after: seconds(headers, &RETRY_AFTER)
+        retry_after: parse_seconds(headers, &RETRY_AFTER)
             .or_else(|| {
                 status
                     .pointer("/details/retryAfterSeconds")
@@ -222,6 +224,6 @@ fn rejected(call: &ApiCall<'_>, code: StatusCode, headers: &HeaderMap, status: &
     }
 }
 
-fn seconds(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+fn parse_seconds(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }

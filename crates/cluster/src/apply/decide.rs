@@ -1,4 +1,4 @@
-//! Decides whether to create, apply or keep one object, and why. Pure.
+//! Decides whether to create, apply, reorder or skip one object, with the reason. Pure.
 
 use mainstay_api::names;
 use mainstay_mesh::plan::ReleaseKey;
@@ -15,8 +15,8 @@ use crate::live::{annotation, is_part_of, owners, set_label, uid};
 
 /// Decision about one object.
 pub(super) enum Decision {
-    /// The object is up to date.
-    Leave,
+    /// The object is up to date, or an annotation excludes it.
+    Skip,
     /// The object does not exist.
     Create,
     /// The object differs.
@@ -24,20 +24,22 @@ pub(super) enum Decision {
         /// The body to apply.
         body: Value,
         /// The reason.
-        why: Difference,
-        /// JSON patch that transfers other managers' records to ours, sent first.
+        reason: Difference,
+        /// JSON patch that transfers field ownership from previous installers to our manager. Sent before
+        /// the apply.
         records: Option<Value>,
     },
-    /// Only the order of a list differs.
+    /// Only the order of webhooks differs.
     Reorder {
-        /// JSON patch of the list.
+        /// JSON patch that reorders the list.
         patch: Value,
         /// The reason.
-        why: Difference,
+        reason: Difference,
     },
 }
 
-/// Decides about `wanted`, given the live object.
+/// Returns the decision about `wanted` for its live object. Fails if the object is foreign or being
+/// deleted.
 pub(super) fn decide(
     wanted: &DesiredObject,
     live: Option<&Value>,
@@ -54,80 +56,81 @@ pub(super) fn decide(
         return Err(ApplyError::Deleting(Box::new(wanted.id.clone())));
     }
     if is_ignored(live) {
-        return Ok(Decision::Leave);
+        return Ok(Decision::Skip);
     }
-    let mut places = desired.reapplied.places(&wanted.id, uid(live));
-    places.extend(rules::paths_beside_release(&wanted.id));
-    Ok(match differing(wanted, live, &places) {
-        Decision::Leave => reordering(wanted, live, &places),
+    let mut paths = desired.reapplied.paths(&wanted.id, uid(live));
+    paths.extend(rules::unmanaged_paths(&wanted.id));
+    Ok(match compare_fields(wanted, live, &paths) {
+        Decision::Skip => compare_order(wanted, live, &paths),
         other => other,
     })
 }
 
-fn reordering(wanted: &DesiredObject, live: &Value, places: &[Path]) -> Decision {
+fn compare_order(wanted: &DesiredObject, live: &Value, paths: &[Path]) -> Decision {
     let list = webhook_order::path();
     match webhook_order::patch(wanted, live) {
-        Some(patch) if !places.contains(&list) => Decision::Reorder {
+        Some(patch) if !paths.contains(&list) => Decision::Reorder {
             patch,
-            why: Difference::Changed(list),
+            reason: Difference::Changed(list),
         },
-        _ => Decision::Leave,
+        _ => Decision::Skip,
     }
 }
 
-/// Returns the path of a list that is out of order although it was just reordered.
+/// Returns the path of the webhooks if they are out of order right after they were reordered.
 pub(super) fn disordered_path(wanted: &DesiredObject, live: &Value) -> Option<Path> {
     webhook_order::patch(wanted, live).map(|_| webhook_order::path())
 }
 
-/// Paths at which a just applied object differs again.
+/// Returns the paths at which an object differs right after it was applied.
 pub(super) fn reverted_paths(wanted: &DesiredObject, live: &Value) -> Vec<Path> {
     let found = all_differences(wanted, live);
     found.iter().filter_map(|one| one.path().cloned()).collect()
 }
 
-/// Every difference of an object, in the order of its fields.
+/// Returns the differences of an object, in the order of its fields, up to a maximum number.
 fn all_differences(wanted: &DesiredObject, live: &Value) -> Vec<Difference> {
-    let (mut places, mut found) = (Vec::new(), Vec::new());
-    while places.len() < MOST_PLACES {
-        let Decision::Apply { why, .. } = differing(wanted, live, &places) else {
+    let (mut paths, mut found) = (Vec::new(), Vec::new());
+    while paths.len() < MAX_PATHS {
+        let Decision::Apply { reason, .. } = compare_fields(wanted, live, &paths) else {
             break;
         };
-        let place = why.path().cloned();
-        found.push(why);
-        match place {
-            Some(place) => places.push(place),
+        let path = reason.path().cloned();
+        found.push(reason);
+        match path {
+            Some(path) => paths.push(path),
             None => break,
         }
     }
     found
 }
 
-/// Maximum number of remembered paths; the rest is applied again each time.
-const MOST_PLACES: usize = 100;
+/// Maximum number of paths that are recorded per object. Fields beyond it are applied again each time.
+const MAX_PATHS: usize = 100;
 
-fn differing(wanted: &DesiredObject, live: &Value, places: &[Path]) -> Decision {
-    let records = Records::parse(live, MANAGER, LEGACY_MANAGERS).except(places);
-    let body = rules::yielded(wanted, live, &records);
+fn compare_fields(wanted: &DesiredObject, live: &Value, paths: &[Path]) -> Decision {
+    let records = Records::parse(live, MANAGER, LEGACY_MANAGERS).excluding(paths);
+    let body = rules::without_shared_fields(wanted, live, &records);
     let leftover = compare::legacy_leftover(&body, live, &records);
-    let changed = if records.has_own() {
+    let changed = if records.has_own_record() {
         compare::difference_in(&body, live, &records)
     } else {
-        compare::takeover(&without_set(&body), live, &records)
+        compare::takeover(&without_set_label(&body), live, &records)
     };
     let patch = leftover.is_some().then(|| records_patch(live, &records));
     match changed.or(leftover) {
-        None => Decision::Leave,
-        Some(why) => Decision::Apply {
+        None => Decision::Skip,
+        Some(reason) => Decision::Apply {
             body: body.into_owned(),
-            why,
+            reason,
             records: patch,
         },
     }
 }
 
-/// An object installed by another tool needs no label of ours while nothing else differs.
-fn without_set(body: &Value) -> Value {
+/// Returns the object without the label of its set. A missing label alone is no reason to write an object
+/// that another tool installed.
+fn without_set_label(body: &Value) -> Value {
     let mut body = body.clone();
     if let Some(Value::Object(labels)) = body.pointer_mut("/metadata/labels") {
         labels.remove(APPLY_SET_PART);
@@ -135,8 +138,9 @@ fn without_set(body: &Value) -> Value {
     body
 }
 
-/// As `kubectl` migrates client-side apply: removes the other managers' entries and adds their fields to
-/// ours. Fails on any other version.
+/// Returns a JSON patch that removes the `managedFields` entries of previous installers and adds their
+/// fields to our entry, as `kubectl` does when it migrates from client-side apply. The patch fails on any
+/// other version of the object.
 fn records_patch(live: &Value, records: &Records<'_>) -> Value {
     let version = live
         .pointer("/metadata/resourceVersion")
@@ -159,29 +163,29 @@ fn is_ignored(live: &Value) -> bool {
     annotation(live, names::IGNORE_ANNOTATION) == Some("true")
 }
 
-/// Whether an object belongs to this owner and release and is not being deleted.
+/// Whether an object belongs to this owner and release, and is not being deleted.
 pub(super) fn may_delete(live: &Value, key: &ReleaseKey) -> bool {
     let has_owner = key.owner.is_empty() || owners(live).any(|owner| owner == key.owner);
     has_owner && is_part_of(live, key) && !uid(live).is_empty() && !is_deleting(live)
 }
 
-/// An object of a set without an owner may be a member of it or of a set that it accepts, or of none. Objects
-/// of Helm, of a controller and of other sets are foreign.
+/// Checks that an object of a set without an owner is not foreign: it must be a member of this set, of an
+/// accepted set, or of no set, and belong to neither a Helm release nor a controller.
 fn check_membership(id: &ObjectId, live: &Value, desired: &Desired) -> Result<(), ApplyError> {
     let set = set_label(live).filter(|set| *set != set_id(&desired.key) && !desired.accepts(set));
     let set = set.map(|set| format!("it is a member of the set {set:?}"));
     let release = annotation(live, HELM_NAME).map(|name| format!("it belongs to the Helm release {name:?}"));
-    match set.or(release).or_else(|| controller(live)) {
-        Some(why) => Err(ApplyError::Foreign {
+    match set.or(release).or_else(|| describe_controller(live)) {
+        Some(reason) => Err(ApplyError::Foreign {
             id: Box::new(id.clone()),
-            why,
+            reason,
         }),
         None => Ok(()),
     }
 }
 
-/// An object belongs to the release by its owner unless another release claims it, or by Helm's annotations
-/// unless another owner controls it.
+/// Checks that an object belongs to the release: either it has our owner reference and no marks of
+/// another release, or it has Helm's marks of this release and no other controlling owner.
 fn check_ownership(id: &ObjectId, live: &Value, key: &ReleaseKey) -> Result<(), ApplyError> {
     let metadata = live.get("metadata");
     let map = |name: &str| {
@@ -204,25 +208,25 @@ fn check_ownership(id: &ObjectId, live: &Value, key: &ReleaseKey) -> Result<(), 
     let expected = expected.iter().filter(|_| !(is_owned && rules::is_adopted(live)));
     let mut errors: Vec<String> = expected
         .filter_map(|(what, found, name, value)| {
-            let missing = wrong(*found, name, value, is_owned)?;
+            let missing = mark_error(*found, name, value, is_owned)?;
             Some(format!("{what} validation error: {missing}"))
         })
         .collect();
     if !is_owned {
-        errors.extend(controller(live).map(|other| format!("owner validation error: {other}")));
+        errors.extend(describe_controller(live).map(|other| format!("owner validation error: {other}")));
     }
     if errors.is_empty() {
         return Ok(());
     }
     Err(ApplyError::Foreign {
         id: Box::new(id.clone()),
-        why: errors.join("; "),
+        reason: errors.join("; "),
     })
 }
 
-/// Helm's message about a wrong annotation. On an object with our owner reference, a missing annotation is
-/// ignored.
-fn wrong(found: Option<&Map<String, Value>>, name: &str, value: &str, is_owned: bool) -> Option<String> {
+/// Returns Helm's message about a missing or wrong ownership label or annotation. On an object with our
+/// owner reference, a missing one is accepted, and so is any value of the label.
+fn mark_error(found: Option<&Map<String, Value>>, name: &str, value: &str, is_owned: bool) -> Option<String> {
     match found.and_then(|map| map.get(name)).and_then(Value::as_str) {
         None if is_owned => None,
         None => Some(format!("missing key {name:?}: must be set to {value:?}")),
@@ -234,8 +238,8 @@ fn wrong(found: Option<&Map<String, Value>>, name: &str, value: &str, is_owned: 
     }
 }
 
-/// Describes the controlling owner of an object, if there is one.
-fn controller(live: &Value) -> Option<String> {
+/// Describes the controlling owner of an object; `None` if it has none.
+fn describe_controller(live: &Value) -> Option<String> {
     let owners = live.pointer("/metadata/ownerReferences")?.as_array()?;
     let other = owners
         .iter()
@@ -245,7 +249,7 @@ fn controller(live: &Value) -> Option<String> {
 }
 
 impl Desired {
-    /// Returns every field of a live object that installing the release would change, at most 100.
+    /// Returns the fields of a live object that installing the release would change, at most 100.
     #[must_use]
     pub fn differences(&self, id: &ObjectId, live: &Value) -> Vec<Difference> {
         self.get(id)
@@ -253,21 +257,22 @@ impl Desired {
             .unwrap_or_default()
     }
 
-    /// Returns the drift of an observed object: the difference that the next install would write. Updates of
-    /// kinds that platforms change constantly are not drift; the next install reverts them if necessary.
+    /// Returns the drift of an observed object: the difference that the next install would write. Updates
+    /// of kinds that platforms change constantly are not drift, although the next install may revert
+    /// them.
     #[must_use]
     pub fn drift(&self, id: &ObjectId, live: Option<&Value>) -> Option<Difference> {
         let Some(live) = live else {
             return self.contains(id).then_some(Difference::Absent);
         };
         let wanted = self.get(id)?;
-        if rules::is_left_to_others(id) {
+        if rules::ignores_updates(id) {
             return None;
         }
         match decide(wanted, Some(live), self) {
-            Ok(Decision::Leave) | Err(ApplyError::Deleting(_)) => None,
+            Ok(Decision::Skip) | Err(ApplyError::Deleting(_)) => None,
             Ok(Decision::Create) => Some(Difference::Absent),
-            Ok(Decision::Apply { why, .. } | Decision::Reorder { why, .. }) => Some(why),
+            Ok(Decision::Apply { reason, .. } | Decision::Reorder { reason, .. }) => Some(reason),
             Err(_) => Some(Difference::Unowned),
         }
     }

@@ -1,4 +1,4 @@
-//! Errors of installing and uninstalling releases, in Helm's words, with the class that decides about
+//! Errors of installing and uninstalling releases, with Helm's messages and the class that determines
 //! retries.
 
 use std::time::Duration;
@@ -13,17 +13,17 @@ pub enum ApplyError {
     /// The rendered objects are invalid.
     #[error("unable to build kubernetes objects from release manifest: {0}")]
     Desired(#[from] DesiredError),
-    /// A foreign object has the same name. Nothing was written.
+    /// An object that does not belong to the release has the same name. Nothing was written.
     #[error(
-        "unable to continue with install: {id} exists and cannot be imported into the current release: invalid ownership metadata; {why}"
+        "unable to continue with install: {id} exists and cannot be imported into the current release: invalid ownership metadata; {reason}"
     )]
     Foreign {
         /// The object.
         id: Box<ObjectId>,
-        /// What is wrong with its ownership metadata.
-        why: String,
+        /// Problem with its ownership metadata.
+        reason: String,
     },
-    /// A desired object is being deleted; it must be gone before it can be created again.
+    /// A desired object is being deleted. It cannot be created again before it is removed.
     #[error("{0} is being deleted")]
     Deleting(Box<ObjectId>),
     /// The API server rejected the call.
@@ -53,7 +53,7 @@ pub enum ApplyError {
     },
     /// The response cannot be parsed.
     #[error("{}the API server's response cannot be parsed", context(*.verb, .id))]
-    Garbled {
+    InvalidResponse {
         /// The verb.
         verb: Verb,
         /// The object.
@@ -89,7 +89,7 @@ pub enum Verb {
     Delete,
 }
 
-/// Helm's prefix of an error message.
+/// Returns the prefix that Helm adds to the server's message.
 fn context(verb: Verb, id: &ObjectId) -> String {
     match verb {
         Verb::Discover => format!("unable to recognize {:?}: ", id.group_kind()),
@@ -104,11 +104,11 @@ fn context(verb: Verb, id: &ObjectId) -> String {
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 impl ApplyError {
-    /// The error class, which decides about retries.
+    /// Returns the error class, which determines retries.
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
-            // Another object has this name now.
+            // An object with this name but another UID exists.
             Self::Rejected {
                 code: 422, message, ..
             } if message.contains("metadata.uid: Invalid value") => ErrorClass::Conflict,
@@ -117,12 +117,12 @@ impl ApplyError {
             Self::Desired(_)
             | Self::Foreign { .. }
             | Self::Unreachable { .. }
-            | Self::Garbled { .. }
+            | Self::InvalidResponse { .. }
             | Self::TimedOut { .. } => ErrorClass::Other,
         }
     }
 
-    /// The server's `Retry-After`, limited.
+    /// Returns the server's `Retry-After`, up to a maximum.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

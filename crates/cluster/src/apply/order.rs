@@ -1,6 +1,7 @@
-//! Uninstall order of kinds: Helm's table.
+//! Order in which kinds are uninstalled, as in Helm.
 
-const REMOVED_FIRST: &[&str] = &[
+/// Kinds in the order of Helm's `UninstallOrder`.
+const UNINSTALL_ORDER: &[&str] = &[
     "ValidatingWebhookConfiguration",
     "MutatingWebhookConfiguration",
     "APIService",
@@ -36,11 +37,12 @@ const REMOVED_FIRST: &[&str] = &[
     "PriorityClass",
 ];
 
-/// Uninstall position of a kind; kinds unknown to Helm go last, sorted by name.
-pub(super) fn uninstall(kind: &str) -> (usize, String) {
-    let place = REMOVED_FIRST.iter().position(|known| *known == kind);
-    match place {
-        Some(place) => (place, String::new()),
-        None => (REMOVED_FIRST.len(), kind.to_owned()),
+/// Returns the sort key of a kind for uninstalling. Kinds that Helm does not list come last, sorted by
+/// name.
+pub(super) fn uninstall_key(kind: &str) -> (usize, String) {
+    let position = UNINSTALL_ORDER.iter().position(|known| *known == kind);
+    match position {
+        Some(position) => (position, String::new()),
+        None => (UNINSTALL_ORDER.len(), kind.to_owned()),
     }
 }

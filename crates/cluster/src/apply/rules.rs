@@ -1,4 +1,5 @@
-//! Fields and kinds that other writers may set: tables, and the desired object without them.
+//! Tables of the fields and kinds that other writers may change, and functions that remove them from
+//! desired objects.
 
 use std::borrow::Cow;
 
@@ -9,60 +10,62 @@ use super::ADOPTED_MANAGER;
 use crate::compare::{Path, Records};
 use crate::desired::{DesiredObject, HELM_NAME, HELM_NAMESPACE, ObjectId};
 
-/// How a field is shared with other writers.
+/// Rule for a field that other writers may set.
 #[derive(Clone, Copy)]
-enum Left {
-    /// Ours until another manager sets it.
-    OnceSet,
-    /// Kept as it is once it exists.
-    Always,
+enum Sharing {
+    /// We set the field until another manager owns it.
+    UntilOwned,
+    /// The live value is kept if the field exists.
+    KeepLive,
 }
 
-/// A shared field: group, kind and path (`*` is every entry of a list, by name).
-type Row = (&'static str, &'static str, &'static [&'static str], Left);
+/// A shared field: group, kind, path and rule. `*` in a path matches every entry of a list, by name.
+type Row = (&'static str, &'static str, &'static [&'static str], Sharing);
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
 const MUTATING: &str = "MutatingWebhookConfiguration";
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 
-/// istiod writes its CA bundle and, once it can validate, a stricter failure policy; platforms add pull
-/// secrets.
-const TABLE: &[Row] = &[
+/// Shared fields. istiod writes its CA bundle and, once it can validate, a stricter failure policy.
+/// Platforms add image pull secrets.
+const SHARED_FIELDS: &[Row] = &[
     (
         ADMISSION,
         MUTATING,
         &["webhooks", "*", "clientConfig", "caBundle"],
-        Left::OnceSet,
+        Sharing::UntilOwned,
     ),
     (
         ADMISSION,
         VALIDATING,
         &["webhooks", "*", "clientConfig", "caBundle"],
-        Left::OnceSet,
+        Sharing::UntilOwned,
     ),
     (
         ADMISSION,
         VALIDATING,
         &["webhooks", "*", "failurePolicy"],
-        Left::Always,
+        Sharing::KeepLive,
     ),
-    ("", "ServiceAccount", &["secrets"], Left::OnceSet),
-    ("", "ServiceAccount", &["imagePullSecrets"], Left::OnceSet),
+    ("", "ServiceAccount", &["secrets"], Sharing::UntilOwned),
+    ("", "ServiceAccount", &["imagePullSecrets"], Sharing::UntilOwned),
 ];
 
-/// Kinds that platforms update constantly; their updates are not drift.
-const LEFT_TO_OTHERS: &[(&str, &str)] = &[("", "ServiceAccount")];
+/// Kinds that platforms update constantly. Their updates are not drift.
+const IGNORED_UPDATES: &[(&str, &str)] = &[("", "ServiceAccount")];
 
-/// Whether updates of this object are ignored.
-pub(super) fn is_left_to_others(id: &ObjectId) -> bool {
-    LEFT_TO_OTHERS.contains(&(&id.group, &id.kind))
+/// Whether updates of the object do not count as drift.
+pub(super) fn ignores_updates(id: &ObjectId) -> bool {
+    IGNORED_UPDATES.contains(&(&id.group, &id.kind))
 }
 
-/// Annotations that an operator writes beside a release: the result of the probe of a remote control plane.
+/// Annotations that the operator writes and that are not part of a release: results of the probe of a
+/// remote control plane.
 const PROBE_RESULTS: [&str; 2] = [names::PROBE_STATUS, names::PROBE_REASON];
 
-/// Returns the paths that are not part of the release, although the same manager may have written them.
-pub(super) fn paths_beside_release(id: &ObjectId) -> Vec<Path> {
+/// Returns the paths of an object that are not part of the release, although our field manager may have
+/// written them.
+pub(super) fn unmanaged_paths(id: &ObjectId) -> Vec<Path> {
     if (id.group.as_str(), id.kind.as_str()) != (ADMISSION, MUTATING) {
         return Vec::new();
     }
@@ -70,10 +73,15 @@ pub(super) fn paths_beside_release(id: &ObjectId) -> Vec<Path> {
     PROBE_RESULTS.iter().map(path).collect()
 }
 
-/// The desired object without fields that are left to other writers.
-pub(super) fn yielded<'a>(wanted: &'a DesiredObject, live: &Value, records: &Records<'_>) -> Cow<'a, Value> {
+/// Returns the desired object without the fields that other writers own, and with the live values of
+/// fields that must be kept.
+pub(super) fn without_shared_fields<'a>(
+    wanted: &'a DesiredObject,
+    live: &Value,
+    records: &Records<'_>,
+) -> Cow<'a, Value> {
     let mut body = Cow::Borrowed(&wanted.body);
-    for (group, kind, path, left) in TABLE {
+    for (group, kind, path, sharing) in SHARED_FIELDS {
         if *group == wanted.id.group && *kind == wanted.id.kind {
             walk(
                 body.to_mut(),
@@ -81,7 +89,7 @@ pub(super) fn yielded<'a>(wanted: &'a DesiredObject, live: &Value, records: &Rec
                 path,
                 &mut Vec::new(),
                 &mut |map, live, name, at| {
-                    leave(map, live, name, *left, records.owns(at));
+                    share_field(map, live, name, *sharing, records.owns(at));
                 },
             );
         }
@@ -102,12 +110,15 @@ pub(super) fn is_adopted(live: &Value) -> bool {
     entries.any(|entry| entry.get("manager").and_then(Value::as_str) == Some(ADOPTED_MANAGER))
 }
 
-/// An adopted workload keeps the marks of its previous installer that cannot change without a new generation:
-/// recorded fields of its pod template, and Helm's annotations of a Deployment.
+/// Keeps the marks of the previous installer of an adopted object that cannot change without a new
+/// generation: the fields of the pod template that the adoption recorded, and Helm's annotations of a
+/// Deployment.
 fn keep_adopted(body: &mut Value, live: &Value, records: &Records<'_>) {
-    if let (Some(kept), Some(template)) = (records.kept(ADOPTED_MANAGER), body.pointer_mut("/spec/template"))
-    {
-        drop_recorded(template, kept);
+    if let (Some(recorded), Some(template)) = (
+        records.pod_template_of(ADOPTED_MANAGER),
+        body.pointer_mut("/spec/template"),
+    ) {
+        remove_recorded(template, recorded);
     }
     if body.get("kind").and_then(Value::as_str) != Some("Deployment") {
         return;
@@ -125,8 +136,8 @@ fn keep_adopted(body: &mut Value, live: &Value, records: &Records<'_>) {
     }
 }
 
-/// Removes the recorded fields of a map: an adoption keeps them as they are.
-fn drop_recorded(value: &mut Value, record: &Value) {
+/// Removes the recorded fields from a map, so that an apply does not change them.
+fn remove_recorded(value: &mut Value, record: &Value) {
     let (Value::Object(map), Value::Object(record)) = (value, record) else {
         return;
     };
@@ -138,20 +149,20 @@ fn drop_recorded(value: &mut Value, record: &Value) {
         if is_leaf {
             map.remove(name);
         } else if let Some(value) = map.get_mut(name) {
-            drop_recorded(value, inner);
+            remove_recorded(value, inner);
         }
     }
 }
 
-/// A shared field that exists: dropping it from an apply would remove it if we own it, so its current value
-/// is applied.
-fn leave(map: &mut Map<String, Value>, live: &Value, name: &str, left: Left, is_ours: bool) {
-    match left {
-        Left::Always if is_ours => {
+/// Prepares a shared field that exists for an apply. If we own the field, an apply without it would
+/// remove it, so the live value is applied to keep it.
+fn share_field(map: &mut Map<String, Value>, live: &Value, name: &str, sharing: Sharing, is_ours: bool) {
+    match sharing {
+        Sharing::KeepLive if is_ours => {
             map.insert(name.to_owned(), live.clone());
         }
-        Left::OnceSet if is_ours => {}
-        Left::Always | Left::OnceSet => {
+        Sharing::UntilOwned if is_ours => {}
+        Sharing::KeepLive | Sharing::UntilOwned => {
             map.remove(name);
         }
     }
@@ -159,7 +170,8 @@ fn leave(map: &mut Map<String, Value>, live: &Value, name: &str, left: Left, is_
 
 type Visit<'v> = &'v mut dyn FnMut(&mut Map<String, Value>, &Value, &str, &[String]);
 
-/// Visits the field at `path` wherever it exists; `at` is the path so far, as the server records it.
+/// Calls `visit` for each live field that matches `path`. `at` is the path of `wanted` in the notation of
+/// `managedFields`.
 fn walk(wanted: &mut Value, live: &Value, path: &[&str], at: &mut Vec<String>, visit: Visit<'_>) {
     match (path, wanted) {
         ([name], Value::Object(map)) => {
@@ -191,7 +203,7 @@ fn walk(wanted: &mut Value, live: &Value, path: &[&str], at: &mut Vec<String>, v
     }
 }
 
-/// An autoscaler sets the number of replicas.
+/// Keeps the live number of replicas, which an autoscaler sets.
 fn keep_replicas(body: &mut Value, live: &Value, records: &Records<'_>) {
     walk(
         body,
@@ -199,7 +211,7 @@ fn keep_replicas(body: &mut Value, live: &Value, records: &Records<'_>) {
         &["spec", "replicas"],
         &mut Vec::new(),
         &mut |spec, live, name, at| {
-            leave(spec, live, name, Left::Always, records.owns(at));
+            share_field(spec, live, name, Sharing::KeepLive, records.owns(at));
         },
     );
 }

@@ -1,5 +1,5 @@
-//! Engine calls for sets of objects that an inventory owns: record the inventory first, apply in parts, prune
-//! last, and preview without writing.
+//! Operations on sets of objects that belong to an inventory instead of an owner: write the inventory,
+//! prune, and preview an apply without writing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use serde_json::Value;
 use super::call::Apply;
 use super::decide::{self, Decision};
 use super::error::Verb;
-use super::{ApplyError, Change, Engine, MANAGER, PartialApply, Run, name_uid, webhook_order};
+use super::{ApplyError, Change, Engine, MANAGER, PartialApply, Run, set_uid, webhook_order};
 use crate::desired::{Desired, DesiredObject, ObjectId};
 use crate::live::{Known, uid};
 
-/// What an apply would do to one object.
+/// Expected result of an apply to one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preview {
     /// The object.
     pub id: ObjectId,
-    /// The live object; `None` if there is none.
+    /// The live object; `None` if it does not exist.
     pub before: Option<Value>,
     /// The object after the apply, as the server would store it.
     pub after: Value,
-    /// Whether the server computed `after`. It cannot while the namespace or the kind does not exist.
+    /// Whether the server computed `after`, which requires that the namespace and the kind exist.
     pub is_exact: bool,
 }
 
-/// Returns the preview of an object whose webhooks are only reordered.
-fn reordered(wanted: &DesiredObject, live: Value) -> Preview {
+/// Returns a preview that only reorders the webhooks of an object.
+fn preview_reordered(wanted: &DesiredObject, live: Value) -> Preview {
     let mut after = live.clone();
     webhook_order::reorder(wanted, &mut after);
     Preview {
@@ -40,14 +40,14 @@ fn reordered(wanted: &DesiredObject, live: Value) -> Preview {
 }
 
 impl Engine {
-    /// Writes the inventory of `desired` unless the live one covers it.
-    pub(crate) async fn record(&self, desired: &Desired) -> Result<Vec<Change>, PartialApply> {
+    /// Writes the inventory of `desired`, unless the live one lists all its kinds and namespaces.
+    pub(crate) async fn write_inventory(&self, desired: &Desired) -> Result<Vec<Change>, PartialApply> {
         let mut run = Run::new(self);
-        let done = run.keep_inventory(desired, &Known::default()).await;
+        let done = run.ensure_inventory(desired, &Known::default()).await;
         run.finish(done)
     }
 
-    /// Deletes objects of a set that are not desired any more. Others are left alone.
+    /// Deletes those of `leftovers` that belong to the set.
     pub(crate) async fn prune(
         &self,
         key: &ReleaseKey,
@@ -58,7 +58,7 @@ impl Engine {
         run.finish(done)
     }
 
-    /// Returns the previews of all objects that an install would write.
+    /// Returns a preview of each object that an install would write.
     pub(crate) async fn preview(&self, desired: &Desired) -> Result<Vec<Preview>, ApplyError> {
         let mut previews = Vec::new();
         for wanted in &desired.objects {
@@ -75,13 +75,13 @@ impl Engine {
         let kind = self.kind(&wanted.id)?;
         let live = self.caller.get(&wanted.id, &kind).await?;
         let mut body = match decide::decide(wanted, live.as_ref(), desired)? {
-            Decision::Leave => return Ok(None),
+            Decision::Skip => return Ok(None),
             Decision::Create => wanted.body.clone(),
             Decision::Apply { body, .. } => body,
-            Decision::Reorder { .. } => return Ok(live.map(|live| reordered(wanted, live))),
+            Decision::Reorder { .. } => return Ok(live.map(|live| preview_reordered(wanted, live))),
         };
         if let Some(live) = &live {
-            name_uid(&mut body, uid(live));
+            set_uid(&mut body, uid(live));
         }
         let apply = Apply {
             verb: Verb::Patch,
@@ -105,10 +105,10 @@ impl Engine {
         }))
     }
 
-    /// Returns what an apply of `body` under another field manager would do.
+    /// Returns a preview of an apply of `body` by another field manager.
     pub(crate) async fn preview_as(&self, body: &Value, manager: &str) -> Result<Preview, ApplyError> {
         let id = ObjectId::from_object(body)?;
-        let kind = self.kind_of(&id).await?;
+        let kind = self.discovered_kind(&id).await?;
         let before = self.caller.get(&id, &kind).await?;
         let apply = Apply {
             verb: Verb::Patch,
@@ -132,7 +132,7 @@ impl Engine {
         })
     }
 
-    /// Splits rendered objects by whether the server serves their kind.
+    /// Splits rendered objects into those with a kind that the server serves, and the others.
     pub(crate) async fn split_served(
         &self,
         rendered: Vec<Value>,
@@ -140,7 +140,7 @@ impl Engine {
         let (mut served, mut unserved) = (Vec::new(), Vec::new());
         for object in rendered {
             let id = ObjectId::from_object(&object)?;
-            self.learn(&id).await?;
+            self.discover_kind(&id).await?;
             let group = if self.kind(&id).is_ok() {
                 &mut served
             } else {
@@ -151,9 +151,9 @@ impl Engine {
         Ok((served, unserved))
     }
 
-    /// Reads an object.
+    /// Reads an object; `None` if it does not exist.
     pub(crate) async fn read(&self, id: &ObjectId) -> Result<Option<Value>, ApplyError> {
-        let kind = self.kind_of(id).await?;
+        let kind = self.discovered_kind(id).await?;
         self.caller.get(id, &kind).await
     }
 }

@@ -1,8 +1,8 @@
-//! Order of webhooks: ours precede those that other writers add to our configurations, as under Helm.
+//! Order of webhooks: ours precede those that other writers add to our configurations, as with Helm.
 //!
-//! An apply adds entries at their own positions and never moves others, so an entry that was inserted before
-//! ours would stay first. Readers of the first entry, such as the probe of a remote control plane, expect
-//! ours.
+//! A server-side apply never moves entries of other writers, so an entry that was inserted before ours
+//! would stay first. Some clients, such as the probe of a remote control plane, read the first entry and
+//! expect ours.
 
 use serde_json::{Value, json};
 
@@ -12,15 +12,15 @@ use crate::desired::DesiredObject;
 const GROUP: &str = "admissionregistration.k8s.io";
 const FIELD: &str = "webhooks";
 
-/// The path of the list.
+/// Returns the path of the list of webhooks.
 pub(super) fn path() -> Path {
     Path::for_fields(&[FIELD])
 }
 
-/// Returns a JSON patch that moves our entries to the front, or `None` if they are there. The patch fails on
-/// any other version of the object.
+/// Returns a JSON patch that moves our entries to the front, or `None` if they are at the front. The
+/// patch fails on any other version of the object.
 pub(super) fn patch(wanted: &DesiredObject, live: &Value) -> Option<Value> {
-    let list = ordered(wanted, live)?;
+    let list = order_entries(wanted, live)?;
     let version = live.pointer("/metadata/resourceVersion");
     Some(json!([
         {"op": "replace", "path": format!("/{FIELD}"), "value": list},
@@ -30,15 +30,15 @@ pub(super) fn patch(wanted: &DesiredObject, live: &Value) -> Option<Value> {
 
 /// Moves our entries of a live object to the front.
 pub(super) fn reorder(wanted: &DesiredObject, live: &mut Value) {
-    if let Some(list) = ordered(wanted, live).map(Value::from)
+    if let Some(list) = order_entries(wanted, live).map(Value::from)
         && let Some(field) = live.get_mut(FIELD)
     {
         *field = list;
     }
 }
 
-/// Returns the entries with ours first, or `None` if the live list is in that order.
-fn ordered(wanted: &DesiredObject, live: &Value) -> Option<Vec<Value>> {
+/// Returns the live entries with ours first, or `None` if they are in that order.
+fn order_entries(wanted: &DesiredObject, live: &Value) -> Option<Vec<Value>> {
     if wanted.id.group != GROUP {
         return None;
     }

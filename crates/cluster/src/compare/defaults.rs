@@ -1,49 +1,50 @@
-//! Defaults set by the server: a table of kinds, paths and values. A default that is missing here costs one
-//! write without effect.
+//! Defaults that the server sets: a table of kinds, paths and values. A default that is missing in the
+//! table causes one write without effect.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::at::At;
+use super::path::PathRef;
 
-/// The table: `[kinds]`, then lines of path and value. The value is JSON, `any`, or `= field` for the value
-/// of a sibling field.
+/// The table: sections `[KIND…]` or `[KIND… below PATH…]` with lines of path and value. The value is
+/// JSON, `any`, or `= FIELD` for the value of a sibling field.
 const TABLE: &str = include_str!("defaults.txt");
 
-enum Filled {
-    /// This value.
-    With(Value),
+/// Default value of a field.
+enum DefaultValue {
+    /// A fixed value.
+    Fixed(Value),
     /// Any value.
     Any,
     /// The value of a sibling field.
-    Beside(&'static str),
+    Sibling(&'static str),
 }
 
-type Places = BTreeMap<String, Filled>;
+type DefaultsByPath = BTreeMap<String, DefaultValue>;
 
-/// Whether `value`, at a path that is not desired, is the server's default; `beside` is the map that holds
-/// it.
-pub(super) fn is_default(at: At<'_>, value: &Value, beside: &Value) -> bool {
-    let place = at.dotted();
+/// Whether `value`, at a path that is not desired, is the server's default. `siblings` is the map that
+/// contains the value.
+pub(super) fn is_default(at: PathRef<'_>, value: &Value, siblings: &Value) -> bool {
+    let path = at.dotted();
     let kinds = [at.kind(), "*"];
-    let found = kinds.iter().find_map(|kind| table().get(*kind)?.get(&place));
+    let found = kinds.iter().find_map(|kind| table().get(*kind)?.get(&path));
     match found {
-        Some(Filled::With(default)) => default == value,
-        Some(Filled::Any) => true,
-        Some(Filled::Beside(field)) => beside.get(*field) == Some(value),
+        Some(DefaultValue::Fixed(default)) => default == value,
+        Some(DefaultValue::Any) => true,
+        Some(DefaultValue::Sibling(field)) => siblings.get(*field) == Some(value),
         None => false,
     }
 }
 
-fn table() -> &'static BTreeMap<&'static str, Places> {
-    static READ: OnceLock<BTreeMap<&'static str, Places>> = OnceLock::new();
-    READ.get_or_init(|| read(TABLE))
+fn table() -> &'static BTreeMap<&'static str, DefaultsByPath> {
+    static PARSED: OnceLock<BTreeMap<&'static str, DefaultsByPath>> = OnceLock::new();
+    PARSED.get_or_init(|| parse_table(TABLE))
 }
 
-fn read(text: &'static str) -> BTreeMap<&'static str, Places> {
-    let mut table: BTreeMap<&str, Places> = BTreeMap::new();
+fn parse_table(text: &'static str) -> BTreeMap<&'static str, DefaultsByPath> {
+    let mut table: BTreeMap<&str, DefaultsByPath> = BTreeMap::new();
     let (mut kinds, mut prefixes) = (Vec::new(), vec![String::new()]);
     for line in text
         .lines()
@@ -68,16 +69,16 @@ fn read(text: &'static str) -> BTreeMap<&'static str, Places> {
                 .collect();
             continue;
         }
-        let Some((place, value)) = line.split_once(' ') else {
+        let Some((path, value)) = line.split_once(' ') else {
             continue;
         };
         for kind in &kinds {
             for prefix in &prefixes {
-                if let Some(filled) = filled(value.trim()) {
+                if let Some(default) = parse_value(value.trim()) {
                     table
                         .entry(kind)
                         .or_default()
-                        .insert(format!("{prefix}{place}"), filled);
+                        .insert(format!("{prefix}{path}"), default);
                 }
             }
         }
@@ -85,10 +86,10 @@ fn read(text: &'static str) -> BTreeMap<&'static str, Places> {
     table
 }
 
-fn filled(text: &'static str) -> Option<Filled> {
+fn parse_value(text: &'static str) -> Option<DefaultValue> {
     match text.strip_prefix('=') {
-        Some(field) => Some(Filled::Beside(field.trim())),
-        None if text == "any" => Some(Filled::Any),
-        None => serde_json::from_str(text).ok().map(Filled::With),
+        Some(field) => Some(DefaultValue::Sibling(field.trim())),
+        None if text == "any" => Some(DefaultValue::Any),
+        None => serde_json::from_str(text).ok().map(DefaultValue::Fixed),
     }
 }

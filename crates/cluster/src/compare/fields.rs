@@ -1,10 +1,10 @@
-//! Parsed `FieldsV1` records: field names and list elements.
+//! Access to `FieldsV1` records: field names and list elements.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// The record below one path.
+/// The part of a record below one path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fields<'a>(Option<&'a Map<String, Value>>);
 
@@ -20,45 +20,45 @@ pub(super) enum Element {
 }
 
 impl<'a> Fields<'a> {
-    /// The whole record.
+    /// Creates a view of a whole record.
     pub(super) fn new(record: &'a Value) -> Self {
         Self(record.as_object())
     }
 
-    /// Nothing is recorded below: the value is atomic.
+    /// Whether nothing is recorded below the path, which means that the value is atomic.
     pub(super) fn is_leaf(self) -> bool {
         self.0.is_none_or(|map| map.keys().all(|key| key == "."))
     }
 
-    /// The record below a field, if the field is owned.
+    /// Returns the record below a field, or `None` if the field is not owned.
     pub(super) fn get(self, name: &str) -> Option<Self> {
-        self.below(&format!("f:{name}"))
+        self.child(&format!("f:{name}"))
     }
 
-    /// The record below a key.
-    pub(super) fn below(self, key: &str) -> Option<Self> {
+    /// Returns the record below a key, or `None` if there is no such key.
+    pub(super) fn child(self, key: &str) -> Option<Self> {
         self.0?.get(key).map(Self::new)
     }
 
-    /// Every owned field.
+    /// Returns every owned field with the record below it.
     pub(super) fn names(self) -> impl Iterator<Item = (&'a str, Self)> {
         self.0
             .into_iter()
             .flatten()
-            .filter_map(|(key, below)| Some((key.strip_prefix("f:")?, Self::new(below))))
+            .filter_map(|(key, child)| Some((key.strip_prefix("f:")?, Self::new(child))))
     }
 
-    /// Every owned list element.
+    /// Returns every owned list element with its key and the record below it.
     pub(super) fn elements(self) -> impl Iterator<Item = (&'a str, Element, Self)> {
         self.0
             .into_iter()
             .flatten()
-            .filter_map(|(key, below)| Some((key.as_str(), Element::parse(key)?, Self::new(below))))
+            .filter_map(|(key, child)| Some((key.as_str(), Element::parse(key)?, Self::new(child))))
     }
 }
 
 impl Element {
-    /// Parses a key of the record.
+    /// Parses a key of a record; `None` if it is not the key of a list element.
     pub(super) fn parse(key: &str) -> Option<Self> {
         let (kind, text) = key.split_once(':')?;
         match kind {
@@ -69,9 +69,9 @@ impl Element {
         }
     }
 
-    /// Whether `entry` is this element. A missing key field has its server default; the only one in keyed
-    /// lists is the protocol of ports.
-    pub(super) fn is(&self, entry: &Value) -> bool {
+    /// Whether `entry` is this element. A missing key field has its server default. The only key field
+    /// with a default is the protocol of ports.
+    pub(super) fn matches(&self, entry: &Value) -> bool {
         match self {
             Self::Key(keys) => keys.iter().all(|(key, value)| match entry.get(key) {
                 Some(found) => found == value,

@@ -1,20 +1,21 @@
 //! Compares quantities by amount: `1000m` equals `1`, `1Gi` equals `1024Mi`.
 
-/// Whether both are quantities of the same amount.
+/// Whether both texts are quantities with the same amount.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
-    let starts_like_one =
+    let starts_like_quantity =
         |text: &str| text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first));
-    if !starts_like_one(one) || !starts_like_one(other) {
+    if !starts_like_quantity(one) || !starts_like_quantity(other) {
         return false;
     }
-    match (amount(one), amount(other)) {
+    match (parse_amount(one), parse_amount(other)) {
         (Some(one), Some(other)) => one == other,
         _ => false,
     }
 }
 
-/// The amount as a mantissa without trailing zeros and powers of ten and two; exact.
-fn amount(text: &str) -> Option<(bool, u128, i32)> {
+/// Parses a quantity exactly: sign, mantissa without trailing zeros, and power of ten. `None` if the text
+/// is not a quantity or too large.
+fn parse_amount(text: &str) -> Option<(bool, u128, i32)> {
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -42,7 +43,7 @@ fn amount(text: &str) -> Option<(bool, u128, i32)> {
     })
 }
 
-/// Powers of two and of ten behind a suffix.
+/// Returns the powers of two and of ten of a suffix; `None` if it is unknown.
 fn scale(suffix: &str) -> Option<(u32, i32)> {
     Some(match suffix {
         "" => (0, 0),

@@ -1,20 +1,21 @@
-//! Field ownership of a live object: our record, those of installers before us, and all records of a path.
+//! Field ownership of a live object: our record, the records of previous installers, and all records of a
+//! path.
 
 use serde_json::{Map, Value};
 
 use super::Difference;
-use super::at::{At, Path};
 use super::fields::Fields;
+use super::path::{Path, PathRef};
 
-/// The `managedFields` of an object from the view of one manager and those it takes over from.
+/// The `managedFields` of an object, as seen by one manager that takes over from others.
 pub(crate) struct Records<'a> {
     entries: &'a [Value],
     manager: &'a str,
     legacy: &'a [&'a str],
     /// The merged records of `legacy`.
-    before: Option<Value>,
-    /// Paths that are not compared.
-    excepted: &'a [Path],
+    legacy_record: Option<Value>,
+    /// Paths that are excluded from the comparison.
+    excluded: &'a [Path],
 }
 
 impl<'a> Records<'a> {
@@ -25,33 +26,33 @@ impl<'a> Records<'a> {
             entries: entries.map(Vec::as_slice).unwrap_or_default(),
             manager,
             legacy,
-            before: None,
-            excepted: &[],
+            legacy_record: None,
+            excluded: &[],
         };
-        let mut before = None;
+        let mut legacy_record = None;
         for entry in records.entries.iter().filter(|entry| records.is_legacy(entry)) {
             if let Some(fields) = entry.get("fieldsV1") {
-                unite(before.get_or_insert_default(), fields);
+                merge(legacy_record.get_or_insert_default(), fields);
             }
         }
-        records.before = before;
+        records.legacy_record = legacy_record;
         records
     }
 
     /// Excludes paths from the comparison.
-    pub(crate) fn except(mut self, places: &'a [Path]) -> Self {
-        self.excepted = places;
+    pub(crate) fn excluding(mut self, paths: &'a [Path]) -> Self {
+        self.excluded = paths;
         self
     }
 
-    /// Returns a difference at a path, unless the path is excluded.
-    pub(super) fn differ(&self, what: fn(Path) -> Difference, at: At<'_>) -> Option<Difference> {
+    /// Returns a difference at a path, or `None` if the path is excluded.
+    pub(super) fn difference_at(&self, what: fn(Path) -> Difference, at: PathRef<'_>) -> Option<Difference> {
         let path = at.path();
-        let is_excepted = self
-            .excepted
+        let is_excluded = self
+            .excluded
             .iter()
-            .any(|place| path.steps().starts_with(place.steps()));
-        (!is_excepted).then(|| what(path))
+            .any(|excluded| path.steps().starts_with(excluded.steps()));
+        (!is_excluded).then(|| what(path))
     }
 
     fn is_own(&self, entry: &Value) -> bool {
@@ -64,19 +65,19 @@ impl<'a> Records<'a> {
         self.legacy.contains(&text(entry, "manager")) && text(entry, "subresource").is_empty()
     }
 
-    /// Our record, if we ever applied.
-    pub(super) fn own(&self) -> Option<Fields<'a>> {
+    /// Returns our record, or `None` if we never applied the object.
+    pub(super) fn own_record(&self) -> Option<Fields<'a>> {
         let own = self.entries.iter().find(|entry| self.is_own(entry))?;
         own.get("fieldsV1").map(Fields::new)
     }
 
-    /// Whether we ever applied.
-    pub(crate) fn has_own(&self) -> bool {
-        self.own().is_some()
+    /// Whether we ever applied the object.
+    pub(crate) fn has_own_record(&self) -> bool {
+        self.own_record().is_some()
     }
 
-    /// The record of a pod template that another manager keeps.
-    pub(crate) fn kept(&self, manager: &str) -> Option<&'a Value> {
+    /// Returns the record of the pod template of another manager; `None` if there is none.
+    pub(crate) fn pod_template_of(&self, manager: &str) -> Option<&'a Value> {
         let entry = self
             .entries
             .iter()
@@ -84,40 +85,42 @@ impl<'a> Records<'a> {
         entry.get("fieldsV1")?.get("f:spec")?.get("f:template")
     }
 
-    /// The records of previous installers.
-    pub(super) fn before(&self) -> Option<Fields<'_>> {
-        self.before.as_ref().map(Fields::new)
+    /// Returns the merged records of previous installers; `None` if there are none.
+    pub(super) fn legacy_record(&self) -> Option<Fields<'_>> {
+        self.legacy_record.as_ref().map(Fields::new)
     }
 
-    /// Whether a path is recorded as ours or as a previous installer's.
+    /// Whether we or a previous installer own the path.
     pub(crate) fn owns(&self, steps: &[String]) -> bool {
         let has = |record: Fields<'_>| {
             steps
                 .iter()
-                .try_fold(record, |fields, key| fields.below(key))
+                .try_fold(record, |fields, key| fields.child(key))
                 .is_some()
         };
-        self.own().is_some_and(has) || self.before().is_some_and(has)
+        self.own_record().is_some_and(has) || self.legacy_record().is_some_and(has)
     }
 
-    /// All records below a path.
-    pub(super) fn below(&self, at: At<'_>) -> impl Iterator<Item = Fields<'a>> {
+    /// Returns the records of all managers below a path.
+    pub(super) fn records_at(&self, at: PathRef<'_>) -> impl Iterator<Item = Fields<'a>> {
         let path = at.path();
         self.entries.iter().filter_map(move |entry| {
             let record = Fields::new(entry.get("fieldsV1")?);
             path.steps()
                 .iter()
-                .try_fold(record, |fields, key| fields.below(key))
+                .try_fold(record, |fields, key| fields.child(key))
         })
     }
 
-    /// Whether a manager owns parts of the value at this path, so that no manager owns it as a whole.
-    pub(super) fn is_shared(&self, at: At<'_>) -> bool {
-        self.below(at).any(|fields| !fields.is_leaf())
+    /// Whether some manager owns only parts of the value at this path, which means that the value is not
+    /// atomic.
+    pub(super) fn is_shared(&self, at: PathRef<'_>) -> bool {
+        self.records_at(at).any(|fields| !fields.is_leaf())
     }
 
-    /// The entries as if we had applied everything: the installers' entries are removed and ours holds their
-    /// fields. Only fields recorded in our version can be kept.
+    /// Returns the entries as if we had applied everything: our entry also contains the fields of the
+    /// previous installers, and their entries are removed. Fields that are recorded for another API
+    /// version are dropped.
     pub(crate) fn merged_entries(&self) -> Value {
         let is_candidate = |entry: &&Value| self.is_own(entry) || self.is_legacy(entry);
         let own = self.entries.iter().find(|entry| self.is_own(entry));
@@ -128,7 +131,7 @@ impl<'a> Records<'a> {
         let mut fields = Value::Object(Map::new());
         for entry in self.entries.iter().filter(is_candidate) {
             if let (true, Some(more)) = (text(entry, "apiVersion") == version, entry.get("fieldsV1")) {
-                unite(&mut fields, more);
+                merge(&mut fields, more);
             }
         }
         let mut merged = base.clone();
@@ -146,15 +149,15 @@ fn text<'a>(entry: &'a Value, key: &str) -> &'a str {
     entry.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Merges `more` into a record.
-fn unite(record: &mut Value, more: &Value) {
+/// Merges the fields of `more` into a record.
+fn merge(record: &mut Value, more: &Value) {
     let Value::Object(more) = more else { return };
     if !record.is_object() {
         *record = Value::Object(Map::new());
     }
     if let Value::Object(map) = record {
         for (key, value) in more {
-            unite(
+            merge(
                 map.entry(key.clone())
                     .or_insert_with(|| Value::Object(Map::new())),
                 value,

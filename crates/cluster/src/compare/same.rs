@@ -1,12 +1,12 @@
-//! Equality as the server sees it: quantities by amount, numbers by value, absent and empty equal inside an
-//! atomic value, server defaults ignored.
+//! Semantic equality of values: quantities are compared by amount and numbers by value. Within an atomic
+//! value, absent equals empty, and server defaults are ignored.
 
 use serde_json::Value;
 
-use super::at::At;
+use super::path::PathRef;
 use super::{defaults, quantity};
 
-/// Whether the value is empty.
+/// Whether the value is null or an empty map or list.
 pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -16,7 +16,7 @@ pub(super) fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether this is Go's zero value.
+/// Whether the value is the zero value of its type in Go.
 pub(super) fn is_zero(value: &Value) -> bool {
     match value {
         Value::Bool(value) => !value,
@@ -26,20 +26,20 @@ pub(super) fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// Equal as the server sees it.
-pub(super) fn is_same(wanted: &Value, live: &Value, at: At<'_>) -> bool {
+/// Whether the server would treat both values as equal.
+pub(super) fn is_same(wanted: &Value, live: &Value, at: PathRef<'_>) -> bool {
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(map)) => {
-            let is_there = |(key, value): (&String, &Value)| {
+            let is_equal = |(key, value): (&String, &Value)| {
                 map.get(key)
                     .map_or(is_zero(value), |live| is_same(value, live, at.field(key)))
             };
-            let is_filled_in = |(key, value): (&String, &Value)| {
+            let is_ignored = |(key, value): (&String, &Value)| {
                 wanted.contains_key(key)
                     || is_empty(value)
                     || defaults::is_default(at.field(key), value, live)
             };
-            wanted.iter().all(is_there) && map.iter().all(is_filled_in)
+            wanted.iter().all(is_equal) && map.iter().all(is_ignored)
         }
         (Value::Array(wanted), Value::Array(live)) => {
             wanted.len() == live.len()

@@ -61,7 +61,7 @@ fn an_applied_object_has_no_difference() {
 }
 
 #[test]
-fn no_manager_has_applied_yet() {
+fn an_object_that_was_never_applied_differs() {
     check(&wanted(), &json!({"metadata": {}}), Some("not applied by us yet"));
 }
 
@@ -118,7 +118,7 @@ fn a_field_that_is_no_longer_desired_is_found() {
 }
 
 #[test]
-fn fields_of_others_do_not_count() {
+fn changes_to_fields_of_other_managers_are_no_difference() {
     let mut other = service();
     other["spec"]["clusterIP"] = json!("10.0.0.2");
     other["metadata"]["labels"]["theirs"] = json!("y");

@@ -1,4 +1,4 @@
-//! Reports every call of a client, for `--verbose`.
+//! Reports every call of a client to an observer, for `--verbose`.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,22 +10,22 @@ use kube::client::Body;
 use tokio::time::Instant;
 use tower_service::Service;
 
-use super::{BoxError, ResponseFuture, flat};
+use super::{BoxError, ResponseFuture, unwrap_service_error};
 
-/// A call that has ended.
+/// A completed call.
 #[derive(Clone, Debug)]
 pub struct CompletedCall {
     /// Method of the request.
     pub method: Method,
     /// Path and query of the request.
     pub path: String,
-    /// Status code; `None` without a response.
+    /// Status code of the response; `None` if there was no response.
     pub status: Option<u16>,
-    /// Time until the response.
+    /// Time from the request to the response.
     pub duration: Duration,
 }
 
-/// Callback for every call.
+/// Callback for every completed call.
 pub type Observer = Arc<dyn Fn(&CompletedCall) + Send + Sync>;
 
 /// Wraps a client so that `observer` receives every call.
@@ -60,7 +60,7 @@ impl Service<Request<Body>> for Observed {
                 .map(ToString::to_string)
                 .unwrap_or_default();
             let start = Instant::now();
-            let response = client.send(request).await.map_err(flat);
+            let response = client.send(request).await.map_err(unwrap_service_error);
             observer(&CompletedCall {
                 method,
                 path,

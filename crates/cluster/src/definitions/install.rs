@@ -1,4 +1,4 @@
-//! Applies custom resource definitions that differ and waits until they are established.
+//! Applies custom resource definitions that differ, and waits until they are established.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::write::WriteError;
 
 const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// Maximum time until a definition is established.
+/// Maximum time to wait until a definition is established.
 const ESTABLISH_TIMEOUT: Duration = Duration::from_mins(1);
-const PAUSE: Duration = Duration::from_millis(200);
-/// Definitions are large: this many are applied concurrently.
-const AT_ONCE: usize = 4;
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Maximum number of definitions that are applied concurrently. Definitions are large.
+const MAX_CONCURRENT: usize = 4;
 
 /// Outcome of one definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Outcome {
     Created,
     /// The definition was updated.
     Updated,
-    /// Only field ownership changed: the definition was written by another manager.
+    /// Only field ownership changed: another manager had written the same definition.
     Adopted,
     /// The definition is unchanged.
     Unchanged,
@@ -40,24 +40,24 @@ pub enum InstallError {
     /// The API server rejected the call.
     #[error("cannot {action} definition {name}: {error}")]
     Rejected {
-        /// `read` or `apply`.
+        /// Operation: `read` or `apply`.
         action: &'static str,
-        /// The object.
+        /// Name of the definition.
         name: String,
         /// The server's error.
         error: WriteError,
     },
-    /// The definition is not established in time.
+    /// The definition was not established in time.
     #[error("definition {name} does not serve after {} seconds: {message}", ESTABLISH_TIMEOUT.as_secs())]
     NotEstablished {
-        /// The object.
+        /// Name of the definition.
         name: String,
-        /// The server's condition message.
+        /// Message of the server's condition.
         message: String,
     },
 }
 
-/// Name of an object.
+/// Returns the name of an object.
 #[must_use]
 pub fn name(object: &Value) -> &str {
     object
@@ -66,7 +66,8 @@ pub fn name(object: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// Installs all definitions, then waits for each; calls `report` with each outcome.
+/// Installs all definitions and waits until they are established. Calls `report` with the name and
+/// outcome of each definition.
 pub async fn install(
     client: &Client,
     definitions: &[Value],
@@ -77,13 +78,13 @@ pub async fn install(
             .await
             .map(|outcome| (name(wanted), outcome))
     };
-    let mut installed = pin!(stream::iter(definitions).map(install).buffered(AT_ONCE));
+    let mut installed = pin!(stream::iter(definitions).map(install).buffered(MAX_CONCURRENT));
     while let Some((name, outcome)) = installed.try_next().await? {
         report(name, outcome);
     }
     let until = Instant::now() + ESTABLISH_TIMEOUT;
     let waits = stream::iter(definitions).map(|wanted| await_established(client, name(wanted), until));
-    waits.buffer_unordered(AT_ONCE).try_collect().await
+    waits.buffer_unordered(MAX_CONCURRENT).try_collect().await
 }
 
 async fn install_one(client: &Client, wanted: &Value) -> Result<Outcome, InstallError> {
@@ -95,10 +96,10 @@ async fn install_one(client: &Client, wanted: &Value) -> Result<Outcome, Install
         return Ok(Outcome::Unchanged);
     }
     let applied = apply(client, name, wanted).await?;
-    let part = |object: &Value| object.pointer("/metadata/generation").and_then(Value::as_i64);
+    let generation = |object: &Value| object.pointer("/metadata/generation").and_then(Value::as_i64);
     Ok(match live {
         None => Outcome::Created,
-        Some(live) if part(&live) == part(&applied) => Outcome::Adopted,
+        Some(live) if generation(&live) == generation(&applied) => Outcome::Adopted,
         Some(_) => Outcome::Updated,
     })
 }
@@ -108,18 +109,18 @@ async fn read(client: &Client, name: &str) -> Result<Option<Value>, InstallError
     match call(client, request).await {
         Ok(object) => Ok(Some(object)),
         Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(failed("read", name, error)),
+        Err(error) => Err(rejected("read", name, error)),
     }
 }
 
-/// With force: this version's definition wins over any previous writer.
+/// Applies a definition with force, so that it replaces the fields of any previous writer.
 async fn apply(client: &Client, name: &str, wanted: &Value) -> Result<Value, InstallError> {
     let request = Request::patch(format!("{PATH}/{name}?fieldManager={MANAGER}&force=true"))
         .header(http::header::CONTENT_TYPE, "application/apply-patch+yaml")
         .body(wanted.to_string().into_bytes());
     call(client, request)
         .await
-        .map_err(|error| failed("apply", name, error))
+        .map_err(|error| rejected("apply", name, error))
 }
 
 async fn call(client: &Client, request: http::Result<Request<Vec<u8>>>) -> Result<Value, WriteError> {
@@ -127,7 +128,7 @@ async fn call(client: &Client, request: http::Result<Request<Vec<u8>>>) -> Resul
     Ok(client.request(request).await?)
 }
 
-fn failed(action: &'static str, name: &str, error: WriteError) -> InstallError {
+fn rejected(action: &'static str, name: &str, error: WriteError) -> InstallError {
     InstallError::Rejected {
         action,
         name: name.to_owned(),
@@ -138,7 +139,7 @@ fn failed(action: &'static str, name: &str, error: WriteError) -> InstallError {
 async fn await_established(client: &Client, name: &str, until: Instant) -> Result<(), InstallError> {
     loop {
         let live = read(client, name).await?.unwrap_or_default();
-        let (established, message) = established(&live);
+        let (established, message) = read_established(&live);
         if established {
             return Ok(());
         }
@@ -148,11 +149,11 @@ async fn await_established(client: &Client, name: &str, until: Instant) -> Resul
                 message,
             });
         }
-        sleep(PAUSE).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
-fn established(live: &Value) -> (bool, String) {
+fn read_established(live: &Value) -> (bool, String) {
     let conditions = live.pointer("/status/conditions").and_then(Value::as_array);
     let text = |condition: &Value, key: &str| {
         condition
@@ -165,10 +166,10 @@ fn established(live: &Value) -> (bool, String) {
     let done = conditions
         .iter()
         .any(|condition| text(condition, "type") == "Established" && text(condition, "status") == "True");
-    let against = conditions
+    let failed_condition = conditions
         .iter()
         .find(|condition| text(condition, "status") == "False");
-    let message = against.map_or_else(
+    let message = failed_condition.map_or_else(
         || "nothing is said about it".into(),
         |condition| text(condition, "message"),
     );
@@ -181,16 +182,19 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_definition_that_does_not_serve_says_why() {
+    fn an_unestablished_definition_reports_its_condition() {
         let live = json!({"status": {"conditions": [
             {"type": "NamesAccepted", "status": "False", "message": "\"istios\" is already in use"},
         ]}});
-        assert_eq!(established(&live), (false, "\"istios\" is already in use".into()));
         assert_eq!(
-            established(&json!({})),
+            read_established(&live),
+            (false, "\"istios\" is already in use".into())
+        );
+        assert_eq!(
+            read_established(&json!({})),
             (false, "nothing is said about it".into())
         );
         let live = json!({"status": {"conditions": [{"type": "Established", "status": "True"}]}});
-        assert!(established(&live).0);
+        assert!(read_established(&live).0);
     }
 }

@@ -1,4 +1,4 @@
-//! Identity of an object, and its API path.
+//! Identity of an object.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,23 +8,23 @@ use serde_json::Value;
 
 use super::DesiredError;
 
-/// Identity of an object. The version only selects the API path: ids that differ in it are equal.
+/// Identity of an object. The version only selects the API path: IDs that differ only in it are equal.
 #[derive(Clone, Debug)]
 pub struct ObjectId {
-    /// API group, empty for the core.
+    /// API group; empty for the core group.
     pub group: String,
     /// API version.
     pub version: String,
     /// The kind.
     pub kind: String,
-    /// The namespace, empty for cluster-scoped kinds.
+    /// The namespace; empty for cluster-scoped kinds.
     pub namespace: String,
     /// The name.
     pub name: String,
 }
 
 impl ObjectId {
-    /// Returns the identity from an object's own fields. A missing namespace is empty.
+    /// Returns the identity of an object. A missing namespace is empty.
     pub fn from_object(object: &Value) -> Result<Self, DesiredError> {
         let text = |at: &'static str, what: &'static str| {
             let found = object.pointer(at).and_then(Value::as_str);
@@ -32,7 +32,7 @@ impl ObjectId {
                 .filter(|text| !text.is_empty())
                 .ok_or(DesiredError::Incomplete(what))
         };
-        let (group, version) = split(text("/apiVersion", "apiVersion")?);
+        let (group, version) = split_api_version(text("/apiVersion", "apiVersion")?);
         Ok(Self {
             group: group.to_owned(),
             version: version.to_owned(),
@@ -44,7 +44,7 @@ impl ObjectId {
         })
     }
 
-    /// Group and version in the form of `apiVersion`.
+    /// Returns group and version in the form of `apiVersion`.
     #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
@@ -54,7 +54,7 @@ impl ObjectId {
         }
     }
 
-    /// Kind and group in the form of an inventory: `Deployment.apps`.
+    /// Returns kind and group in the form of an inventory: `Deployment.apps`.
     #[must_use]
     pub fn group_kind(&self) -> String {
         if self.group.is_empty() {
@@ -64,8 +64,8 @@ impl ObjectId {
         }
     }
 
-    /// Sets the namespace by the kind's scope and the release.
-    pub(super) fn settle(&mut self, is_namespaced: bool, release_namespace: &str) {
+    /// Removes the namespace of a cluster-scoped object, and sets a missing one to that of the release.
+    pub(super) fn set_namespace(&mut self, is_namespaced: bool, release_namespace: &str) {
         if !is_namespaced {
             self.namespace.clear();
         } else if self.namespace.is_empty() {
@@ -78,8 +78,8 @@ impl ObjectId {
     }
 }
 
-/// Group and version of an `apiVersion`.
-pub(super) fn split(api_version: &str) -> (&str, &str) {
+/// Splits an `apiVersion` into group and version.
+pub(super) fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
@@ -110,7 +110,7 @@ impl Hash for ObjectId {
 }
 
 impl fmt::Display for ObjectId {
-    /// As Helm writes it: `Service "istiod" in namespace "istio-system"`.
+    /// Formats the identity as Helm does: `Service "istiod" in namespace "istio-system"`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -1,4 +1,4 @@
-//! Plural names and scopes of kinds: those in charts are built in, others come from API discovery.
+//! Plural names and scopes of kinds. Those in charts are built in; others are discovered from the API.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct Kind {
 pub struct Kinds(BTreeMap<(String, String), Kind>);
 
 impl Default for Kinds {
-    /// The kinds in charts of the pinned versions.
+    /// Creates a table of the kinds in charts of the pinned versions.
     fn default() -> Self {
         let mut kinds = Self(BTreeMap::new());
         for known in installed_kinds() {
@@ -26,21 +26,21 @@ impl Default for Kinds {
                 plural: known.plural.to_owned(),
                 is_namespaced: known.namespaced,
             };
-            kinds.learn(known.group, known.kind, kind);
+            kinds.insert(known.group, known.kind, kind);
         }
         kinds
     }
 }
 
 impl Kinds {
-    /// Returns a kind, if it is known.
+    /// Returns a kind, or `None` if it is unknown.
     #[must_use]
     pub fn get(&self, group: &str, kind: &str) -> Option<&Kind> {
         self.0.get(&(group.to_owned(), kind.to_owned()))
     }
 
     /// Adds a kind.
-    pub fn learn(&mut self, group: &str, kind: &str, how: Kind) {
-        self.0.insert((group.to_owned(), kind.to_owned()), how);
+    pub fn insert(&mut self, group: &str, kind: &str, value: Kind) {
+        self.0.insert((group.to_owned(), kind.to_owned()), value);
     }
 }

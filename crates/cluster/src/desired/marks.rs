@@ -1,5 +1,5 @@
-//! Ownership marks of an object, and the inventory, which lists the kinds of a release so that any tool can
-//! find its objects (the parent of an `ApplySet`).
+//! Ownership marks of objects, and the inventory of a release. The inventory lists the kinds of the
+//! release, so that any tool can find its objects (it is the parent of an `ApplySet`).
 
 use std::collections::BTreeSet;
 
@@ -16,13 +16,13 @@ use super::{DesiredObject, ObjectId};
 pub const HELM_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The value of [`HELM_MANAGED_BY`].
 pub const HELM: &str = "Helm";
-/// Annotation: the name of the release.
+/// Annotation with the name of the Helm release.
 pub const HELM_NAME: &str = "meta.helm.sh/release-name";
-/// Annotation: the namespace of the release.
+/// Annotation with the namespace of the Helm release.
 pub const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
-/// Label of a member: the set it belongs to.
+/// Label of a member of a set: the ID of the set.
 pub(crate) const APPLY_SET_PART: &str = "applyset.kubernetes.io/part-of";
-/// Label of an inventory: its own set.
+/// Label of an inventory: the ID of its set.
 pub(crate) const APPLY_SET_ID: &str = "applyset.kubernetes.io/id";
 const TOOLING: &str = "applyset.kubernetes.io/tooling";
 const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
@@ -33,12 +33,17 @@ const INSTALLATION_LABELS: [(&str, &str); 2] = [
     ("app.kubernetes.io/managed-by", "mainstay"),
     ("app.kubernetes.io/component", "istio-installation"),
 ];
-/// Selects the inventories of sets without an owner.
+/// Selector of the inventories of sets without an owner.
 pub(crate) const INSTALLATION_SELECTOR: &str =
     "app.kubernetes.io/managed-by=mainstay,app.kubernetes.io/component=istio-installation";
 
-/// Adds the marks of the release and owner, and sets name and namespace.
-pub(super) fn marked(body: Value, id: &ObjectId, key: &ReleaseKey, owner: Option<&OwnerReference>) -> Value {
+/// Returns an object with the marks of its release and owner, and with the name and namespace of `id`.
+pub(super) fn with_marks(
+    body: Value,
+    id: &ObjectId,
+    key: &ReleaseKey,
+    owner: Option<&OwnerReference>,
+) -> Value {
     let Value::Object(mut body) = body else {
         return body;
     };
@@ -50,7 +55,7 @@ pub(super) fn marked(body: Value, id: &ObjectId, key: &ReleaseKey, owner: Option
         metadata.insert("namespace".into(), id.namespace.clone().into());
     }
     if let Some(owner) = owner {
-        own(&mut metadata, key, owner);
+        add_owner_marks(&mut metadata, key, owner);
     }
     let mut labels = take_map(&mut metadata, "labels");
     labels.insert(APPLY_SET_PART.into(), set_id(key).into());
@@ -59,8 +64,8 @@ pub(super) fn marked(body: Value, id: &ObjectId, key: &ReleaseKey, owner: Option
     body.into()
 }
 
-/// Adds the marks of Helm and of the Sail Operator.
-fn own(metadata: &mut Map<String, Value>, key: &ReleaseKey, owner: &OwnerReference) {
+/// Adds the ownership marks of Helm and of the Sail Operator.
+fn add_owner_marks(metadata: &mut Map<String, Value>, key: &ReleaseKey, owner: &OwnerReference) {
     let mut labels = take_map(metadata, "labels");
     labels.insert(names::MANAGED_BY_LABEL.into(), names::MANAGED_BY.into());
     labels.insert(HELM_MANAGED_BY.into(), HELM.into());
@@ -85,15 +90,15 @@ fn take_map(map: &mut Map<String, Value>, name: &str) -> Map<String, Value> {
     }
 }
 
-/// The inventory of a release: a `ConfigMap` that lists its kinds and namespaces.
+/// Inventory of a release: a `ConfigMap` that lists its kinds and namespaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inventory {
-    /// The object.
+    /// Identity of the `ConfigMap`.
     pub id: ObjectId,
-    own: Map<String, Value>,
+    metadata: Map<String, Value>,
     group_kinds: BTreeSet<String>,
     namespaces: BTreeSet<String>,
-    /// What else the object stores.
+    /// Data of the `ConfigMap`.
     data: Map<String, Value>,
 }
 
@@ -101,28 +106,28 @@ impl Inventory {
     /// Creates the inventory of a release without objects.
     pub(super) fn new(key: &ReleaseKey, owner: Option<&OwnerReference>) -> Self {
         let id = inventory_id(key);
-        let mut own_marks = Map::new();
+        let mut metadata = Map::new();
         if let Some(owner) = owner {
-            own(&mut own_marks, key, owner);
+            add_owner_marks(&mut metadata, key, owner);
         }
-        let mut labels = take_map(&mut own_marks, "labels");
+        let mut labels = take_map(&mut metadata, "labels");
         if owner.is_none() {
             labels.extend(INSTALLATION_LABELS.map(|(name, value)| (name.to_owned(), value.into())));
         }
         labels.insert(APPLY_SET_ID.into(), set_id(key).into());
-        own_marks.insert("labels".into(), labels.into());
-        own_marks.insert("name".into(), id.name.clone().into());
-        own_marks.insert("namespace".into(), id.namespace.clone().into());
+        metadata.insert("labels".into(), labels.into());
+        metadata.insert("name".into(), id.name.clone().into());
+        metadata.insert("namespace".into(), id.namespace.clone().into());
         Self {
             id,
-            own: own_marks,
+            metadata,
             group_kinds: BTreeSet::new(),
             namespaces: BTreeSet::new(),
             data: Map::new(),
         }
     }
 
-    /// Creates the inventory of a set without an owner, with data about it.
+    /// Creates the inventory of a set without an owner, with data about the set.
     pub(crate) fn for_set(key: &ReleaseKey, data: Map<String, Value>) -> Self {
         Self {
             data,
@@ -132,56 +137,60 @@ impl Inventory {
 
     /// Adds the kind and namespace of an object.
     pub(crate) fn add(&mut self, id: &ObjectId) {
-        self.cover_one(id);
+        self.add_id(id);
     }
 
-    /// Adds everything that a live inventory lists.
+    /// Adds the kinds and namespaces that a live inventory lists.
     pub(crate) fn add_listed(&mut self, live: &Value) {
-        self.group_kinds.extend(listed(live, GROUP_KINDS));
-        self.namespaces.extend(listed(live, NAMESPACES));
+        self.group_kinds.extend(parse_list(live, GROUP_KINDS));
+        self.namespaces.extend(parse_list(live, NAMESPACES));
     }
 
     /// Returns the kinds that a live inventory lists, such as `Deployment.apps`.
     pub(crate) fn listed_kinds(live: &Value) -> BTreeSet<String> {
-        listed(live, GROUP_KINDS)
+        parse_list(live, GROUP_KINDS)
     }
 
     /// Adds the kinds and namespaces of these objects.
-    pub(super) fn cover(&mut self, objects: &[DesiredObject]) {
+    pub(super) fn add_objects(&mut self, objects: &[DesiredObject]) {
         for wanted in objects {
-            self.cover_one(&wanted.id);
+            self.add_id(&wanted.id);
         }
     }
 
-    fn cover_one(&mut self, id: &ObjectId) {
+    fn add_id(&mut self, id: &ObjectId) {
         self.group_kinds.insert(id.group_kind());
         if !id.namespace.is_empty() && id.namespace != self.id.namespace {
             self.namespaces.insert(id.namespace.clone());
         }
     }
 
-    /// Whether `live` is this inventory and lists all its kinds and namespaces.
+    /// Whether `live` is this inventory, lists at least its kinds and namespaces, and has its data.
     pub(crate) fn is_covered_by(&self, live: &Value) -> bool {
         let id = live
             .pointer("/metadata/labels")
             .and_then(|labels| labels.get(APPLY_SET_ID));
-        let own_id = self.own.get("labels").and_then(|labels| labels.get(APPLY_SET_ID));
+        let own_id = self
+            .metadata
+            .get("labels")
+            .and_then(|labels| labels.get(APPLY_SET_ID));
         id == own_id
-            && self.group_kinds.is_subset(&listed(live, GROUP_KINDS))
-            && self.namespaces.is_subset(&listed(live, NAMESPACES))
+            && self.group_kinds.is_subset(&parse_list(live, GROUP_KINDS))
+            && self.namespaces.is_subset(&parse_list(live, NAMESPACES))
             && (self.data.is_empty() || live.get("data").and_then(Value::as_object) == Some(&self.data))
     }
 
-    /// Returns the object to apply, including the kinds of objects about to be deleted.
+    /// Returns the object to apply. It also lists the kinds and namespaces of the objects in `leftovers`,
+    /// which are about to be deleted.
     pub(crate) fn body<'a>(&self, leftovers: impl Iterator<Item = &'a ObjectId>) -> Value {
         let mut all = self.clone();
-        leftovers.for_each(|id| all.cover_one(id));
-        let mut metadata = all.own;
+        leftovers.for_each(|id| all.add_id(id));
+        let mut metadata = all.metadata;
         let mut annotations = take_map(&mut metadata, "annotations");
         annotations.insert(TOOLING.into(), "mainstay/v1".into());
-        annotations.insert(GROUP_KINDS.into(), joined(&all.group_kinds).into());
+        annotations.insert(GROUP_KINDS.into(), join_list(&all.group_kinds).into());
         if !all.namespaces.is_empty() {
-            annotations.insert(NAMESPACES.into(), joined(&all.namespaces).into());
+            annotations.insert(NAMESPACES.into(), join_list(&all.namespaces).into());
         }
         metadata.insert("annotations".into(), annotations.into());
         let mut body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
@@ -192,7 +201,7 @@ impl Inventory {
     }
 }
 
-/// Identity of a release's inventory.
+/// Returns the identity of a release's inventory.
 pub(crate) fn inventory_id(key: &ReleaseKey) -> ObjectId {
     ObjectId {
         group: String::new(),
@@ -203,7 +212,7 @@ pub(crate) fn inventory_id(key: &ReleaseKey) -> ObjectId {
     }
 }
 
-fn listed(live: &Value, annotation: &str) -> BTreeSet<String> {
+fn parse_list(live: &Value, annotation: &str) -> BTreeSet<String> {
     let text = live
         .pointer("/metadata/annotations")
         .and_then(|annotations| annotations.get(annotation))
@@ -213,11 +222,12 @@ fn listed(live: &Value, annotation: &str) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-fn joined(names: &BTreeSet<String>) -> String {
+fn join_list(names: &BTreeSet<String>) -> String {
     names.iter().map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
-/// The `ApplySet` id by KEP-3659: a hash of the parent's name, namespace, kind and group.
+/// Returns the `ApplySet` ID as KEP-3659 defines it: a hash of the parent's name, namespace, kind and
+/// group.
 pub(crate) fn set_id(key: &ReleaseKey) -> String {
     let parent = inventory_id(key);
     let text = format!(

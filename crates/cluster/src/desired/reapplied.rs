@@ -1,5 +1,6 @@
-//! Fields that a server changes right after an apply: webhooks that raise requests, or exclude namespaces
-//! from selectors. Applying them again would never end.
+//! Fields that differ right after an apply, for example because an admission webhook raises resource
+//! requests or excludes namespaces from selectors. They are not applied again, because that would never
+//! converge.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,32 +8,32 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::ObjectId;
 use crate::compare::Path;
 
-type Places = BTreeMap<ObjectId, (String, Vec<Path>)>;
+type PathsByObject = BTreeMap<ObjectId, (String, Vec<Path>)>;
 
-/// Paths that differed right after an apply. They live as long as the desired state: a new one is applied
-/// again.
+/// Paths that differed right after an apply, by object and UID. They are kept as long as the desired
+/// state: a new desired state is applied again.
 #[derive(Debug, Default)]
-pub(crate) struct ReappliedFields(Mutex<Places>);
+pub(crate) struct ReappliedFields(Mutex<PathsByObject>);
 
 impl ReappliedFields {
-    /// Returns the paths of this object.
-    pub(crate) fn places(&self, id: &ObjectId, uid: &str) -> Vec<Path> {
+    /// Returns the paths of an object; empty if they were recorded for another UID.
+    pub(crate) fn paths(&self, id: &ObjectId, uid: &str) -> Vec<Path> {
         match self.lock().get(id) {
-            Some((of, places)) if of == uid => places.clone(),
+            Some((known_uid, paths)) if known_uid == uid => paths.clone(),
             _ => Vec::new(),
         }
     }
 
-    /// Replaces the paths of this object.
-    pub(crate) fn remember(&self, id: &ObjectId, uid: &str, places: Vec<Path>) {
-        if places.is_empty() {
+    /// Replaces the paths of an object.
+    pub(crate) fn set_paths(&self, id: &ObjectId, uid: &str, paths: Vec<Path>) {
+        if paths.is_empty() {
             self.lock().remove(id);
         } else {
-            self.lock().insert(id.clone(), (uid.to_owned(), places));
+            self.lock().insert(id.clone(), (uid.to_owned(), paths));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Places> {
+    fn lock(&self) -> MutexGuard<'_, PathsByObject> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -44,7 +45,7 @@ impl Clone for ReappliedFields {
 }
 
 impl PartialEq for ReappliedFields {
-    /// Desired states are equal regardless of server changes.
+    /// Returns true: desired states are equal regardless of changes by the server.
     fn eq(&self, _: &Self) -> bool {
         true
     }

@@ -36,7 +36,7 @@ fn objects_are_marked_with_owner_and_release() {
                 "name": "r",
                 "labels": {
                     "app": "a", "app.kubernetes.io/managed-by": "Helm", "managed-by": "sail-operator",
-                    // The rule of KEP-3659, calculated with another program: sha256 of
+                    // ID by KEP-3659, calculated with another program: SHA-256 of
                     // "mainstay-prod-istiod.istio-system.ConfigMap.".
                     "applyset.kubernetes.io/part-of": "applyset-ZyTETck-bmSAseQ2gLvHwVi2C829n33SWQ1IZVbOWac-v1",
                 },
@@ -53,7 +53,7 @@ fn objects_are_marked_with_owner_and_release() {
 }
 
 #[test]
-fn an_object_without_a_namespace_goes_to_its_releases() {
+fn an_object_without_a_namespace_gets_that_of_its_release() {
     let map = |namespace: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": namespace}});
     let desired = desired(vec![map(json!(null)), map(json!("other"))]);
     let found: Vec<&str> = desired
@@ -76,7 +76,7 @@ fn an_object_without_a_namespace_goes_to_its_releases() {
 }
 
 #[test]
-fn an_autoscaler_of_the_release_takes_the_replicas() {
+fn targets_of_autoscalers_are_marked_as_scaled() {
     let workload =
         |name: &str| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}});
     let scaler = json!({
@@ -89,7 +89,7 @@ fn an_autoscaler_of_the_release_takes_the_replicas() {
 }
 
 #[test]
-fn of_variables_set_twice_the_last_one_counts() {
+fn the_last_of_duplicate_variables_is_kept() {
     let variable = |name: &str, value: &str| json!({"name": name, "value": value});
     let workload = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"},

@@ -1,4 +1,4 @@
-//! Reads and small writes that the apply engine does not cover.
+//! Reads and single writes that the apply engine does not provide.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,15 @@ use serde_json::Value;
 use super::error::InstallError;
 use crate::write::{Body, WriteError, Writer};
 
-/// Objects per page.
-const PAGE: usize = 500;
+/// Maximum number of objects per page.
+const PAGE_SIZE: usize = 500;
 
-/// A kind as the server serves it.
+/// A kind that the server serves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServedKind {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The preferred version.
+    /// The preferred version of the group.
     pub version: String,
     /// The kind.
     pub kind: String,
@@ -42,7 +42,7 @@ fn group_path(group: &str, version: &str) -> String {
     }
 }
 
-/// Reads one object; `None` if there is none.
+/// Reads one object; `None` if it does not exist.
 pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, InstallError> {
     let response = Writer::new(client.clone()).call(Method::GET, path, None).await;
     match response {
@@ -52,7 +52,7 @@ pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, In
     }
 }
 
-/// Writes one object.
+/// Sends a call with a body.
 pub(super) async fn send(
     client: &Client,
     method: Method,
@@ -62,12 +62,12 @@ pub(super) async fn send(
     Writer::new(client.clone()).call(method, path, Some(body)).await
 }
 
-/// Lists all objects below `path` that match the label selector; none if the kind is not served.
+/// Lists all objects at `path` that match the label selector; empty if the kind is not served.
 pub(super) async fn list(client: &Client, path: &str, selector: &str) -> Result<Vec<Value>, InstallError> {
     let mut items = Vec::new();
     let mut page = String::new();
     loop {
-        let query = format!("labelSelector={}&limit={PAGE}{page}", path_escape(selector));
+        let query = format!("labelSelector={}&limit={PAGE_SIZE}{page}", path_escape(selector));
         let Some(mut list) = get(client, &format!("{path}?{query}")).await? else {
             return Ok(items);
         };
@@ -82,7 +82,7 @@ pub(super) async fn list(client: &Client, path: &str, selector: &str) -> Result<
     }
 }
 
-/// Finds kinds (`Deployment.apps`) in the server's API. Kinds that are not served have no objects.
+/// Returns those of the kinds, such as `Deployment.apps`, that the server serves.
 pub(super) async fn discover(
     client: &Client,
     group_kinds: &BTreeSet<String>,
@@ -95,7 +95,7 @@ pub(super) async fn discover(
     let groups: BTreeSet<&String> = wanted.iter().map(|(group, _)| group).collect();
     let mut served = Vec::new();
     for group in groups {
-        let kinds = group_kinds_of(client, group).await?;
+        let kinds = discover_group(client, group).await?;
         served.extend(
             kinds
                 .into_iter()
@@ -105,7 +105,7 @@ pub(super) async fn discover(
     Ok(served)
 }
 
-async fn group_kinds_of(client: &Client, group: &str) -> Result<Vec<ServedKind>, InstallError> {
+async fn discover_group(client: &Client, group: &str) -> Result<Vec<ServedKind>, InstallError> {
     let version = if group.is_empty() {
         Some("v1".to_owned())
     } else {

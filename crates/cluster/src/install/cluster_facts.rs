@@ -1,4 +1,4 @@
-//! What decisions about installations and upgrades need to know about a cluster.
+//! Facts about a cluster that decisions about installations and upgrades depend on.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::apply::Preview;
 use crate::desired::ObjectId;
 use crate::write::Body;
 
-/// Field manager of comparisons: nothing that others own is removed.
+/// Field manager for comparisons. It owns no fields, so its applies remove none.
 const COMPARING_MANAGER: &str = "mainstay-diff";
 
 /// Facts about a cluster.
@@ -23,7 +23,7 @@ const COMPARING_MANAGER: &str = "mainstay-diff";
 pub struct ClusterFacts {
     /// Version of Kubernetes, such as `v1.36.4`.
     pub kube_version: String,
-    /// Minor version of Kubernetes 1.
+    /// Minor version of Kubernetes, such as 36; 0 if it is unknown.
     pub kube_minor: u64,
     /// Control planes of any installer.
     pub control_planes: Vec<ControlPlane>,
@@ -31,31 +31,32 @@ pub struct ClusterFacts {
     pub network: NetworkSettings,
 }
 
-/// Reads the facts.
+/// Reads the facts from the cluster.
 pub async fn read_cluster_facts(client: &Client) -> Result<ClusterFacts, InstallError> {
     let version = api::get(client, "/version").await?.unwrap_or_default();
     let text = |name: &str| version.get(name).and_then(Value::as_str).unwrap_or_default();
-    // Some providers add a plus sign.
+    // Some providers append a plus sign.
     let minor: String = text("minor").chars().take_while(char::is_ascii_digit).collect();
     let deployments = api::list(client, "/apis/apps/v1/deployments", "app=istiod").await?;
     Ok(ClusterFacts {
         kube_version: text("gitVersion").to_owned(),
         kube_minor: minor.parse().unwrap_or_default(),
-        control_planes: deployments.iter().map(control_plane).collect(),
+        control_planes: deployments.iter().map(parse_control_plane).collect(),
         network: NetworkSettings {
-            calico: scalars(client, CALICO, "spec").await,
-            cilium: scalars(client, CILIUM, "data").await,
+            calico: read_scalars(client, CALICO, "spec").await,
+            cilium: read_scalars(client, CILIUM, "data").await,
         },
     })
 }
 
-/// Calico's configuration of its nodes.
+/// API path of Calico's configuration of its nodes.
 const CALICO: &str = "/apis/projectcalico.org/v3/felixconfigurations/default";
-/// Cilium's configuration.
+/// API path of Cilium's configuration.
 const CILIUM: &str = "/api/v1/namespaces/kube-system/configmaps/cilium-config";
 
-/// The scalars of a map in an object as text; none if the object does not exist or may not be read.
-async fn scalars(client: &Client, path: &str, map: &str) -> BTreeMap<String, String> {
+/// Returns the strings and booleans of a map in an object as text; empty if the object does not exist or
+/// cannot be read.
+async fn read_scalars(client: &Client, path: &str, map: &str) -> BTreeMap<String, String> {
     let object = api::get(client, path).await.ok().flatten().unwrap_or_default();
     let entries = object.get(map).and_then(Value::as_object).into_iter().flatten();
     let scalars = entries.filter_map(|(key, value)| match value {
@@ -66,7 +67,7 @@ async fn scalars(client: &Client, path: &str, map: &str) -> BTreeMap<String, Str
     scalars.collect()
 }
 
-fn control_plane(deployment: &Value) -> ControlPlane {
+fn parse_control_plane(deployment: &Value) -> ControlPlane {
     let label = |name: &str| {
         deployment
             .pointer("/metadata/labels")
@@ -93,7 +94,7 @@ fn control_plane(deployment: &Value) -> ControlPlane {
     }
 }
 
-/// The tag of an image without its variant: `1.29.1` of `registry/pilot:1.29.1-distroless`.
+/// Returns the tag of an image without its variant: `1.29.1` for `registry/pilot:1.29.1-distroless`.
 fn image_tag(image: &str) -> Option<&str> {
     let name = image.split('@').next()?;
     let (_, tag) = name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'))?;
@@ -108,8 +109,12 @@ impl Installer {
         Ok(found.iter().filter_map(to_yaml).collect())
     }
 
-    /// Returns the resources of a plan that the user may not create or patch, with the server's reason.
-    pub async fn denied(&self, plan: &InstallationPlan) -> Result<Vec<(String, String)>, InstallError> {
+    /// Returns the missing permissions to create and patch the resources of a plan, with the server's
+    /// reasons.
+    pub async fn denied_permissions(
+        &self,
+        plan: &InstallationPlan,
+    ) -> Result<Vec<(String, String)>, InstallError> {
         let mut resources = std::collections::BTreeSet::from([("", "namespaces".to_owned(), String::new())]);
         let mut others = std::collections::BTreeSet::new();
         for planned in &plan.components {
@@ -136,15 +141,17 @@ impl Installer {
         let mut denied = Vec::new();
         for (group, resource, namespace) in resources {
             for verb in ["create", "patch"] {
-                let reason = self.review(verb, group, &resource, &namespace).await?;
-                denied.extend(reason.map(|reason| (format!("{verb} {}", join(&resource, group)), reason)));
+                let reason = self.review_access(verb, group, &resource, &namespace).await?;
+                denied.extend(
+                    reason.map(|reason| (format!("{verb} {}", qualified_resource(&resource, group)), reason)),
+                );
             }
         }
         Ok(denied)
     }
 
-    /// Reviews whether a call is allowed; returns the reason if not.
-    async fn review(
+    /// Reviews whether the user is allowed to make a call. Returns the reason if not.
+    async fn review_access(
         &self,
         verb: &str,
         group: &str,
@@ -170,7 +177,7 @@ impl Installer {
         Ok((!is_allowed).then(|| reason.to_owned()))
     }
 
-    /// Returns definitions of the Gateway API with the versions they serve.
+    /// Returns the kinds of the Gateway API with their served versions.
     pub async fn gateway_definitions(&self) -> Result<Vec<(String, Vec<String>)>, InstallError> {
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         let found = api::list(&self.client, path, "").await?;
@@ -191,7 +198,7 @@ impl Installer {
         Ok(ours.filter_map(served).collect())
     }
 
-    /// Returns what applying these objects would change, without marks of an installation.
+    /// Returns previews of applying these objects without the ownership marks of an installation.
     pub async fn compare_with_live(&self, objects: &[Object]) -> Result<Vec<Preview>, InstallError> {
         let mut previews = Vec::new();
         for body in member::to_json(objects)? {
@@ -221,7 +228,7 @@ fn set_error(id: &ObjectId, error: crate::apply::ApplyError) -> InstallError {
     }
 }
 
-fn join(resource: &str, group: &str) -> String {
+fn qualified_resource(resource: &str, group: &str) -> String {
     if group.is_empty() {
         resource.to_owned()
     } else {
@@ -242,7 +249,7 @@ mod tests {
         let plane = |labels: Value, image: &str| {
             let deployment = json!({"metadata": {"labels": labels},
                 "spec": {"template": {"spec": {"containers": [{"image": image}]}}}});
-            let found = control_plane(&deployment);
+            let found = parse_control_plane(&deployment);
             format!(
                 "{} {}",
                 found.revision,

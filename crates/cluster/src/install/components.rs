@@ -1,4 +1,5 @@
-//! Executes an installation: namespace, inventories, components in dependency order, pruning.
+//! Executes an installation: creates the namespace, writes the inventories, installs the components in
+//! dependency order, and prunes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,19 +22,20 @@ use crate::desired::{Desired, ObjectId};
 use crate::live::Known;
 use crate::write::Body;
 
-/// Attempts to apply a component while errors may pass.
-const ATTEMPTS: u32 = 6;
-/// Delay before the second attempt; it doubles.
+/// Maximum number of attempts to apply a component after retryable errors.
+const MAX_ATTEMPTS: u32 = 6;
+/// Delay before the second attempt. It doubles with every attempt.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 
-/// Progress of an installation.
+/// Progress event of an installation.
 #[derive(Debug)]
 pub enum InstallEvent {
-    /// The objects of a component are being applied.
+    /// The objects of a component are being applied: the component and the number of objects.
     Applying(ComponentName, usize),
-    /// The objects of a component are applied: how many of them were written.
+    /// The objects of a component were applied: the component and the number of objects that were
+    /// written.
     Applied(ComponentName, usize),
-    /// The component waits for objects: how many of how many are ready, and the first reason.
+    /// A component waits until its objects are ready.
     Waiting {
         /// The component.
         component: ComponentName,
@@ -41,28 +43,28 @@ pub enum InstallEvent {
         ready: usize,
         /// Number of objects that are waited for.
         total: usize,
-        /// The first object that is not ready, and why.
+        /// The first object that is not ready, with its reason.
         reason: String,
     },
-    /// The component ended.
+    /// A component has finished.
     Finished(ComponentName, ComponentOutcome),
-    /// Objects of no component are deleted.
+    /// An object that the plan does not contain was deleted.
     Pruned(ObjectId),
 }
 
 /// Result of one component.
 #[derive(Debug)]
 pub enum ComponentOutcome {
-    /// It is ready.
+    /// All objects of the component are ready.
     Ready {
         /// Number of objects.
         objects: usize,
         /// Number of objects written.
         written: usize,
     },
-    /// It failed.
+    /// The component failed.
     Failed(InstallError),
-    /// It was not installed because this component failed.
+    /// The component was skipped because the given component failed.
     Skipped(ComponentName),
 }
 
@@ -77,12 +79,13 @@ pub struct InstallOutcome {
     pub pruned: usize,
 }
 
-/// Receives progress.
+/// Callback for progress events.
 pub(super) type Report<'a> = &'a (dyn Fn(InstallEvent) + Sync);
 
 impl Installer {
-    /// Installs a plan. Components start when their parent is ready; a failure stops the children. Objects
-    /// that are no longer part of it are deleted only if every component is ready.
+    /// Installs a plan. A component starts when its parent is ready; if a component fails, its children
+    /// are skipped. Objects that are no longer part of the plan are deleted only if every component is
+    /// ready.
     pub async fn install(
         &self,
         plan: &InstallationPlan,
@@ -90,14 +93,14 @@ impl Installer {
     ) -> Result<InstallOutcome, InstallError> {
         self.ensure_namespace(plan).await?;
         let sets = installed_sets(&self.client).await?;
-        self.record_inventories(plan, &sets).await?;
+        self.write_inventories(plan, &sets).await?;
         let accepted: Vec<String> = sets.iter().map(|set| crate::desired::set_id(&set.key)).collect();
         let mut outcome = self.run_components(plan, accepted, report).await?;
         outcome.pruned = self.prune_sets(plan, report).await?;
         Ok(outcome)
     }
 
-    /// Creates the namespace of the control plane, and labels it with its network.
+    /// Creates the namespace of the control plane if necessary, and labels it with the network.
     async fn ensure_namespace(&self, plan: &InstallationPlan) -> Result<(), InstallError> {
         let path = format!("/api/v1/namespaces/{}", plan.namespace);
         let network = (!plan.network.is_empty()).then(|| json!({"topology.istio.io/network": plan.network}));
@@ -118,7 +121,7 @@ impl Installer {
             _ => return Ok(()),
         };
         match written {
-            // Another run created it.
+            // Another process created or changed the namespace.
             Err(error) if error.code == 409 => Ok(()),
             Err(error) => Err(InstallError::Write {
                 what: format!("namespace {}", plan.namespace),
@@ -128,8 +131,9 @@ impl Installer {
         }
     }
 
-    /// Writes the inventories before any object, with the kinds of every component.
-    async fn record_inventories(
+    /// Writes the inventories of the sets with the kinds of all components. Called before the first
+    /// object is written.
+    async fn write_inventories(
         &self,
         plan: &InstallationPlan,
         sets: &[InstalledSet],
@@ -148,7 +152,7 @@ impl Installer {
             let inventory = planned_inventory(plan, &name, live, &objects);
             let desired = Desired::for_inventory(key.clone(), inventory);
             self.engine
-                .record(&desired)
+                .write_inventory(&desired)
                 .await
                 .map_err(|partial| set_error(&key, partial))?;
         }
@@ -227,7 +231,7 @@ impl Installer {
         let key = set_key(plan, component);
         let failed = |error: ApplyError| InstallError::Apply(component, Box::new(error));
         let desired = self.engine.desired(key, None, objects).await.map_err(failed)?;
-        let desired = desired.accepting(accepted.to_vec());
+        let desired = desired.with_accepted_sets(accepted.to_vec());
         let changes = self.apply_with_retries(&desired).await.map_err(failed)?;
         let written = changes.iter().filter(|change| change.kind.is_write()).count();
         report(InstallEvent::Applied(component, written));
@@ -235,7 +239,8 @@ impl Installer {
         Ok((desired.objects.len(), written))
     }
 
-    /// Applies again after errors that pass by themselves; applied objects are equal by then.
+    /// Applies the objects, and retries after transient errors. A retry skips the objects that were
+    /// applied.
     async fn apply_with_retries(&self, desired: &Desired) -> Result<Vec<Change>, ApplyError> {
         let mut changes = Vec::new();
         let mut delay = FIRST_RETRY;
@@ -247,7 +252,7 @@ impl Installer {
                 }
                 Err(PartialApply { changes: more, error }) => {
                     changes.extend(more);
-                    if attempt >= ATTEMPTS || !may_pass(error.class()) {
+                    if attempt >= MAX_ATTEMPTS || !is_retryable(error.class()) {
                         return Err(error);
                     }
                 }
@@ -259,7 +264,7 @@ impl Installer {
         Ok(changes)
     }
 
-    /// Deletes objects of the plan's sets that the plan lacks.
+    /// Deletes the objects of the plan's sets that the plan does not contain.
     async fn prune_sets(&self, plan: &InstallationPlan, report: Report<'_>) -> Result<usize, InstallError> {
         let sets = installed_sets(&self.client).await?;
         let planned = planned_ids(plan)?;
@@ -281,8 +286,8 @@ impl Installer {
     }
 }
 
-/// Objects of a plan: group, kind and name, with their namespaces. An object without a
-/// namespace is compared without one.
+/// Objects of a plan: namespaces by group, kind and name. An object without a namespace matches an object
+/// in any namespace.
 type PlannedIds = BTreeMap<(String, String, String), BTreeSet<String>>;
 
 fn planned_ids(plan: &InstallationPlan) -> Result<PlannedIds, InstallError> {
@@ -314,10 +319,10 @@ pub(super) fn plan_sets(plan: &InstallationPlan) -> Vec<SetName> {
     shared.into_iter().chain([revision]).collect()
 }
 
-fn may_pass(class: ErrorClass) -> bool {
+fn is_retryable(class: ErrorClass) -> bool {
     matches!(
         class,
-        ErrorClass::WarmingUp | ErrorClass::Conflict | ErrorClass::Transient | ErrorClass::Unanswered
+        ErrorClass::WarmingUp | ErrorClass::Conflict | ErrorClass::Transient | ErrorClass::Unavailable
     )
 }
 

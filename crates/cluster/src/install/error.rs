@@ -14,7 +14,7 @@ pub enum InstallError {
     /// The cluster cannot be read.
     #[error("cannot read {what}: {error}")]
     Read {
-        /// What was read.
+        /// Object or path that was read.
         what: String,
         /// The server's error.
         error: WriteError,
@@ -22,7 +22,7 @@ pub enum InstallError {
     /// An object cannot be written.
     #[error("cannot write {what}: {error}")]
     Write {
-        /// What was written.
+        /// Object or path that was written.
         what: String,
         /// The server's error.
         error: WriteError,
@@ -36,23 +36,23 @@ pub enum InstallError {
     /// A set cannot be written or pruned.
     #[error("set {set}: {error}")]
     Set {
-        /// The name of the set's inventory.
+        /// Key of the set, or kind and name of the object.
         set: String,
         /// The reason.
         #[source]
         error: Box<ApplyError>,
     },
-    /// A component is not ready in time.
-    #[error("{}: not ready after {} s{}", .component.title(), .after.as_secs(), show(.unready))]
+    /// A component was not ready in time.
+    #[error("{}: not ready after {} s{}", .component.title(), .after.as_secs(), format_unready(.unready))]
     NotReady {
         /// The component.
         component: ComponentName,
         /// The timeout.
         after: Duration,
-        /// Objects that are not ready, and why.
+        /// Objects that are not ready, with their reasons.
         unready: Vec<(ObjectId, String)>,
     },
-    /// Some components are not installed; the events have the reasons.
+    /// Some components were not installed. Their events contain the reasons.
     #[error("{failed} of {all} components failed")]
     Failed {
         /// Number of components that failed or were skipped.
@@ -60,12 +60,12 @@ pub enum InstallError {
         /// Number of components.
         all: usize,
     },
-    /// Objects are not gone in time.
+    /// Objects were not removed in time.
     #[error("objects are still being deleted: {count} left, such as {example}")]
     NotDeleted {
-        /// Number of objects.
+        /// Number of remaining objects.
         count: usize,
-        /// One of them.
+        /// One of the remaining objects.
         example: String,
     },
     /// No installation has this revision.
@@ -73,12 +73,12 @@ pub enum InstallError {
     UnknownRevision(String),
 }
 
-fn show(unready: &[(ObjectId, String)]) -> String {
+fn format_unready(unready: &[(ObjectId, String)]) -> String {
     let one = |(id, reason): &(ObjectId, String)| format!("\n  {}: {reason}", label(id));
     unready.iter().map(one).collect()
 }
 
-/// `Deployment istio-system/istiod`.
+/// Formats an identity as `Deployment istio-system/istiod`.
 pub(super) fn label(id: &ObjectId) -> String {
     if id.namespace.is_empty() {
         format!("{} {}", id.kind, id.name)

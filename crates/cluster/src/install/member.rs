@@ -1,4 +1,4 @@
-//! The objects of a set in the cluster, and conversion of rendered objects.
+//! Objects of a set in the cluster, and conversion of rendered objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::sets::InstalledSet;
 use crate::connect::MANAGER;
 use crate::desired::{APPLY_SET_PART, ObjectId, set_id};
 
-/// Converts rendered objects.
+/// Converts rendered objects to JSON.
 pub(super) fn to_json(objects: &[Object]) -> Result<Vec<Value>, InstallError> {
     let convert = |object: &Object| {
         let text = yaml_to_json(&object.0).map_err(|error| InstallError::Object(Box::new(error)))?;
@@ -23,7 +23,8 @@ pub(super) fn to_json(objects: &[Object]) -> Result<Vec<Value>, InstallError> {
     objects.iter().map(convert).collect()
 }
 
-/// Returns all objects of a set that this tool wrote. Another tool may have copied the label.
+/// Returns all objects with the label of a set that this tool applied. Other tools may have copied the
+/// label to their objects.
 pub(super) async fn members(
     client: &Client,
     set: &InstalledSet,
@@ -48,7 +49,8 @@ fn is_applied_by_us(object: &Value) -> bool {
     })
 }
 
-/// Items of a list do not state their kind.
+/// Returns the identity of a list item. Its kind is passed separately, because list items do not contain
+/// it.
 fn identity(kind: &ServedKind, item: &Value) -> Option<ObjectId> {
     let text = |at: &str| item.pointer(at).and_then(Value::as_str).map(ToOwned::to_owned);
     Some(ObjectId {

@@ -1,17 +1,17 @@
-//! Whether an object is ready, why not, and the reason that its pods report.
+//! Readiness of objects, and the reasons that controllers and pods report.
 
 use serde_json::Value;
 
-/// Whether an object is ready.
+/// Readiness of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// It is ready, or its kind has no state to wait for.
+    /// The object is ready, or its kind has no readiness.
     Ready,
-    /// It is not ready, for this reason.
+    /// The object is not ready, for this reason.
     Waiting(String),
 }
 
-/// Kinds whose objects become ready some time after they are written.
+/// Group and kind of objects that are not ready as soon as they are written.
 const WAITED_FOR: &[(&str, &str)] = &[
     ("apps", "Deployment"),
     ("apps", "DaemonSet"),
@@ -29,11 +29,11 @@ pub(super) fn is_waited_for(group: &str, kind: &str) -> bool {
 #[must_use]
 pub fn readiness(kind: &str, object: &Value) -> Readiness {
     let reason = match kind {
-        "Deployment" => deployment(object),
-        "DaemonSet" => daemon_set(object),
-        "StatefulSet" => stateful_set(object),
-        "CustomResourceDefinition" => definition(object),
-        "Namespace" => namespace(object),
+        "Deployment" => deployment_reason(object),
+        "DaemonSet" => daemon_set_reason(object),
+        "StatefulSet" => stateful_set_reason(object),
+        "CustomResourceDefinition" => definition_reason(object),
+        "Namespace" => namespace_reason(object),
         _ => None,
     };
     reason.map_or(Readiness::Ready, Readiness::Waiting)
@@ -47,14 +47,14 @@ fn text<'a>(object: &'a Value, at: &str) -> &'a str {
     object.pointer(at).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The controller has not seen the current spec.
+/// Whether the controller has not observed the current spec.
 fn is_stale(object: &Value) -> bool {
     number(object, "/status/observedGeneration") < number(object, "/metadata/generation")
 }
 
 const NOT_OBSERVED: &str = "its controller has not observed it yet";
 
-fn deployment(object: &Value) -> Option<String> {
+fn deployment_reason(object: &Value) -> Option<String> {
     let wanted = object
         .pointer("/spec/replicas")
         .and_then(Value::as_i64)
@@ -74,8 +74,8 @@ fn deployment(object: &Value) -> Option<String> {
     }
 }
 
-/// A `DaemonSet` that selects no node is ready.
-fn daemon_set(object: &Value) -> Option<String> {
+/// Returns why a `DaemonSet` is not ready. One that selects no node is ready.
+fn daemon_set_reason(object: &Value) -> Option<String> {
     let [wanted, updated, available] = [
         "desiredNumberScheduled",
         "updatedNumberScheduled",
@@ -93,7 +93,7 @@ fn daemon_set(object: &Value) -> Option<String> {
     }
 }
 
-fn stateful_set(object: &Value) -> Option<String> {
+fn stateful_set_reason(object: &Value) -> Option<String> {
     let replicas = object
         .pointer("/spec/replicas")
         .and_then(Value::as_i64)
@@ -112,7 +112,7 @@ fn stateful_set(object: &Value) -> Option<String> {
     }
 }
 
-fn definition(object: &Value) -> Option<String> {
+fn definition_reason(object: &Value) -> Option<String> {
     let established = condition(object, "Established");
     if established.is_some_and(|condition| text(condition, "/status") == "True") {
         return None;
@@ -128,7 +128,7 @@ fn definition(object: &Value) -> Option<String> {
     ))
 }
 
-fn namespace(object: &Value) -> Option<String> {
+fn namespace_reason(object: &Value) -> Option<String> {
     let phase = text(object, "/status/phase");
     (phase != "Active").then(|| format!("phase {phase:?}"))
 }
@@ -141,8 +141,8 @@ fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
         .find(|one| text(one, "/type") == kind)
 }
 
-/// Returns why a workload has too few pods or no ready ones: the reason of its newest failing pod, or that of
-/// its controller.
+/// Returns why a workload has too few or no ready pods: the reason of its newest failing pod, or else
+/// that of its controller.
 pub(super) fn failure_reason(workload: &Value, pods: &[Value]) -> Option<String> {
     let mut pods: Vec<&Value> = pods.iter().collect();
     pods.sort_by(|a, b| {
@@ -161,7 +161,7 @@ fn pod_reason(pod: &Value) -> Option<String> {
     Some(format!("pod {name}: {reason}"))
 }
 
-/// The state of the first container that does not run.
+/// Returns the state of the first container that failed or waits.
 fn container_reason(pod: &Value) -> Option<String> {
     let lists = ["initContainerStatuses", "containerStatuses"];
     let lists = lists
@@ -176,24 +176,24 @@ fn container_reason(pod: &Value) -> Option<String> {
                 .pointer("/state/terminated")
                 .filter(|it| number(it, "/exitCode") != 0)
         })?;
-        let reason = joined(text(state, "/reason"), text(state, "/message"));
+        let reason = join_reason(text(state, "/reason"), text(state, "/message"));
         Some(format!("container {}: {reason}", text(container, "/name")))
     })
 }
 
 fn condition_reason(object: &Value, kind: &str) -> Option<String> {
     let condition = condition(object, kind)?;
-    let reason = joined(text(condition, "/reason"), text(condition, "/message"));
+    let reason = join_reason(text(condition, "/reason"), text(condition, "/message"));
     (text(condition, "/status") == "False").then_some(reason)
 }
 
 fn controller_reason(workload: &Value) -> Option<String> {
     let failure = condition(workload, "ReplicaFailure")?;
-    let reason = joined(text(failure, "/reason"), text(failure, "/message"));
+    let reason = join_reason(text(failure, "/reason"), text(failure, "/message"));
     (text(failure, "/status") == "True").then_some(reason)
 }
 
-fn joined(reason: &str, message: &str) -> String {
+fn join_reason(reason: &str, message: &str) -> String {
     match (reason, message) {
         ("", "") => "no reason given".to_owned(),
         (one, "") | ("", one) => one.to_owned(),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn definitions_namespaces_and_other_kinds() {
+    fn readiness_of_definitions_namespaces_and_other_kinds() {
         check(
             "CustomResourceDefinition",
             &json!({}),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_failing_pod_has_the_reason() {
+    fn the_reason_of_the_newest_failing_pod_is_reported() {
         let pod = |name: &str, time: &str, status: Value| json!({"metadata": {"name": name, "creationTimestamp": time}, "status": status});
         let waiting = json!({"containerStatuses": [
             {"name": "discovery", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}}]});

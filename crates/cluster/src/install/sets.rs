@@ -1,4 +1,4 @@
-//! The sets of objects that installations consist of, and their inventories in the cluster.
+//! Sets of objects that make up installations, and their inventories in the cluster.
 
 use std::collections::BTreeSet;
 
@@ -11,28 +11,29 @@ use super::api;
 use super::error::InstallError;
 use crate::desired::{INSTALLATION_SELECTOR, Inventory, ObjectId};
 
-/// Keys of an inventory's data.
+/// Keys in the data of an inventory.
 const REVISION: &str = "revision";
 const VERSION: &str = "version";
 const CONFIGURATION: &str = "configuration";
 const OWNER: &str = "owner";
 
-/// The longest configuration that an inventory stores, in bytes. A `ConfigMap` holds at most 1 MiB.
+/// Maximum size of a configuration that is stored in an inventory, in bytes. A `ConfigMap` is limited to
+/// 1 MiB.
 const MAX_CONFIGURATION: usize = 512 << 10;
 
-/// A set of objects.
+/// Name of a set of objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SetName {
     /// Objects that all revisions share, such as custom resource definitions.
     Shared,
     /// The objects of one revision.
     Revision(String),
-    /// Revision tags made by users.
+    /// Revision tags that users created.
     Tags,
 }
 
 impl SetName {
-    /// Returns the key of the set: no owner but its inventory.
+    /// Returns the key of the set. It has no owner: the inventory takes its place.
     #[must_use]
     pub fn key(&self, namespace: &str) -> ReleaseKey {
         ReleaseKey {
@@ -47,18 +48,18 @@ impl SetName {
     }
 }
 
-/// A set whose inventory is in the cluster.
+/// A set with an inventory in the cluster.
 #[derive(Clone, Debug)]
 pub struct InstalledSet {
-    /// Its name.
+    /// Name of the set.
     pub name: SetName,
-    /// Its key.
+    /// Key of the set.
     pub key: ReleaseKey,
     /// The Istio version; empty for tags.
     pub version: String,
-    /// The user's configuration as YAML, if it is stored.
+    /// The user's configuration of a revision as YAML; `None` if it was too long to be stored.
     pub configuration: Option<String>,
-    /// The `IstioOperator` in the cluster that it belongs to, as `NAMESPACE/NAME`.
+    /// The `IstioOperator` in the cluster that the set belongs to, as `NAMESPACE/NAME`.
     pub owner: Option<String>,
     pub(super) group_kinds: BTreeSet<String>,
     pub(super) live: Value,
@@ -87,7 +88,7 @@ impl InstalledSet {
             None => SetName::Tags,
         };
         let key = name.key(namespace);
-        // A copy under another name is not an inventory.
+        // A copy of an inventory under another name is not an inventory.
         let own = live.pointer("/metadata/name")?.as_str()?;
         if own != crate::desired::inventory_id(&key).name {
             return None;
@@ -104,7 +105,7 @@ impl InstalledSet {
     }
 }
 
-/// Returns every set of every installation, sorted by name.
+/// Returns the sets of all installations, sorted by name.
 pub async fn installed_sets(client: &Client) -> Result<Vec<InstalledSet>, InstallError> {
     let found = api::list(client, "/api/v1/configmaps", INSTALLATION_SELECTOR).await?;
     let mut sets: Vec<InstalledSet> = found
@@ -115,14 +116,15 @@ pub async fn installed_sets(client: &Client) -> Result<Vec<InstalledSet>, Instal
     Ok(sets)
 }
 
-/// Returns the inventory that a plan needs for a set: all kinds of its objects, and those of the live one.
+/// Returns the inventory of a set for a plan. It lists the kinds of `objects` and those in the live
+/// inventory.
 pub(super) fn planned_inventory(
     plan: &InstallationPlan,
     name: &SetName,
     live: Option<&InstalledSet>,
     objects: &[Value],
 ) -> Inventory {
-    let mut inventory = Inventory::for_set(&name.key(&plan.namespace), data(plan, name));
+    let mut inventory = Inventory::for_set(&name.key(&plan.namespace), inventory_data(plan, name));
     for id in objects
         .iter()
         .filter_map(|object| ObjectId::from_object(object).ok())
@@ -135,7 +137,7 @@ pub(super) fn planned_inventory(
     inventory
 }
 
-fn data(plan: &InstallationPlan, name: &SetName) -> Map<String, Value> {
+fn inventory_data(plan: &InstallationPlan, name: &SetName) -> Map<String, Value> {
     let mut data = Map::from_iter([(VERSION.to_owned(), Value::from(plan.version.clone()))]);
     if let Some(owner) = &plan.owner {
         data.insert(OWNER.to_owned(), owner.clone().into());

@@ -1,4 +1,4 @@
-//! Revision tags in the cluster: list, set and remove them.
+//! Lists, sets and removes revision tags in the cluster.
 
 use std::collections::BTreeMap;
 
@@ -23,22 +23,22 @@ const SERVICES: &str = "/api/v1/services";
 /// A revision tag.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct LiveRevisionTag {
-    /// Its name.
+    /// Name of the tag.
     pub tag: String,
-    /// The revision that it points to.
+    /// Revision that the tag points to.
     pub revision: String,
-    /// Namespaces that use it.
+    /// Namespaces that use the tag.
     pub namespaces: Vec<String>,
-    /// Name of its webhook configuration or Service.
+    /// Name of the webhook configuration or Service of the tag.
     #[serde(skip)]
     pub webhook: String,
-    /// Whether an installation made it.
+    /// Whether an installation created the tag.
     #[serde(skip)]
     pub is_installed: bool,
 }
 
 impl Installer {
-    /// Returns all tags, sorted.
+    /// Returns all tags, sorted by name and revision.
     pub async fn tags(&self) -> Result<Vec<LiveRevisionTag>, InstallError> {
         let mut found = api::list(&self.client, MUTATING, "istio.io/tag").await?;
         found.extend(api::list(&self.client, SERVICES, "istio.io/tag,app=istiod").await?);
@@ -51,14 +51,14 @@ impl Installer {
                 revision: label(&object, "istio.io/rev"),
                 webhook: text(&object, "/metadata/name"),
                 is_installed: is_installed(&object, &revisions),
-                namespaces: users(&namespaces, &label(&object, "istio.io/tag")),
+                namespaces: namespaces_using(&namespaces, &label(&object, "istio.io/tag")),
             };
             tags.entry((tag.tag.clone(), tag.revision.clone())).or_insert(tag);
         }
         Ok(tags.into_values().collect())
     }
 
-    /// Returns the default tag, if there is one.
+    /// Returns the default tag, or `None` if there is none.
     pub async fn default_tag(&self) -> Result<Option<LiveTag>, InstallError> {
         let found = api::list(
             &self.client,
@@ -99,7 +99,7 @@ impl Installer {
         }
         let recorded = self
             .engine
-            .record(&Desired::for_inventory(key.clone(), inventory))
+            .write_inventory(&Desired::for_inventory(key.clone(), inventory))
             .await;
         recorded.map_err(|partial| set_error(&key, partial))?;
         let failed = |error| InstallError::Set {
@@ -111,13 +111,13 @@ impl Installer {
             .desired(key.clone(), None, bodies)
             .await
             .map_err(failed)?;
-        let desired = desired.accepting(sets.iter().map(|set| set_id(&set.key)).collect());
+        let desired = desired.with_accepted_sets(sets.iter().map(|set| set_id(&set.key)).collect());
         let changes = self.engine.install(&desired, Known::default()).await;
         let changes = changes.map_err(|partial| set_error(&key, partial))?;
         Ok(changes.iter().filter(|change| change.kind.is_write()).count())
     }
 
-    /// Makes the injector of the default revision match nothing, because a tag takes its place.
+    /// Changes the injector of the default revision so that it matches no pod, because a tag replaces it.
     pub async fn deactivate_default_injector(&self) -> Result<(), InstallError> {
         for configuration in self.injectors("default").await? {
             let mut changed = parse_json(configuration.to_string(), Numbers::Exact, &Budget::default())
@@ -142,7 +142,8 @@ impl Installer {
         Ok(())
     }
 
-    /// Deletes all objects of a tag, whichever tool made them. Returns the number of objects.
+    /// Deletes all objects of a tag, regardless of the tool that created them. Returns the number of
+    /// objects.
     pub async fn remove_tag(&self, tag: &str) -> Result<usize, InstallError> {
         let selector = format!("istio.io/tag={tag}");
         let mut count = 0;
@@ -183,8 +184,9 @@ fn is_installed(object: &Value, sets: &[InstalledSet]) -> bool {
     revisions.into_iter().any(|set| set_id(&set.key) == part)
 }
 
-/// Namespaces that use a tag: by its name, or for the default tag by `istio-injection`.
-fn users(namespaces: &[Value], tag: &str) -> Vec<String> {
+/// Returns the namespaces that use a tag by the label `istio.io/rev`, or the default tag by
+/// `istio-injection`.
+fn namespaces_using(namespaces: &[Value], tag: &str) -> Vec<String> {
     let uses = |namespace: &&Value| {
         let revision = label(namespace, "istio.io/rev");
         revision == tag || (tag == "default" && label(namespace, "istio-injection") == "enabled")

@@ -14,21 +14,23 @@ use super::{Installer, api, member};
 use crate::desired::ObjectId;
 use crate::live::Known;
 
-/// Maximum time in which no object disappears. An API server retries the removal of a definition with growing
-/// delays while it initializes the storage of its objects.
+/// Maximum time without progress of a deletion. It is long because an API server retries the removal of a
+/// definition with growing delays while it initializes the storage of its objects.
 const STALL_TIMEOUT: Duration = Duration::from_mins(5);
-/// Interval of the first look at what is left. It doubles while nothing changes: each look lists all kinds.
+/// Initial interval of listing the remaining objects. It doubles while there is no progress, because each
+/// check lists all kinds.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(4);
 
-/// What to uninstall.
+/// Selection of what to uninstall.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UninstallRequest {
-    /// One revision; shared objects stay.
+    /// One revision. Shared objects are kept.
     Revision(String),
-    /// Everything that any installation or tag wrote.
+    /// All objects of all installations and tags.
     Purge,
-    /// Everything that belongs to an `IstioOperator` in the cluster. Definitions that have objects stay.
+    /// All objects that belong to an `IstioOperator` in the cluster. Definitions that have objects are
+    /// kept.
     Owner {
         /// The resource as `NAMESPACE/NAME`.
         owner: String,
@@ -37,20 +39,20 @@ pub enum UninstallRequest {
     },
 }
 
-/// What an uninstallation removes.
+/// Objects that an uninstallation removes.
 #[derive(Debug, Default)]
 pub struct RemovalPlan {
     sets: Vec<(InstalledSet, BTreeMap<ObjectId, Arc<Value>>)>,
-    /// Names of pods that are connected to a revision that is removed.
+    /// Pods that use a removed revision, as `NAMESPACE/NAME`.
     pub proxies: Vec<String>,
-    /// Tags that point to a revision that is removed and are not removed with it.
+    /// Tags that point to a removed revision and are not removed themselves.
     pub tags: Vec<String>,
-    /// Definitions that stay, because they have objects.
+    /// Definitions that are kept because they have objects.
     pub kept: BTreeSet<ObjectId>,
 }
 
 impl RemovalPlan {
-    /// Returns the objects to delete, in order of their kind and name.
+    /// Returns the objects to delete, sorted by kind and name within each set.
     pub fn objects(&self) -> impl Iterator<Item = &ObjectId> {
         self.sets.iter().flat_map(|(_, members)| members.keys())
     }
@@ -100,7 +102,7 @@ impl RemovalPlan {
 }
 
 impl Installer {
-    /// Finds what an uninstallation removes; deletes nothing.
+    /// Returns the objects that an uninstallation would remove. Deletes nothing.
     pub async fn plan_removal(&self, request: &UninstallRequest) -> Result<RemovalPlan, InstallError> {
         let sets = installed_sets(&self.client).await?;
         let is_wanted = |set: &InstalledSet| match request {
@@ -130,18 +132,18 @@ impl Installer {
         Ok(plan)
     }
 
-    /// Finds tags and pods that use the revisions of a plan.
+    /// Adds the tags and pods that use the revisions of a plan.
     async fn find_users(&self, plan: &mut RemovalPlan) -> Result<(), InstallError> {
         for revision in plan.revisions() {
-            let tags = self.foreign_tags(&revision, plan).await?;
+            let tags = self.find_foreign_tags(&revision, plan).await?;
             plan.tags.extend(tags);
-            let proxies = self.proxies(&revision, plan).await?;
+            let proxies = self.find_proxies(&revision, plan).await?;
             plan.proxies.extend(proxies);
         }
         Ok(())
     }
 
-    /// Keeps definitions whose policy is `keep` while they have objects.
+    /// Removes definitions with the resource policy `keep` from the plan if they have objects.
     async fn keep_definitions(&self, plan: &mut RemovalPlan) -> Result<(), InstallError> {
         let members = plan.sets.iter().flat_map(|(_, members)| members);
         let mut kept = BTreeSet::new();
@@ -160,7 +162,8 @@ impl Installer {
         Ok(())
     }
 
-    /// Deletes the objects of a plan, then the inventories, and waits until they are gone.
+    /// Deletes the objects of a plan, waits until they are removed, and deletes the inventories. Returns
+    /// the number of deleted objects.
     pub async fn uninstall(
         &self,
         plan: RemovalPlan,
@@ -168,7 +171,7 @@ impl Installer {
     ) -> Result<usize, InstallError> {
         let mut deleted = Vec::new();
         let kept = plan.kept;
-        // Revisions before what they share.
+        // Reverse order: revisions before the objects that they share.
         for (set, members) in plan.sets.into_iter().rev() {
             let changes = self.engine.prune(&set.key, members).await;
             for change in changes.map_err(|partial| set_error(&set.key, partial))? {
@@ -189,8 +192,8 @@ impl Installer {
         Ok(deleted.len())
     }
 
-    /// Waits until no object of a set is left; finalizers may keep some for a while. Returns whether there
-    /// are objects that stay.
+    /// Waits until all objects of a set except `kept` are removed, which finalizers may delay. Returns
+    /// whether kept objects remain.
     async fn await_deletion(
         &self,
         set: &InstalledSet,
@@ -220,7 +223,11 @@ impl Installer {
     }
 
     /// Returns tags that point to the revision and are not among the objects to delete.
-    async fn foreign_tags(&self, revision: &str, plan: &RemovalPlan) -> Result<Vec<String>, InstallError> {
+    async fn find_foreign_tags(
+        &self,
+        revision: &str,
+        plan: &RemovalPlan,
+    ) -> Result<Vec<String>, InstallError> {
         let tags = self.tags().await?;
         let deleted: Vec<&str> = plan.objects().map(|id| id.name.as_str()).collect();
         let foreign = tags.into_iter().filter(|tag| tag.revision == revision);
@@ -230,8 +237,9 @@ impl Installer {
             .collect())
     }
 
-    /// Returns the pods that use a revision or its tags, by their annotation, without those that are removed.
-    async fn proxies(&self, revision: &str, plan: &RemovalPlan) -> Result<Vec<String>, InstallError> {
+    /// Returns the pods that use a revision or its tags according to their annotation, without the pods
+    /// of removed workloads.
+    async fn find_proxies(&self, revision: &str, plan: &RemovalPlan) -> Result<Vec<String>, InstallError> {
         let pods = api::list(&self.client, "/api/v1/pods", "").await?;
         let uses = |pod: &Value| {
             let injected = pod
@@ -257,7 +265,7 @@ impl Installer {
     }
 }
 
-/// API path of the objects of a definition.
+/// Returns the API path of the objects of a definition.
 fn instances_path(definition: &Value) -> Option<String> {
     let text = |at: &str| definition.pointer(at).and_then(Value::as_str);
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array)?;
@@ -275,7 +283,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn pods_of_removed_workloads_are_no_users() {
+    fn pods_of_removed_workloads_do_not_count_as_users() {
         let id = ObjectId {
             group: "apps".into(),
             version: "v1".into(),

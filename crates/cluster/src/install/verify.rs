@@ -1,4 +1,4 @@
-//! Compares a cluster with a plan: missing, different and unready objects.
+//! Compares a cluster with a plan and reports objects that are missing, different or not ready.
 
 use mainstay_manifest::{ComponentName, FieldDifference, InstallationPlan, compare_values};
 use mainstay_yaml::{Budget, Numbers, parse_json};
@@ -9,27 +9,27 @@ use super::{Installer, member, readiness, set_key};
 use crate::apply::{ApplyError, Preview};
 use crate::desired::ObjectId;
 
-/// What is wrong with an object.
+/// Problem of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Problem {
-    /// It does not exist.
+    /// The object does not exist.
     Missing,
-    /// Fields differ: live on the left, planned on the right.
+    /// Fields differ: the live value is on the left, the planned one on the right.
     Different(Vec<FieldDifference>),
-    /// It is not ready.
+    /// The object is not ready, for this reason.
     Unready(String),
-    /// It belongs to another tool.
+    /// The object belongs to another tool; contains the reason of the conflict.
     Foreign(String),
 }
 
-/// An object that is not as planned.
+/// An object that differs from the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifiedObject {
     /// The component.
     pub component: ComponentName,
     /// The object.
     pub id: ObjectId,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
@@ -43,7 +43,7 @@ const SERVER_FIELDS: [&str; 5] = [
 ];
 
 impl Installer {
-    /// Returns every object that is missing, different or not ready, and the number of objects compared.
+    /// Returns every object that is missing, different or not ready, and the number of compared objects.
     pub async fn verify(
         &self,
         plan: &InstallationPlan,
@@ -87,14 +87,14 @@ impl Installer {
         }
         let key = set_key(plan, component);
         let desired = self.engine.desired(key, None, served).await.map_err(failed)?;
-        let desired = desired.accepting(accepted.to_vec());
+        let desired = desired.with_accepted_sets(accepted.to_vec());
         let Some(wanted) = desired.objects.first() else {
             return Ok(None);
         };
         let id = wanted.id.clone();
         let difference = match self.engine.preview(&desired).await {
-            Ok(previews) => previews.first().and_then(difference),
-            Err(ApplyError::Foreign { why, .. }) => Some(Problem::Foreign(why)),
+            Ok(previews) => previews.first().and_then(preview_problem),
+            Err(ApplyError::Foreign { reason, .. }) => Some(Problem::Foreign(reason)),
             Err(error) => return Err(failed(error)),
         };
         if let Some(found) = difference {
@@ -103,14 +103,14 @@ impl Installer {
         if !readiness::is_waited_for(&id.group, &id.kind) {
             return Ok(None);
         }
-        let unready = self.unready(component, &[&id]).await?;
-        let unready = self.with_reasons(unready).await.into_iter().next();
+        let unready = self.unready_objects(component, &[&id]).await?;
+        let unready = self.add_pod_reasons(unready).await.into_iter().next();
         Ok(unready.and_then(|(id, reason)| problem(id, Problem::Unready(reason))))
     }
 }
 
-/// Returns how a preview differs; `None` if only the records of field managers do.
-fn difference(preview: &Preview) -> Option<Problem> {
+/// Returns the difference in a preview; `None` if only `managedFields` would change.
+fn preview_problem(preview: &Preview) -> Option<Problem> {
     let Some(before) = &preview.before else {
         return Some(Problem::Missing);
     };
@@ -118,7 +118,7 @@ fn difference(preview: &Preview) -> Option<Problem> {
     (!fields.is_empty()).then_some(Problem::Different(fields))
 }
 
-/// Compares two versions of an object without what the server sets.
+/// Compares two versions of an object without the fields that the server sets.
 fn changed_fields(before: &Value, after: &Value) -> Vec<FieldDifference> {
     let convert = |object: &Value| {
         let mut object = object.clone();

@@ -1,4 +1,4 @@
-//! Waits until the objects of a component are ready, and collects the reasons if they are not.
+//! Waits until the objects of a component are ready, and collects the reasons of objects that are not.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ impl Installer {
         let until = Instant::now() + self.readiness_timeout;
         let mut pending = waited.clone();
         loop {
-            let unready = self.unready(component, &pending).await?;
+            let unready = self.unready_objects(component, &pending).await?;
             let Some((first, reason)) = unready.first() else {
                 return Ok(());
             };
@@ -43,7 +43,7 @@ impl Installer {
             });
             if Instant::now() >= until {
                 let after = self.readiness_timeout;
-                let unready = self.with_reasons(unready).await;
+                let unready = self.add_pod_reasons(unready).await;
                 return Err(InstallError::NotReady {
                     component,
                     after,
@@ -55,8 +55,8 @@ impl Installer {
         }
     }
 
-    /// Returns the objects that are not ready, with the reason.
-    pub(super) async fn unready(
+    /// Returns the objects that are not ready, with their reasons.
+    pub(super) async fn unready_objects(
         &self,
         component: ComponentName,
         ids: &[&ObjectId],
@@ -76,8 +76,8 @@ impl Installer {
         Ok(unready)
     }
 
-    /// Adds the reasons of pods. A failure to read them changes nothing.
-    pub(super) async fn with_reasons(&self, unready: Vec<(ObjectId, String)>) -> Vec<(ObjectId, String)> {
+    /// Adds the reasons that pods report. If pods cannot be read, the reasons are unchanged.
+    pub(super) async fn add_pod_reasons(&self, unready: Vec<(ObjectId, String)>) -> Vec<(ObjectId, String)> {
         let mut all = Vec::new();
         for (id, reason) in unready {
             let detail = self.pod_reason(&id).await;

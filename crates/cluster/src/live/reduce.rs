@@ -1,4 +1,4 @@
-//! Reduces an object to the metadata that identifies it, its owners and its release.
+//! Reduces an object to the metadata that identifies the object, its owners and its release.
 
 use mainstay_api::names;
 use serde_json::{Map, Value, json};
@@ -14,12 +14,13 @@ const ANNOTATIONS: [&str; 4] = [
     "helm.sh/resource-policy",
     names::IGNORE_ANNOTATION,
 ];
-/// Longer annotations are not ours.
+/// Maximum length of an annotation that is kept, in bytes. We never write longer ones.
 const MAX_ANNOTATION: usize = 256;
 /// Maximum number of owners that are kept.
 const MAX_OWNERS: usize = 8;
 
-/// Returns the part of an object that identifies it. Its size has a fixed bound.
+/// Returns the identifying metadata of an object. Bounds the memory that objects of other users can
+/// occupy.
 pub(super) fn identity(object: &Value) -> Value {
     let Some(Value::Object(metadata)) = object.get("metadata") else {
         return json!({"metadata": {}});

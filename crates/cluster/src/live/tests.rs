@@ -1,4 +1,4 @@
-//! Tests cache updates and events of lagging watches.
+//! Tests cache updates, and late events of lagging watches.
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ fn names(live: &Live, owner: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_object_never_gets_older() {
+fn an_older_version_is_ignored() {
     let mut live = Live::default();
     assert!(live.record(id("a"), Some(object(5, "o"))));
     assert!(!live.record(id("a"), Some(object(5, "o"))), "already observed");
@@ -72,7 +72,7 @@ fn a_restored_label_is_observed() {
 }
 
 #[test]
-fn a_list_from_before_our_write_hides_it_only_briefly() {
+fn an_outdated_list_removes_a_written_object_until_the_watch_reports_it() {
     let mut live = Live::default();
     live.record(id("a"), Some(object(7, "o")));
     live.record(id("b"), Some(object(3, "o")));
@@ -110,7 +110,7 @@ fn a_release_has_the_objects_of_its_owner_and_name() {
     assert_eq!(live.releases_of("p"), BTreeSet::from([key("p", "r")]));
 }
 
-/// An object of 100 KB with our label, as any tenant may create it.
+/// Returns an object of 100 KB with our label, which any tenant may create.
 fn large(name: &str, owner: Option<&str>) -> Arc<Value> {
     let owners: Vec<Value> = owner
         .into_iter()
@@ -141,7 +141,7 @@ fn objects_of_unknown_owners_are_not_kept_whole() {
         live.observe(id(&free), large(&free, None));
         live.observe(id(&fake), large(&fake, Some("another")));
     }
-    live.finish_owners();
+    live.mark_owners_complete();
     let after = bytes(&live);
     assert!(after * 10 <= before * 11, "{before} bytes before, {after} after");
     assert!(live.get(&id("ours-0")).is_some());

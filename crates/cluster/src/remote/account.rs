@@ -1,17 +1,17 @@
-//! The account of application delivery in another cluster.
+//! Objects of the service account that application delivery uses in another cluster.
 
 use serde_json::{Value, json};
 
 use crate::access::member_rules;
 
-/// Name of the account, its role and its binding.
+/// Name of the service account, its role and its role binding.
 pub const MEMBER_ACCOUNT: &str = "mainstay-member";
 
 /// Name of the Secret that holds the token of the account.
 pub const MEMBER_TOKEN: &str = "mainstay-member-token";
 
-/// Returns the objects of the account in the order of their creation: namespace, account, role, binding, and
-/// a Secret that the cluster fills with a token.
+/// Returns the objects in the order in which they must be created: namespace, service account, role, role
+/// binding, and a Secret into which the cluster writes a token.
 #[must_use]
 pub fn account_objects(namespace: &str) -> Vec<Value> {
     let rules: Vec<Value> = member_rules()
@@ -51,9 +51,9 @@ pub fn account_objects(namespace: &str) -> Vec<Value> {
 mod tests {
     use super::*;
 
-    /// The role is that of `deploy/delivery/member-role.yaml`.
+    /// Compares the role with `deploy/delivery/member-role.yaml`.
     #[test]
-    fn the_role_is_the_published_one() {
+    fn role_equals_the_published_file() {
         let path = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../../deploy/delivery/member-role.yaml"

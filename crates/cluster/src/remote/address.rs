@@ -1,35 +1,36 @@
-//! Addresses that a controller must not call for its users: loopback, link-local and metadata services.
+//! Rejects addresses that a controller must not connect to on behalf of users: loopback and link-local
+//! addresses, and metadata services.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Which addresses may be called.
+/// Policy for the addresses that may be connected to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddressPolicy {
     /// Whether loopback, link-local and metadata addresses are allowed.
     pub allow_local: bool,
 }
 
-/// Why an address is rejected.
+/// Reason why an address is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// Loopback.
+    /// A loopback address.
     #[error("the address is a loopback address")]
     Loopback,
-    /// Link-local.
+    /// A link-local address.
     #[error("the address is a link-local address")]
     LinkLocal,
-    /// A metadata service of a cloud.
+    /// The address or name of a cloud metadata service.
     #[error("the address is that of a metadata service")]
     Metadata,
-    /// Unspecified, multicast or broadcast.
+    /// An unspecified, multicast or broadcast address.
     #[error("the address is not that of a single host")]
     NotAHost,
-    /// A number that resolvers read as an address, in an unusual spelling.
+    /// An unusual notation of an address, such as a number, that resolvers accept.
     #[error("the host is neither a name nor an address in its usual spelling")]
     Unusual,
 }
 
-/// Metadata services outside the link-local range.
+/// Metadata services outside of the link-local range.
 const METADATA_V4: &[Ipv4Addr] = &[
     Ipv4Addr::new(100, 100, 100, 200),
     Ipv4Addr::new(168, 63, 129, 16),
@@ -39,14 +40,14 @@ const METADATA_V6: &[Ipv6Addr] = &[Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0
 const METADATA_NAMES: &[&str] = &["metadata", "metadata.google.internal", "instance-data"];
 
 impl AddressPolicy {
-    /// Checks an address, also one that is embedded in an IPv6 address.
+    /// Checks an address. An IPv4 address that is embedded in an IPv6 address is checked as IPv4.
     pub fn check(self, address: IpAddr) -> Result<(), AddressError> {
         if self.allow_local {
             return Ok(());
         }
         match address {
             IpAddr::V4(address) => check_v4(address),
-            IpAddr::V6(address) => match embedded(address) {
+            IpAddr::V6(address) => match embedded_v4(address) {
                 Some(inner) => check_v4(inner),
                 None => check_v6(address),
             },
@@ -54,7 +55,7 @@ impl AddressPolicy {
     }
 }
 
-/// Checks the host of a URL: an address, or a name that may be resolved.
+/// Checks the host of a URL, which is an address or a name.
 pub fn check_host(host: &str, policy: AddressPolicy) -> Result<(), AddressError> {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = host.parse::<IpAddr>() {
@@ -76,7 +77,8 @@ pub fn check_host(host: &str, policy: AddressPolicy) -> Result<(), AddressError>
     Ok(())
 }
 
-/// Whether the last label is a number: `127.1`, `0x7f000001` and the like are addresses to a resolver.
+/// Whether the last label is a number. Resolvers accept names such as `127.1` and `0x7f000001` as
+/// addresses.
 fn is_unusual(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or_default();
     let is_hex = last
@@ -114,13 +116,13 @@ fn check_v6(address: Ipv6Addr) -> Result<(), AddressError> {
 }
 
 /// Returns the IPv4 address inside a mapped, compatible, NAT64 or 6to4 address.
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let join = |high: u16, low: u16| {
         let ([one, two], [three, four]) = (high.to_be_bytes(), low.to_be_bytes());
         Ipv4Addr::new(one, two, three, four)
     };
     match address.segments() {
-        // Loopback and the unspecified address.
+        // The loopback and the unspecified address.
         [0, 0, 0, 0, 0, 0, 0, _] => None,
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]

@@ -20,10 +20,10 @@ mod findings;
 
 pub use findings::{Finding, Severity};
 
-/// Access reviews that are sent at the same time.
+/// Maximum number of concurrent access reviews.
 const CONCURRENT_REVIEWS: usize = 8;
 
-/// Kinds that each provider of routes needs: provider, group and version, resources.
+/// Resources that each route provider needs: provider, group and version, resources.
 const ROUTING: &[(Provider, &str, &[&str])] = &[
     (
         Provider::Istio,
@@ -38,20 +38,20 @@ const ROUTING: &[(Provider, &str, &[&str])] = &[
     (Provider::Ingress, "networking.k8s.io/v1", &["ingresses"]),
 ];
 
-/// What was found in a cluster.
+/// Result of checking a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MemberReport {
     /// Version of Kubernetes.
     pub version: String,
-    /// Time of one call, in milliseconds.
+    /// Round-trip time of one call, in milliseconds.
     pub round_trip_millis: i64,
-    /// Minimum time by which the clock of the cluster is ahead of ours, in milliseconds; `None` if responses
-    /// have no date.
+    /// Minimum difference between the clock of the cluster and the local one, in milliseconds. Positive
+    /// if the clock of the cluster is ahead; `None` if responses contain no date.
     pub clock_skew_millis: Option<i64>,
-    /// The permissions of the member role.
+    /// Permissions of the member role.
     pub permissions: Vec<Permission>,
-    /// The kinds of each provider of routes.
+    /// Kinds of each route provider.
     pub routing: Vec<RoutingKinds>,
 }
 
@@ -65,11 +65,11 @@ pub struct Permission {
     pub resource: String,
     /// The verb.
     pub verb: String,
-    /// Whether the account has it in all namespaces.
+    /// Whether the account has the permission in all namespaces.
     pub is_allowed: bool,
 }
 
-/// The kinds of a provider of routes.
+/// Kinds of a route provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RoutingKinds {
@@ -79,7 +79,7 @@ pub struct RoutingKinds {
     pub api_version: String,
     /// Resources that the cluster serves.
     pub served: Vec<String>,
-    /// Resources that it does not serve.
+    /// Resources that the cluster does not serve.
     pub missing: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ impl RoutingKinds {
     }
 }
 
-/// Checks the cluster of a client. Fails if its version cannot be read.
+/// Checks the cluster of a client. Fails if an API call fails; a missing routing API is not an error.
 pub async fn check_member(client: &Client, now: impl Fn() -> Timestamp) -> Result<MemberReport, WriteError> {
     let (before, version, date, after) = read_version(client, &now).await?;
     let writer = Writer::new(client.clone());
@@ -108,7 +108,7 @@ pub async fn check_member(client: &Client, now: impl Fn() -> Timestamp) -> Resul
         version,
         round_trip_millis: i64::try_from(round_trip.as_millis()).unwrap_or(i64::MAX),
         clock_skew_millis: date.map(|date| clock_skew(before, date, after)),
-        permissions: review(&writer, &routing).await?,
+        permissions: review_permissions(&writer, &routing).await?,
         routing,
     })
 }
@@ -124,7 +124,7 @@ async fn read_version(
     let after = now();
     let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
     let date = date.and_then(|date| DateTimeParser::new().parse_timestamp(date).ok());
-    // The same call again, so that a rejection becomes the error of every other call.
+    // Repeats the call with the writer, so that a rejection is reported like those of the other calls.
     let version = Writer::new(client.clone())
         .call(Method::GET, "/version", None)
         .await?;
@@ -135,8 +135,8 @@ async fn read_version(
     Ok((before, version.to_owned(), date, after))
 }
 
-/// Returns the smallest difference that explains a date without fractions of seconds, sent between two
-/// instants.
+/// Returns the smallest clock difference, in milliseconds, that explains a date in whole seconds that was
+/// sent between two instants.
 fn clock_skew(before: Timestamp, date: Timestamp, after: Timestamp) -> i64 {
     let millis = |duration: SignedDuration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
     let ahead = millis(date.duration_since(after));
@@ -174,8 +174,11 @@ async fn read_routing(
     })
 }
 
-/// Reviews every permission of the member role, except for kinds that the cluster does not serve.
-async fn review(writer: &Writer, routing: &[RoutingKinds]) -> Result<Vec<Permission>, WriteError> {
+/// Reviews every permission of the member role except those for kinds that the cluster does not serve.
+async fn review_permissions(
+    writer: &Writer,
+    routing: &[RoutingKinds],
+) -> Result<Vec<Permission>, WriteError> {
     let is_served = |permission: &Permission| {
         !routing
             .iter()
@@ -238,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_verb_of_the_member_role_is_asked_for() {
+    fn every_permission_of_the_member_role_is_reviewed() {
         let wanted = wanted_permissions();
         let count: usize = member_rules()
             .iter()

@@ -1,5 +1,5 @@
-//! Clients for other clusters and for metric servers: no proxies, no redirects, and no connection to a local
-//! address that a name resolves to.
+//! Clients for other clusters and for metric servers. They use no proxies, follow no redirects, and do
+//! not connect to local addresses, even if a name resolves to one.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -24,10 +24,10 @@ use tower_service::Service;
 use super::address::{AddressError, AddressPolicy, check_host};
 use super::kubeconfig::{Credential, Kubeconfig};
 
-/// Timeout of a connection.
+/// Timeout of establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a client cannot be created.
+/// Reason why a client cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// The URL is invalid.
@@ -36,7 +36,7 @@ pub enum RemoteError {
     /// The address is rejected.
     #[error("{0}; allow it with --allow-local-clusters")]
     Address(#[from] AddressError),
-    /// The credential cannot be used. The cause may quote it, so it is not included.
+    /// The credential cannot be used. The cause is not included, because it may contain the credential.
     #[error("the certificates, the key or the token cannot be used")]
     Credential,
 }
@@ -110,7 +110,7 @@ fn connect(
     Ok(Client::new(service, "default"))
 }
 
-/// Resolves names, and drops addresses that the policy rejects.
+/// Resolves names and removes the addresses that the policy rejects.
 #[derive(Clone)]
 struct CheckedResolver {
     inner: GaiResolver,

@@ -1,4 +1,4 @@
-//! Strict parsing of kubeconfigs into a type that contains everything that is accepted.
+//! Strict parsing of kubeconfigs into a type that contains only what is accepted.
 
 mod read;
 mod select;
@@ -9,17 +9,17 @@ use std::fmt;
 use super::address::{AddressError, AddressPolicy};
 pub use select::ContextSelection;
 
-/// Largest accepted text.
+/// Maximum size of a kubeconfig, in bytes.
 pub(super) const MAX_BYTES: usize = 256 << 10;
 
-/// Access to one cluster. Its `Debug` form contains the server only.
+/// Access to one cluster. The `Debug` output contains only the server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Kubeconfig {
     /// URL of the API server.
     pub server: String,
     /// CA certificates in DER form.
     pub authorities: Vec<Vec<u8>>,
-    /// Credential of the controller.
+    /// Credential of the account.
     pub credential: Credential,
 }
 
@@ -43,7 +43,7 @@ pub enum Credential {
     },
 }
 
-/// Bytes that are not printed.
+/// Bytes that are not part of `Debug` output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretBytes(pub(super) Vec<u8>);
 
@@ -67,7 +67,8 @@ impl fmt::Debug for SecretBytes {
     }
 }
 
-/// Why a kubeconfig is rejected. Contains no value of the text: paths are made of known keys and numbers.
+/// Reason why a kubeconfig is rejected. Contains no values of the text: paths consist of known keys and
+/// indexes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KubeconfigError {
     /// The text is too long.
@@ -79,51 +80,51 @@ pub enum KubeconfigError {
     /// The text does not contain exactly one document.
     #[error("the kubeconfig has {0} YAML documents instead of one")]
     Documents(usize),
-    /// A mapping has the same key twice, or a node has an anchor, an alias or a tag: programs differ in how
-    /// they read such a text.
+    /// A mapping has a duplicate key, or a node has an anchor, an alias or a tag. Programs parse such a
+    /// text differently.
     #[error("the kubeconfig has a key twice, an anchor, an alias or a tag")]
     Ambiguous,
-    /// A field has another type.
+    /// A field has a wrong type.
     #[error("{path} is not {expected}")]
     WrongType {
         /// Path of the field.
         path: String,
-        /// What it must be.
+        /// Expected type or value.
         expected: &'static str,
     },
     /// A required field is missing or empty.
     #[error("{0} is not set")]
     Missing(String),
-    /// `apiVersion` or `kind` is another one.
+    /// `apiVersion` or `kind` has a wrong value.
     #[error("{path} is not {expected}")]
     WrongKind {
         /// Path of the field.
         path: &'static str,
-        /// What it must be.
+        /// Expected type or value.
         expected: &'static str,
     },
-    /// A known key that is rejected.
+    /// A key is known, but rejected.
     #[error("{path}: {key} is rejected: {reason}")]
     Rejected {
         /// Path of the mapping.
         path: String,
         /// The key.
         key: &'static str,
-        /// Why.
+        /// Reason of the rejection.
         reason: Rejection,
     },
-    /// A key that a kubeconfig does not have.
+    /// A mapping has a key that is not part of the format.
     #[error("{0} has an unknown key")]
     UnknownKey(String),
     /// Two entries have the same name.
     #[error("{0} has two entries of the same name")]
     Duplicate(&'static str),
-    /// A name refers to no entry.
+    /// A name does not refer to an entry.
     #[error("{path} names no entry of {list}")]
     Unresolved {
-        /// Path of the name.
+        /// Path of the reference.
         path: &'static str,
-        /// The list.
+        /// List that should contain the entry.
         list: &'static str,
     },
     /// The server is not an `https` URL with a host.
@@ -134,7 +135,7 @@ pub enum KubeconfigError {
     Address {
         /// Path of the server.
         path: String,
-        /// Why.
+        /// Reason of the rejection.
         source: AddressError,
     },
     /// Base64 text cannot be decoded.
@@ -145,51 +146,52 @@ pub enum KubeconfigError {
     Pem {
         /// Path of the field.
         path: String,
-        /// What it must contain.
+        /// Expected content.
         expected: &'static str,
     },
-    /// A token contains characters that a header cannot carry.
+    /// A token contains characters that an HTTP header cannot contain.
     #[error("{0} contains characters that a token cannot have")]
     Token(String),
-    /// Both kinds of credential are set.
+    /// A user has both a token and a client certificate.
     #[error("{0} has both a token and a client certificate")]
     TwoCredentials(String),
-    /// No credential is set.
+    /// A user has no credential.
     #[error("{0} has neither a token nor a client certificate")]
     NoCredential(String),
 }
 
-/// Why a key is rejected.
+/// Reason why a key is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// It names a file.
+    /// The key names a file.
     #[error("it names a file")]
     File,
-    /// It runs a command.
+    /// The key runs a command.
     #[error("it runs a command")]
     Command,
-    /// It redirects connections.
+    /// The key redirects connections.
     #[error("it redirects connections")]
     Proxy,
-    /// It acts as another user.
+    /// The key impersonates another user.
     #[error("it acts as another user")]
     Impersonation,
-    /// It weakens the verification of the server.
+    /// The key weakens the verification of the server.
     #[error("it weakens the verification of the server")]
     Verification,
-    /// It is not supported.
+    /// The key is not supported.
     #[error("it is not supported")]
     Unsupported,
 }
 
 impl Kubeconfig {
-    /// Reads the text of a kubeconfig. Every entry must be acceptable, not only the current one.
+    /// Parses a kubeconfig. Every entry must be valid, not only the current one.
     pub fn parse(text: &[u8], policy: AddressPolicy) -> Result<Self, KubeconfigError> {
         read::parse(text, policy)
     }
 
-    /// Reads one context of a kubeconfig that may contain others. Only the cluster and the user that it names
-    /// must be acceptable; `extensions` are ignored, because [`Kubeconfig::to_text`] does not write them.
+    /// Parses one context of a kubeconfig that may contain others. Only the cluster and the user of the
+    /// context must be valid. `extensions` are ignored, because [`Kubeconfig::to_text`] does not write
+    /// them.
     pub fn parse_context(
         text: &[u8],
         selection: &ContextSelection<'_>,
@@ -201,10 +203,10 @@ impl Kubeconfig {
     /// Returns the certificates of a PEM text in DER form, or `None` if it contains anything else.
     #[must_use]
     pub fn authorities_from_pem(text: &[u8]) -> Option<Vec<Vec<u8>>> {
-        super::pem::blocks(text, |label| label == "CERTIFICATE")
+        super::pem::parse_blocks(text, |label| label == "CERTIFICATE")
     }
 
-    /// Returns a kubeconfig with this server, these authorities and this credential, and nothing else.
+    /// Formats a kubeconfig that contains only this server, these authorities and this credential.
     #[must_use]
     pub fn to_text(&self) -> String {
         text::to_text(self)

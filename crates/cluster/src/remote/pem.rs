@@ -1,4 +1,4 @@
-//! Certificates of a PEM text.
+//! Reads and writes PEM blocks.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,9 +7,9 @@ const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
 
-/// Returns the content of all blocks with a label that `accepts`, or `None` if the text contains anything
-/// else, an unfinished block or no block.
-pub(super) fn blocks(text: &[u8], accepts: impl Fn(&str) -> bool) -> Option<Vec<Vec<u8>>> {
+/// Returns the decoded content of all blocks. Returns `None` if there is no block, a block is incomplete
+/// or empty, `accepts` rejects a label, or the text contains anything else.
+pub(super) fn parse_blocks(text: &[u8], accepts: impl Fn(&str) -> bool) -> Option<Vec<Vec<u8>>> {
     let text = std::str::from_utf8(text).ok()?;
     let mut blocks = Vec::new();
     let mut open: Option<(&str, String)> = None;
@@ -31,8 +31,8 @@ pub(super) fn blocks(text: &[u8], accepts: impl Fn(&str) -> bool) -> Option<Vec<
     (open.is_none() && !blocks.is_empty() && blocks.iter().all(|block| !block.is_empty())).then_some(blocks)
 }
 
-/// Returns a certificate in PEM form.
-pub(super) fn certificate(der: &[u8]) -> String {
+/// Encodes a certificate as PEM.
+pub(super) fn encode_certificate(der: &[u8]) -> String {
     let body = STANDARD.encode(der);
     let mut text = format!("{BEGIN}CERTIFICATE{DASHES}\n");
     for (index, character) in body.chars().enumerate() {

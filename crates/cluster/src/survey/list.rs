@@ -1,4 +1,4 @@
-//! Paginated lists, with whole objects or metadata only.
+//! Paginated lists of full objects or of their metadata.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use serde::{Deserialize, Deserializer};
 
 use crate::write::WriteError;
 
-/// Page size.
-const PAGE: usize = 500;
+/// Maximum number of objects per page.
+const PAGE_SIZE: usize = 500;
 
-/// Amount of data per object.
+/// Part of each object that a list contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Listed {
-    Whole,
+pub(crate) enum ObjectContent {
+    Full,
     Metadata,
 }
 
 /// An object with metadata only.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Bare {
+pub(super) struct MetadataOnly {
     pub(super) metadata: Metadata,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    /// The workload a pod belongs to.
+    /// Returns the workload that a pod with this metadata belongs to.
     pub(super) fn workload(&self) -> Option<WorkloadKey> {
         let owner = self.owner_references.iter().find(|owner| owner.controller)?;
         let controller = PodController {
@@ -63,7 +63,7 @@ struct Page<T> {
     items: Vec<T>,
 }
 
-/// An empty metadata list is null on a real server.
+/// Parses a list or null: a real server returns null for an empty metadata list.
 fn null_or_list<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default())
 }
@@ -75,21 +75,21 @@ struct PageMetadata {
     next: String,
 }
 
-/// Returns all items at `path` that match `selector`.
+/// Returns all items at `path` that match `selector`, which is a query parameter or empty.
 pub(crate) async fn list<T: DeserializeOwned>(
     client: &Client,
     path: &str,
     selector: &str,
-    listed: Listed,
+    content: ObjectContent,
 ) -> Result<Vec<T>, WriteError> {
     let (mut items, mut next) = (Vec::new(), String::new());
     loop {
         let request = Request::get(format!(
-            "{path}?limit={PAGE}{}{}",
-            and("", selector),
-            and("continue=", &next)
+            "{path}?limit={PAGE_SIZE}{}{}",
+            query_parameter("", selector),
+            query_parameter("continue=", &next)
         ))
-        .header(ACCEPT, accept(listed))
+        .header(ACCEPT, accept_header(content))
         .body(Vec::new());
         let page: Page<T> = client.request(request.map_err(kube::Error::HttpError)?).await?;
         items.extend(page.items);
@@ -100,7 +100,7 @@ pub(crate) async fn list<T: DeserializeOwned>(
     }
 }
 
-fn and(key: &str, value: &str) -> String {
+fn query_parameter(key: &str, value: &str) -> String {
     if value.is_empty() {
         String::new()
     } else {
@@ -108,9 +108,9 @@ fn and(key: &str, value: &str) -> String {
     }
 }
 
-fn accept(listed: Listed) -> &'static str {
-    match listed {
-        Listed::Whole => "application/json",
-        Listed::Metadata => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+fn accept_header(content: ObjectContent) -> &'static str {
+    match content {
+        ObjectContent::Full => "application/json",
+        ObjectContent::Metadata => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
     }
 }

@@ -1,30 +1,31 @@
-//! Objects installed for an owner: one list per kind, metadata only.
+//! Lists the objects that the operator installed for an owner.
 
 use kube::Client;
 
 use super::MANAGED;
-use super::list::{Bare, Listed, list};
+use super::list::{MetadataOnly, ObjectContent, list};
 use crate::kinds::{InstalledKind, installed_kinds};
 use crate::write::WriteError;
 
-/// One installed object.
+/// An installed object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OwnedObject {
-    /// `Deployment`.
+    /// Kind, such as `Deployment`.
     pub kind: &'static str,
-    /// Empty for cluster-scoped objects.
+    /// Namespace; empty for cluster-scoped objects.
     pub namespace: String,
     /// The name.
     pub name: String,
 }
 
-/// Returns every object with this owner uid, and the kinds that could not be read with the reason.
+/// Returns every object whose owner has this UID, and the kinds that could not be listed with the error
+/// message.
 pub async fn owned_objects(client: &Client, uid: &str) -> (Vec<OwnedObject>, Vec<(&'static str, String)>) {
     let (mut found, mut unread) = (Vec::new(), Vec::new());
     for kind in installed_kinds() {
-        match of_kind(client, kind, uid).await {
+        match list_owned(client, kind, uid).await {
             Ok(objects) => found.extend(objects),
-            // Not every cluster serves every kind.
+            // A cluster does not necessarily serve every kind.
             Err(error) if error.is_not_found() => {}
             Err(error) => unread.push((kind.kind, error.message)),
         }
@@ -33,10 +34,10 @@ pub async fn owned_objects(client: &Client, uid: &str) -> (Vec<OwnedObject>, Vec
     (found, unread)
 }
 
-async fn of_kind(client: &Client, kind: InstalledKind, uid: &str) -> Result<Vec<OwnedObject>, WriteError> {
+async fn list_owned(client: &Client, kind: InstalledKind, uid: &str) -> Result<Vec<OwnedObject>, WriteError> {
     let root = if kind.group.is_empty() { "api" } else { "apis" };
     let path = format!("/{root}/{}/{}", kind.api_version(), kind.plural);
-    let items = list::<Bare>(client, &path, MANAGED, Listed::Metadata).await?;
+    let items = list::<MetadataOnly>(client, &path, MANAGED, ObjectContent::Metadata).await?;
     let ours = items.into_iter().filter(|item| {
         item.metadata
             .owner_references

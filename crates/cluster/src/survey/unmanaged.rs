@@ -1,4 +1,4 @@
-//! Control planes that no operator manages, from their Deployments and webhooks.
+//! Finds control planes that no operator manages by their Deployments and webhooks.
 
 use kube::Client;
 use serde_json::Value;
@@ -10,13 +10,13 @@ use crate::write::WriteError;
 /// A control plane that no operator manages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnmanagedPlane {
-    /// The revision: `default` if it has none.
+    /// Revision; `default` if the control plane has none.
     pub revision: String,
     /// The namespace.
     pub namespace: String,
     /// Name of the Deployment.
     pub deployment: String,
-    /// The version, if it is known.
+    /// Istio version; `None` if it cannot be determined.
     pub version: Option<String>,
     /// The installer.
     pub installer: Installer,
@@ -24,12 +24,12 @@ pub struct UnmanagedPlane {
     pub replicas: i32,
     /// Number of ready replicas.
     pub ready: i32,
-    /// Its tags.
+    /// Revision tags of the control plane, sorted.
     pub tags: Vec<String>,
 }
 
-/// Returns the unmanaged control planes.
-pub(super) async fn unmanaged(client: &Client) -> Result<Vec<UnmanagedPlane>, WriteError> {
+/// Returns the unmanaged control planes, sorted by namespace and revision.
+pub(super) async fn read_unmanaged_planes(client: &Client) -> Result<Vec<UnmanagedPlane>, WriteError> {
     let planes = read_planes(client).await?;
     let is_managed = |object: &Value| matches!(Installer::from_object(object), Installer::Operator { .. });
     let planes: Vec<Value> = planes.into_iter().filter(|object| !is_managed(object)).collect();
@@ -37,12 +37,15 @@ pub(super) async fn unmanaged(client: &Client) -> Result<Vec<UnmanagedPlane>, Wr
         return Ok(Vec::new());
     }
     let webhooks = read_injectors(client).await.unwrap_or_default();
-    let mut planes: Vec<UnmanagedPlane> = planes.iter().map(|object| plane(object, &webhooks)).collect();
+    let mut planes: Vec<UnmanagedPlane> = planes
+        .iter()
+        .map(|object| parse_plane(object, &webhooks))
+        .collect();
     planes.sort_by(|a, b| (&a.namespace, &a.revision).cmp(&(&b.namespace, &b.revision)));
     Ok(planes)
 }
 
-fn plane(object: &Value, webhooks: &[Value]) -> UnmanagedPlane {
+fn parse_plane(object: &Value, webhooks: &[Value]) -> UnmanagedPlane {
     let (namespace, revision) = (text(object, "/metadata/namespace"), revision(object));
     UnmanagedPlane {
         revision: revision.to_owned(),
@@ -50,8 +53,8 @@ fn plane(object: &Value, webhooks: &[Value]) -> UnmanagedPlane {
         deployment: text(object, "/metadata/name").to_owned(),
         version: versions(object).into_iter().next(),
         installer: Installer::from_object(object),
-        replicas: super::count(object, "replicas"),
-        ready: super::count(object, "readyReplicas"),
+        replicas: super::status_count(object, "replicas"),
+        ready: super::status_count(object, "readyReplicas"),
         tags: tags(webhooks, namespace, revision),
     }
 }

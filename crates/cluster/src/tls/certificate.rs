@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-/// Object identifiers, encoded.
+/// DER-encoded object identifiers.
 const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
 const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
 const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
@@ -20,7 +20,7 @@ const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 
-/// A parsed certificate. Names and algorithms are contents of their encodings.
+/// A parsed certificate. Names and algorithms are the contents of their DER elements.
 #[derive(Debug)]
 pub(super) struct Certificate<'a> {
     /// The signed part of the certificate.
@@ -34,9 +34,9 @@ pub(super) struct Certificate<'a> {
     /// Start and end of the validity, as `YYYYMMDDhhmmss`.
     validity: [String; 2],
     pub(super) is_ca: bool,
-    /// Whether it may identify a server.
+    /// Whether the certificate may identify a server.
     pub(super) is_for_servers: bool,
-    /// Whether it limits the names of what it issues.
+    /// Whether the certificate limits the names in certificates that it issues.
     pub(super) is_constrained: bool,
 }
 
@@ -46,16 +46,19 @@ impl<'a> Certificate<'a> {
         let mut outer = Reader(Reader(der).content(SEQUENCE)?);
         let body = outer.element()?;
         let signature_algorithm = outer.content(SEQUENCE)?;
-        let signature = bits(outer.content(BIT_STRING)?)?;
+        let signature = parse_bit_string(outer.content(BIT_STRING)?)?;
         let mut fields = Reader(body.content);
         fields.skip_if(VERSION);
         let (_serial, _algorithm) = (fields.element()?, fields.element()?);
         let issuer = fields.content(SEQUENCE)?;
         let mut validity = Reader(fields.content(SEQUENCE)?);
-        let validity = [time(validity.element()?)?, time(validity.element()?)?];
+        let validity = [parse_time(validity.element()?)?, parse_time(validity.element()?)?];
         let subject = fields.content(SEQUENCE)?;
         let mut key = Reader(fields.content(SEQUENCE)?);
-        let (key_algorithm, key) = (key.content(SEQUENCE)?, bits(key.content(BIT_STRING)?)?);
+        let (key_algorithm, key) = (
+            key.content(SEQUENCE)?,
+            parse_bit_string(key.content(BIT_STRING)?)?,
+        );
         let extensions = Extensions::parse(fields)?;
         Some(Self {
             signed: body.encoding,
@@ -106,7 +109,7 @@ impl Extensions {
         Some(found)
     }
 
-    /// Adds an extension; `None` for an unknown critical one.
+    /// Adds an extension. Returns `None` if it is malformed, or unknown and critical.
     fn add(&mut self, extension: Element<'_>) -> Option<()> {
         let mut parts = Reader(extension.content);
         let name = parts.element()?.content;
@@ -143,7 +146,7 @@ struct Element<'a> {
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// Reads the next element; an error if there is none.
+    /// Reads the next element; `None` if it is missing or malformed.
     fn element(&mut self) -> Option<Element<'a>> {
         let (&[tag, first], rest) = self.0.split_first_chunk::<2>()?;
         let (length, rest) = match first {
@@ -167,7 +170,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads the next element, if there is one. The outer `None` is an error.
+    /// Reads the next element; `Some(None)` at the end, `None` if it is malformed.
     #[allow(
         clippy::option_option,
         reason = "like a `Result` of an `Option`, without an error value"
@@ -192,15 +195,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Returns the bytes of a bit string without unused bits.
-fn bits(content: &[u8]) -> Option<&[u8]> {
+/// Returns the bytes of a bit string; `None` if it has unused bits.
+fn parse_bit_string(content: &[u8]) -> Option<&[u8]> {
     content
         .split_first()
         .and_then(|(unused, bytes)| (*unused == 0).then_some(bytes))
 }
 
-/// Returns a time as `YYYYMMDDhhmmss`. Years of two digits are from 1950 to 2049.
-fn time(element: Element<'_>) -> Option<String> {
+/// Returns a time as `YYYYMMDDhhmmss`. Two-digit years mean 1950 to 2049.
+fn parse_time(element: Element<'_>) -> Option<String> {
     let text = std::str::from_utf8(element.content).ok()?.strip_suffix('Z')?;
     let text = match element.tag {
         GENERALIZED_TIME => text.to_owned(),

@@ -1,4 +1,5 @@
-//! A verifier that reads its certificates again once a minute: those in a pod are replaced while it runs.
+//! A verifier that reads its CA certificates again once a minute, because those in a pod are replaced
+//! while it runs.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -10,7 +11,7 @@ use rustls::{DigitallySignedStruct, SignatureScheme};
 
 use super::BundleVerifier;
 
-/// Time after which the file is read again.
+/// Interval after which the file is read again.
 const INTERVAL: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
@@ -34,7 +35,8 @@ impl ReloadingVerifier {
         }
     }
 
-    /// Returns the verifier of the file; of its last readable content if it cannot be read.
+    /// Returns the verifier for the content of the file. If the file cannot be read, returns the previous
+    /// verifier.
     fn current(&self) -> Arc<BundleVerifier> {
         let known = self
             .current

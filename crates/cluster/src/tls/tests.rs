@@ -1,4 +1,4 @@
-//! Tests with API servers on loopback.
+//! Tests TLS with API servers on the loopback address.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,14 +21,14 @@ use crate::connect::connect;
 
 const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.0","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"","platform":""}"#;
 
-/// Parameters of a certificate for the loopback address.
+/// Returns the parameters of a certificate for the loopback address.
 fn leaf(edit: impl FnOnce(&mut CertificateParams)) -> CertificateParams {
     let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
     edit(&mut params);
     params
 }
 
-/// Parameters of a CA certificate.
+/// Returns the parameters of a CA certificate.
 fn authority(edit: impl FnOnce(&mut CertificateParams)) -> CertificateParams {
     leaf(|params| {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -40,7 +40,7 @@ fn issuer(params: CertificateParams) -> CertifiedIssuer<'static, KeyPair> {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// Starts an API server that responds to one request; returns its URL.
+/// Starts an API server that responds to one request. Returns its URL.
 async fn start(certificate: &Issued, key: &KeyPair) -> http::Uri {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
@@ -98,7 +98,7 @@ async fn version_issued(
     version(&certificate, &key, root.der()).await
 }
 
-/// Changes the parameters of a certificate.
+/// Function that changes the parameters of a certificate.
 type Edit<'a> = &'a dyn Fn(&mut CertificateParams);
 
 #[tokio::test]
@@ -139,7 +139,7 @@ async fn other_certificates_of_an_api_server_are_rejected() {
         check(what, version_issued(authority(edit), &root).await, expected);
         check(what, version_issued(leaf(edit), &root).await, "certificate");
     }
-    // Another CA with the same name and another key.
+    // A different CA with the same name and another key.
     let key = KeyPair::generate().unwrap();
     let certificate = authority(|_| {}).self_signed(&key).unwrap();
     let same_name = issuer(authority(|_| {}));
@@ -148,7 +148,7 @@ async fn other_certificates_of_an_api_server_are_rejected() {
         version(&certificate, &key, same_name.der()).await,
         "certificate",
     );
-    // The issuer is trusted, but not as a CA.
+    // The issuer is in the bundle, but is not a CA.
     let no_authority = issuer(leaf(|_| {}));
     check(
         "issued by a certificate that is no CA",
@@ -197,7 +197,7 @@ fn malformed_certificates_are_rejected() {
         for byte in [0x00, 0x7f, 0x80, 0x83, 0xff] {
             let mut changed = der.clone();
             changed[at] = byte;
-            // Must not panic.
+            // Parsing must not panic.
             let _ = Certificate::parse(&changed);
         }
     }

@@ -1,7 +1,7 @@
-//! Verifies server certificates as Go does: a certificate that is itself a CA may identify a server.
+//! Verifies server certificates as Go does: a CA certificate may identify a server.
 //!
-//! `webpki` rejects such certificates. Many test servers and small installations use a single self-signed
-//! certificate that is both.
+//! `webpki` rejects such certificates, but many test servers and small installations use a single
+//! self-signed certificate as CA and server certificate.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct BundleVerifier {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-/// The bundle contains no usable certificate.
+/// Error: the bundle contains no usable certificate.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("no usable certificate in the CA bundle")]
 pub struct BundleError;
@@ -53,8 +53,8 @@ impl BundleVerifier {
         })
     }
 
-    /// Checks a CA certificate that identifies a server: it is in the bundle, or issued by a certificate in
-    /// the bundle. Returns false for other certificates.
+    /// Whether `der` is a CA certificate that is in the bundle, or was issued by a certificate in the
+    /// bundle. Fails if it is expired or not for servers.
     fn is_trusted_authority(
         &self,
         der: &CertificateDer<'_>,

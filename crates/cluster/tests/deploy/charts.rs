@@ -1,4 +1,4 @@
-//! Rendered objects of charts.
+//! Renders the charts that the tests install.
 
 use mainstay_catalog::{Catalog, Flavour};
 use mainstay_chart::{
@@ -11,21 +11,21 @@ use mainstay_yaml::{Budget, Map, parse, to_json};
 use serde_json::Value;
 
 /// Objects that one chart of one version installs.
-pub(crate) struct Installed {
+pub(crate) struct RenderedChart {
     pub(crate) label: String,
     pub(crate) objects: Vec<Value>,
 }
 
-/// Our own chart, released as `mainstay`.
+/// Renders our own chart with the release name `mainstay`.
 pub(crate) fn operator_chart(namespace: &str, values: &str) -> Vec<Value> {
     let loaded = load_path(&repository_root().join("deploy/chart"), Dialect::Helm4).unwrap();
     let values = load_values(values.as_bytes(), Dialect::Helm4).unwrap();
     render(&loaded, "mainstay", namespace, values)
 }
 
-/// Renders every chart the operator installs, in every version, with values that produce as many roles as
-/// possible.
-pub(crate) fn releases() -> Vec<Installed> {
+/// Renders every chart that the operator installs, in every version, with values that produce as many
+/// roles as possible.
+pub(crate) fn releases() -> Vec<RenderedChart> {
     let catalog = Catalog::embedded().unwrap();
     let mut out = Vec::new();
     for version in catalog.installable() {
@@ -39,11 +39,11 @@ pub(crate) fn releases() -> Vec<Installed> {
             let files = catalog.chart(&version.version, Flavour::Operator, chart).unwrap();
             let files = files.iter().map(|(name, data)| File::new(name, data)).collect();
             let loaded = load_files(files, Dialect::Helm4).unwrap();
-            for set in sets() {
+            for set in value_sets() {
                 let mut objects = render(&loaded, chart, namespace, set);
                 // The test clusters do not serve this kind.
                 objects.retain(|object| object["kind"] != "NetworkAttachmentDefinition");
-                out.push(Installed {
+                out.push(RenderedChart {
                     label: format!("{chart} {}", version.version),
                     objects,
                 });
@@ -53,8 +53,9 @@ pub(crate) fn releases() -> Vec<Installed> {
     out
 }
 
-/// Returns empty values, and the value sets with which the generator of RBAC rules reaches every branch.
-fn sets() -> Vec<Map> {
+/// Returns empty values, and the value sets with which the generator of RBAC rules covers every branch of
+/// the charts.
+fn value_sets() -> Vec<Map> {
     let directory = repository_root().join("xtask/src/codegen/values");
     let mut files: Vec<_> = std::fs::read_dir(directory)
         .unwrap()

@@ -1,5 +1,5 @@
-//! Tests the statements of docs/rbac.md: permissions with `SelfSubjectAccessReview`, the admission policy
-//! with writes that it denies.
+//! Tests the statements of docs/rbac.md: permissions with `SelfSubjectAccessReview`, and the admission
+//! policy with writes that it must deny.
 
 use std::sync::Arc;
 
@@ -18,8 +18,9 @@ fn page() -> String {
     std::fs::read_to_string(repository_root().join("docs/rbac.md")).unwrap()
 }
 
-/// The indented block of the page after the line that contains `heading`, without its indentation.
-fn block(heading: &str, indentation: &str) -> String {
+/// Returns the first indented block of the page after the line that contains `heading`, without its
+/// indentation.
+fn indented_block(heading: &str, indentation: &str) -> String {
     let page = page();
     let mut lines = page.lines().skip_while(|line| !line.contains(heading));
     lines.next().unwrap();
@@ -30,8 +31,8 @@ fn block(heading: &str, indentation: &str) -> String {
         .collect()
 }
 
-/// Whether an account may do what `attributes` describe.
-async fn may(host: &Host, account: &str, attributes: Value) -> bool {
+/// Whether an account has the permission that `attributes` describe.
+async fn is_allowed(host: &Host, account: &str, attributes: Value) -> bool {
     let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": attributes});
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let response = host.create(Some(account), path, &review).await;
@@ -40,7 +41,7 @@ async fn may(host: &Host, account: &str, attributes: Value) -> bool {
         .unwrap_or_else(|| panic!("{response}"))
 }
 
-/// Parses a request as in the table: `create deployments.apps -n=default`.
+/// Parses a request of the table, such as `create deployments.apps -n=default`.
 fn attributes(request: &str) -> Value {
     let words: Vec<&str> = request.split(' ').collect();
     let option = |name: &str| {
@@ -55,23 +56,23 @@ fn attributes(request: &str) -> Value {
         "group": group, "namespace": option("-n="), "name": option("name=")}})
 }
 
-/// Checks the table of requests; returns the number of its rows.
-pub(crate) async fn the_table_holds(host: &Host) -> usize {
-    let (mut asked, mut wrong) = (0, Vec::new());
+/// Checks the table of requests. Returns the number of rows.
+pub(crate) async fn check_table(host: &Host) -> usize {
+    let (mut rows, mut wrong) = (0, Vec::new());
     for line in page().lines().filter_map(|line| line.strip_prefix("| `")) {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         let [request, expected @ ("yes" | "no"), ..] = cells.as_slice() else {
             continue;
         };
         let request = request.trim_end_matches('`');
-        if may(host, ACCOUNT, attributes(request)).await != (*expected == "yes") {
+        if is_allowed(host, ACCOUNT, attributes(request)).await != (*expected == "yes") {
             wrong.push(request.to_owned());
         }
-        asked += 1;
+        rows += 1;
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(asked >= 20, "{asked}");
-    asked
+    assert!(rows >= 20, "{rows}");
+    rows
 }
 
 fn workload(kind: &str, namespace: &str) -> Value {
@@ -87,14 +88,14 @@ fn without_service_name(mut object: Value) -> Value {
     object
 }
 
-/// Checks the admission policy; returns the number of denied writes.
-pub(crate) async fn the_admission_policy_holds(host: &Host, owners: &Owners) -> usize {
-    no_secrets_and_pods(host).await
-        + only_own_workloads(host, owners).await
-        + only_restarts(host, &owners.cni).await
+/// Checks the admission policy. Returns the number of denied writes.
+pub(crate) async fn check_admission_policy(host: &Host, owners: &Owners) -> usize {
+    check_secrets_and_pods(host).await
+        + check_own_workloads(host, owners).await
+        + check_restarts(host, &owners.cni).await
 }
 
-async fn no_secrets_and_pods(host: &Host) -> usize {
+async fn check_secrets_and_pods(host: &Host) -> usize {
     let secret =
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}});
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"},
@@ -126,16 +127,16 @@ async fn no_secrets_and_pods(host: &Host) -> usize {
     responses.len()
 }
 
-async fn denied(host: &Host, object: &Value, expected: &str) {
+async fn check_denied(host: &Host, object: &Value, expected: &str) {
     let error = host.apply(Some(ACCOUNT), object).await.unwrap_err();
     assert!(error.contains(expected), "{}: {error}", object["kind"]);
 }
 
-async fn only_own_workloads(host: &Host, owners: &Owners) -> usize {
+async fn check_own_workloads(host: &Host, owners: &Owners) -> usize {
     let mut count = 0;
     for kind in ["Deployment", "DaemonSet"] {
         let object = |namespace: &str| without_service_name(workload(kind, namespace));
-        denied(
+        check_denied(
             host,
             &object("istio-system"),
             "only for control planes, CNI plugins and ztunnels",
@@ -143,35 +144,36 @@ async fn only_own_workloads(host: &Host, owners: &Owners) -> usize {
         .await;
         let mut istio = owners.cni.clone();
         istio["kind"] = json!("Istio");
-        denied(
+        check_denied(
             host,
             &with_owner(&object("istio-cni"), &istio),
             "only for control planes",
         )
         .await;
-        // An owner without an object, which only this rule denies: a server reports the denial of any policy.
+        // The owner does not exist. Only the tested rule denies such a write, so its message is reported;
+        // otherwise a server may report that of any other rule.
         let mut absent = owners.cni.clone();
         absent["name"] = json!("absent");
         for namespace in ["kube-system", "kube-public", "kube-node-lease"] {
-            denied(
+            check_denied(
                 host,
                 &with_owner(&object(namespace), &absent),
                 "protected namespaces",
             )
             .await;
         }
-        count += 5 + only_in_own_namespaces(host, owners, object).await;
+        count += 5 + check_own_namespaces(host, owners, object).await;
     }
     count
 }
 
 /// Checks writes with each owner in the namespaces of the other owners, and with a wrong UID.
-async fn only_in_own_namespaces(host: &Host, owners: &Owners, object: impl Fn(&str) -> Value) -> usize {
+async fn check_own_namespaces(host: &Host, owners: &Owners, object: impl Fn(&str) -> Value) -> usize {
     let expected = "only in its namespace";
     let pairs = [("istio-cni", &owners.cni), ("istio-system", &owners.revision)];
     let mut count = 0;
     for (own, owner) in pairs {
-        // Another name for each owner: a write to an existing workload would be an update.
+        // The name differs for each owner, because a write to an existing workload would be an update.
         let object = |namespace: &str| {
             let mut object = object(namespace);
             object["metadata"]["name"] = json!(format!("in-{own}"));
@@ -179,13 +181,13 @@ async fn only_in_own_namespaces(host: &Host, owners: &Owners, object: impl Fn(&s
         };
         for other in ["istio-cni", "istio-system", "shop"] {
             if other != own {
-                denied(host, &with_owner(&object(other), owner), expected).await;
+                check_denied(host, &with_owner(&object(other), owner), expected).await;
                 count += 1;
             }
         }
         let mut forged = owner.clone();
         forged["uid"] = json!("00000000-0000-0000-0000-000000000001");
-        denied(host, &with_owner(&object(own), &forged), expected).await;
+        check_denied(host, &with_owner(&object(own), &forged), expected).await;
         host.apply(Some(ACCOUNT), &with_owner(&object(own), owner))
             .await
             .unwrap();
@@ -194,8 +196,9 @@ async fn only_in_own_namespaces(host: &Host, owners: &Owners, object: impl Fn(&s
     count
 }
 
-/// Workload migration restarts workloads of others and relabels their pods, but does not change what runs.
-async fn only_restarts(host: &Host, owner: &Value) -> usize {
+/// Checks that writes to workloads of other owners may restart pods and change their labels, as workload
+/// migration does, but not change the containers. Returns the number of denied writes.
+async fn check_restarts(host: &Host, owner: &Value) -> usize {
     let mut count = 0;
     for kind in ["Deployment", "DaemonSet", "StatefulSet"] {
         let other = without_service_name(workload(kind, "shop"));
@@ -207,9 +210,9 @@ async fn only_restarts(host: &Host, owner: &Value) -> usize {
         let mut changed = other.clone();
         changed["spec"]["template"]["spec"]["containers"][0]["image"] = json!("evil");
         let expected = "does not change the pods of other workloads";
-        denied(host, &changed, expected).await;
-        // An owner reference does not make it ours.
-        denied(host, &with_owner(&changed, owner), expected).await;
+        check_denied(host, &changed, expected).await;
+        // Adding our owner reference does not make the workload ours.
+        check_denied(host, &with_owner(&changed, owner), expected).await;
         count += 2;
     }
     let mut own = with_owner(&without_service_name(workload("Deployment", "istio-cni")), owner);
@@ -225,8 +228,8 @@ async fn only_restarts(host: &Host, owner: &Value) -> usize {
     count
 }
 
-/// Attributes of a write to a Lease.
-fn lease(namespace: &str, name: &str) -> Value {
+/// Returns the attributes of an update of a Lease.
+fn update_lease(namespace: &str, name: &str) -> Value {
     attributes(&format!(
         "update leases.coordination.k8s.io -n={namespace} name={name}"
     ))
@@ -238,15 +241,15 @@ fn patch_definition(name: &str) -> Value {
     ))
 }
 
-/// Checks the other roles of the chart; returns the number of requests.
-pub(crate) async fn other_roles_hold(host: &Host) -> usize {
+/// Checks the other roles of the chart. Returns the number of requests.
+pub(crate) async fn check_other_roles(host: &Host) -> usize {
     let prometheus = "system:serviceaccount:monitoring:prometheus";
     bind(host, "sail-operator-mainstay-metrics-reader", prometheus).await;
     let url = |path: &str| json!({"nonResourceAttributes": {"verb": "get", "path": path}});
     let expected = [
         (prometheus, url("/metrics"), true),
         (prometheus, url("/logs"), false),
-        (ACCOUNT, lease("sail-operator", "sail-operator-lock"), true),
+        (ACCOUNT, update_lease("sail-operator", "sail-operator-lock"), true),
         (
             JOB,
             attributes("create customresourcedefinitions.apiextensions.k8s.io"),
@@ -259,7 +262,7 @@ pub(crate) async fn other_roles_hold(host: &Host) -> usize {
     ];
     for (account, request, allowed) in &expected {
         assert_eq!(
-            may(host, account, request.clone()).await,
+            is_allowed(host, account, request.clone()).await,
             *allowed,
             "{account} {request}"
         );
@@ -275,10 +278,10 @@ async fn bind(host: &Host, role: &str, account: &str) {
     host.apply(None, &binding).await.unwrap();
 }
 
-/// Checks that the reader role allows all reads, and that only the reads of its last three rules fail without
-/// these.
-pub(crate) async fn the_reader_role_is_enough(host: &Host) {
-    let mut role = documents(&block("## A role for readers", "    ")).remove(0);
+/// Checks that the reader role allows all reads, and that without its last three rules only the reads
+/// fail that these rules allow.
+pub(crate) async fn check_reader_role(host: &Host) {
+    let mut role = documents(&indented_block("## A role for readers", "    ")).remove(0);
     host.apply(None, &role).await.unwrap();
     bind(host, role["metadata"]["name"].as_str().unwrap(), "reader").await;
     let unread = async || {
@@ -289,7 +292,7 @@ pub(crate) async fn the_reader_role_is_enough(host: &Host) {
             .await
             .unwrap();
         let sources = Source::ALL.into_iter();
-        // Workloads are read for migrations only.
+        // Workloads are only read for migrations.
         let sources = sources.filter(|source| *source != Source::Workloads);
         let unread = sources.filter(|source| found.snapshot.readable(*source).is_err());
         unread.count() + usize::from(found.leaders.is_err())
@@ -301,25 +304,25 @@ pub(crate) async fn the_reader_role_is_enough(host: &Host) {
 }
 
 /// Checks that the values of the section "Not covered" add rules to the operator's role.
-pub(crate) fn extra_rules_are_added(namespace: &str) {
-    let objects = operator_chart(namespace, &block("MCS_API_GROUP", "      "));
+pub(crate) fn check_extra_rules(namespace: &str) {
+    let objects = operator_chart(namespace, &indented_block("MCS_API_GROUP", "      "));
     let cluster_roles = objects.iter().filter(|object| object["kind"] == "ClusterRole");
     let rules = cluster_roles.flat_map(|role| role["rules"].as_array().unwrap());
     let added = rules.filter(|rule| rule["apiGroups"] == json!(["mcs.example.com"]));
     assert_eq!(added.count(), 2);
 }
 
-/// Checks that without the granted rules existing roles can be applied, a new one is rejected, and Secrets
-/// cannot be read.
-pub(crate) async fn without_grants_no_new_role(host: &Host) {
-    assert!(may(host, ACCOUNT, attributes("get secrets -n=default")).await);
+/// Removes the role with the granted rules, and checks that existing roles can still be applied, a new
+/// one is rejected, and Secrets cannot be read.
+pub(crate) async fn check_missing_grants(host: &Host) {
+    assert!(is_allowed(host, ACCOUNT, attributes("get secrets -n=default")).await);
     host.delete("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/sail-operator-mainstay-grants")
         .await;
-    assert!(!may(host, ACCOUNT, attributes("get secrets -n=default")).await);
-    // Istio's roles have permissions on Leases too. Without them, only our own Lease can be written.
-    assert!(may(host, ACCOUNT, lease("sail-operator", "sail-operator-lock")).await);
-    assert!(!may(host, ACCOUNT, lease("sail-operator", "other")).await);
-    assert!(!may(host, ACCOUNT, lease("default", "sail-operator-lock")).await);
+    assert!(!is_allowed(host, ACCOUNT, attributes("get secrets -n=default")).await);
+    // Istio's roles also grant permissions on Leases. Without them, only our own Lease can be written.
+    assert!(is_allowed(host, ACCOUNT, update_lease("sail-operator", "sail-operator-lock")).await);
+    assert!(!is_allowed(host, ACCOUNT, update_lease("sail-operator", "other")).await);
+    assert!(!is_allowed(host, ACCOUNT, update_lease("default", "sail-operator-lock")).await);
     let all: Vec<Value> = releases()
         .into_iter()
         .flat_map(|release| release.objects)
@@ -328,8 +331,8 @@ pub(crate) async fn without_grants_no_new_role(host: &Host) {
         object["kind"] == "ClusterRole" && object["rules"].as_array().is_some_and(|rules| rules.len() > 10)
     });
     let mut role = role.unwrap().clone();
-    let mut settled = host.apply(Some(ACCOUNT), &role).await;
-    settled.as_mut().unwrap();
+    let mut applied = host.apply(Some(ACCOUNT), &role).await;
+    applied.as_mut().unwrap();
     role["metadata"]["name"] = json!("another");
     let error = host.apply(Some(ACCOUNT), &role).await.unwrap_err();
     assert!(

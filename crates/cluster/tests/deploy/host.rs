@@ -1,4 +1,4 @@
-//! A simulated or real cluster, with clients for any account.
+//! A simulated or real cluster that provides clients for any account.
 
 use http::Request;
 use kube::Client;
@@ -8,7 +8,7 @@ use mainstay_sim::auth::User;
 use mainstay_testkit::cluster::{Cluster, Options};
 use serde_json::{Value, json};
 
-/// A cluster.
+/// A simulated or real cluster.
 pub(crate) enum Host {
     Simulated(mainstay_sim::Cluster),
     Real(Box<Cluster>),
@@ -23,7 +23,7 @@ impl Host {
         Self::Real(Box::new(Cluster::start(Options::default()).await.unwrap()))
     }
 
-    /// Returns a client for this account, or for the administrator if `None`.
+    /// Returns a client for an account; `None` is the administrator.
     pub(crate) async fn client(&self, account: Option<&str>) -> Client {
         let groups = [
             "system:authenticated",
@@ -45,12 +45,12 @@ impl Host {
         }
     }
 
-    pub(crate) async fn make_namespace(&self, name: &str) {
+    pub(crate) async fn create_namespace(&self, name: &str) {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         self.apply(None, &object).await.unwrap();
     }
 
-    /// Applies an object; returns the server's message if it rejects it.
+    /// Applies an object. Returns the server's message if the object is rejected.
     pub(crate) async fn apply(&self, account: Option<&str>, object: &Value) -> Result<(), String> {
         let path = format!("{}?fieldManager=mainstay&force=true", path(object));
         let request = Request::patch(path)
@@ -68,12 +68,12 @@ impl Host {
         }
     }
 
-    /// Creates an object at `path`; returns the server's response.
+    /// Creates an object at `path`. Returns the server's response.
     pub(crate) async fn create(&self, account: Option<&str>, path: &str, object: &Value) -> Value {
         self.send(account, "POST", path, object).await
     }
 
-    /// Sends a request; returns the server's response.
+    /// Sends a request. Returns the server's response.
     pub(crate) async fn send(
         &self,
         account: Option<&str>,
@@ -92,7 +92,7 @@ impl Host {
         serde_json::from_slice(&bytes).unwrap_or_default()
     }
 
-    /// Creates an object at `path` without storing it; returns the server's warnings.
+    /// Creates an object at `path` in a dry run. Returns the server's warnings.
     pub(crate) async fn warnings(&self, path: &str, object: &Value) -> Vec<String> {
         let request = Request::post(format!("{path}?dryRun=All"))
             .header("content-type", "application/json")
@@ -122,7 +122,8 @@ async fn cluster_config(cluster: &Cluster) -> kube::Config {
         .unwrap()
 }
 
-/// Our kinds and those of our chart, in addition to the kinds that Istio's charts install.
+/// Kinds besides those that Istio's charts install: ours, and those of our chart. Kind, plural, and
+/// whether it is namespaced.
 const OTHERS: &[(&str, &str, bool)] = &[
     ("Namespace", "namespaces", false),
     ("Pod", "pods", true),

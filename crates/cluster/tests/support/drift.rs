@@ -1,5 +1,5 @@
-//! Edits of other clients to objects of a release, and the writes of the next install, as a table by kind.
-//! Runs on any server.
+//! Tables of edits of other clients to objects of a release, by kind, and whether the next install
+//! reverts them. Runs on the simulator and on a real server.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use mainstay_cluster::desired::Desired;
 use mainstay_testkit::CaseCounts;
 use serde_json::{Value, json};
 
-use crate::support::{Fixture, attachment_definition, masked, render, summaries};
+use crate::support::{Fixture, attachment_definition, render, summaries, without_volatile_fields};
 
-/// Releases that together contain every kind.
+/// Releases that together contain every kind: chart, name, values.
 const RELEASES: &[(&str, &str, &str)] = &[
     (
         "istiod",
@@ -30,8 +30,8 @@ const RELEASES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Edits of a field that the chart sets, by kind: each is reverted by one write.
-const CHANGED: &[(&str, &str, &str)] = &[
+/// Edits of fields that the chart sets: kind, path, value. Each is reverted with one write.
+const REVERTED_EDITS: &[(&str, &str, &str)] = &[
     ("ConfigMap", "/data/original-values", "\"x\""),
     ("ClusterRole", "/rules/0/verbs", "[\"get\"]"),
     ("Role", "/rules/0/verbs", "[\"get\"]"),
@@ -69,8 +69,9 @@ const CHANGED: &[(&str, &str, &str)] = &[
     ("EndpointSlice", "/endpoints/0/addresses", "[\"10.9.9.9\"]"),
 ];
 
-/// Edits of fields that the chart does not set or leaves to other writers: none is reverted.
-const LEFT: &[(&str, &str, &str)] = &[
+/// Edits of fields that the chart does not set, or that other writers may set: kind, path, value. None is
+/// reverted.
+const KEPT_EDITS: &[(&str, &str, &str)] = &[
     ("ConfigMap", "/data/theirs", "\"x\""),
     ("Service", "/spec/sessionAffinity", "\"ClientIP\""),
     ("Deployment", "/spec/minReadySeconds", "3"),
@@ -116,12 +117,16 @@ const LEFT: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Applies the tables to every kind of every release.
+/// Applies the edits of the tables to one object of each kind of each release.
 pub(crate) async fn run(fixture: &mut Fixture) -> CaseCounts {
-    fixture.make(&attachment_definition()).await;
+    fixture.create(&attachment_definition()).await;
     let mut matrix = Matrix {
         counts: CaseCounts::default(),
-        unused: CHANGED.iter().chain(LEFT).map(|row| (row.0, row.1)).collect(),
+        unused: REVERTED_EDITS
+            .iter()
+            .chain(KEPT_EDITS)
+            .map(|row| (row.0, row.1))
+            .collect(),
     };
     for (chart, release, values) in RELEASES {
         let rendered = render("1.29.1", chart, release, values).unwrap();
@@ -131,7 +136,7 @@ pub(crate) async fn run(fixture: &mut Fixture) -> CaseCounts {
         for wanted in &desired.objects {
             if !seen.contains(&wanted.id.kind) {
                 seen.push(wanted.id.kind.clone());
-                matrix.kind(fixture, &desired, &wanted.body).await;
+                matrix.check_kind(fixture, &desired, &wanted.body).await;
             }
         }
         fixture.uninstall(release).await;
@@ -151,17 +156,17 @@ struct Matrix {
 }
 
 impl Matrix {
-    async fn kind(&mut self, fixture: &mut Fixture, desired: &Desired, wanted: &Value) {
+    async fn check_kind(&mut self, fixture: &mut Fixture, desired: &Desired, wanted: &Value) {
         let kind = wanted["kind"].as_str().unwrap();
-        for row in CHANGED.iter().filter(|row| row.0 == kind) {
-            self.row(fixture, desired, wanted, row, 1).await;
+        for row in REVERTED_EDITS.iter().filter(|row| row.0 == kind) {
+            self.check_row(fixture, desired, wanted, row, 1).await;
         }
-        for row in LEFT.iter().filter(|row| row.0 == kind) {
-            self.row(fixture, desired, wanted, row, 0).await;
+        for row in KEPT_EDITS.iter().filter(|row| row.0 == kind) {
+            self.check_row(fixture, desired, wanted, row, 0).await;
         }
         let label = |name: &str| format!("/metadata/labels/{name}");
         let mark = label("managed-by");
-        self.check(
+        self.check_edit(
             fixture,
             desired,
             wanted,
@@ -170,7 +175,7 @@ impl Matrix {
         )
         .await;
         let release = label("app.kubernetes.io~1managed-by");
-        self.check(
+        self.check_edit(
             fixture,
             desired,
             wanted,
@@ -179,7 +184,7 @@ impl Matrix {
         )
         .await;
         let theirs = label("theirs");
-        self.check(
+        self.check_edit(
             fixture,
             desired,
             wanted,
@@ -188,7 +193,7 @@ impl Matrix {
         )
         .await;
         let owners = "/metadata/ownerReferences";
-        self.check(
+        self.check_edit(
             fixture,
             desired,
             wanted,
@@ -197,7 +202,7 @@ impl Matrix {
         )
         .await;
         let name = "/metadata/annotations/meta.helm.sh~1release-name";
-        self.check(
+        self.check_edit(
             fixture,
             desired,
             wanted,
@@ -209,17 +214,17 @@ impl Matrix {
             {"op": "add", "path": "/metadata/annotations/sailoperator.io~1ignore", "value": "true"},
             {"op": "remove", "path": mark},
         ]);
-        self.check(fixture, desired, wanted, &ignored, 0).await;
+        self.check_edit(fixture, desired, wanted, &ignored, 0).await;
         let seen = json!([
             {"op": "remove", "path": "/metadata/annotations/sailoperator.io~1ignore"},
             {"op": "add", "path": mark, "value": "sail-operator"},
         ]);
-        let seen = fixture.interfere(wanted, &seen, "kubectl").await;
-        fixture.see(&seen);
-        self.deleted(fixture, desired, wanted).await;
+        let seen = fixture.patch_as(wanted, &seen, "kubectl").await;
+        fixture.observe(&seen);
+        self.check_deletion(fixture, desired, wanted).await;
     }
 
-    async fn row(
+    async fn check_row(
         &mut self,
         fixture: &mut Fixture,
         desired: &Desired,
@@ -230,7 +235,7 @@ impl Matrix {
         let (kind, path, value) = row;
         let is_set = wanted.pointer(path).is_some();
         let parent = path.rsplit_once('/').unwrap().0;
-        // Not every object of a kind has the field of the row.
+        // Not every object of a kind has the field.
         if (writes == 1 && !is_set)
             || (!parent.is_empty() && fixture.get(wanted).await.unwrap().pointer(parent).is_none())
         {
@@ -239,11 +244,11 @@ impl Matrix {
         self.unused.retain(|unused| unused != &(*kind, *path));
         let value: Value = serde_json::from_str(value).unwrap();
         let edit = json!([{"op": "add", "path": path, "value": value}]);
-        self.check(fixture, desired, wanted, &edit, writes).await;
+        self.check_edit(fixture, desired, wanted, &edit, writes).await;
     }
 
-    /// Checks that the next install makes this many writes and restores our fields.
-    async fn check(
+    /// Applies an edit, and checks that the next install makes this many writes and restores our fields.
+    async fn check_edit(
         &mut self,
         fixture: &mut Fixture,
         desired: &Desired,
@@ -252,9 +257,9 @@ impl Matrix {
         writes: usize,
     ) {
         let name = format!("{} {patch}", wanted["kind"]);
-        let before = masked(fixture.get(wanted).await.unwrap());
-        let edited = fixture.interfere(wanted, patch, "other-writer").await;
-        fixture.see(&edited);
+        let before = without_volatile_fields(fixture.get(wanted).await.unwrap());
+        let edited = fixture.patch_as(wanted, patch, "other-writer").await;
+        fixture.observe(&edited);
         let id = mainstay_cluster::desired::ObjectId::from_object(wanted).unwrap();
         let is_drift = desired.drift(&id, Some(&edited)).is_some();
         let is_account = wanted["kind"] == "ServiceAccount";
@@ -266,14 +271,19 @@ impl Matrix {
         self.counts
             .count(done == writes, || format!("{name}: {:?}", summaries(&changes)));
         let after = fixture.get(wanted).await.unwrap();
-        let expected = if writes == 0 { masked(edited) } else { before };
-        self.counts.count(masked(after.clone()) == expected, || {
-            format!("{name}: {expected} became {after}")
-        });
+        let expected = if writes == 0 {
+            without_volatile_fields(edited)
+        } else {
+            before
+        };
+        self.counts
+            .count(without_volatile_fields(after.clone()) == expected, || {
+                format!("{name}: {expected} became {after}")
+            });
     }
 
-    async fn deleted(&mut self, fixture: &mut Fixture, desired: &Desired, wanted: &Value) {
-        let before = masked(fixture.get(wanted).await.unwrap());
+    async fn check_deletion(&mut self, fixture: &mut Fixture, desired: &Desired, wanted: &Value) {
+        let before = without_volatile_fields(fixture.get(wanted).await.unwrap());
         let name = wanted["metadata"]["name"].as_str().unwrap();
         let _ = fixture
             .api(wanted)
@@ -288,7 +298,7 @@ impl Matrix {
         let is_made = matches!(changes.as_slice(), [change] if change.kind == ChangeKind::Created);
         self.counts
             .count(is_made, || format!("{name} deleted: {:?}", summaries(&changes)));
-        // The created object has our fields and none of the edits.
+        // The created object must have our fields and none of the edits.
         let after = Arc::new(fixture.get(wanted).await.unwrap());
         let drift = desired.drift(&changes[0].id, Some(&after));
         self.counts.count(drift.is_none(), || {

@@ -1,4 +1,4 @@
-//! Installs charts with the real Helm, with a post-renderer that marks objects as the Sail Operator does.
+//! Installs charts with the real Helm. A post-renderer marks objects as the Sail Operator does.
 
 use std::io::Read as _;
 use std::os::unix::fs::symlink;
@@ -15,21 +15,21 @@ use crate::support::{NAMESPACE, chart, documents};
 
 /// Argument with which the test binary runs as the post-renderer.
 pub(crate) const POST_RENDER: &str = "post-render";
-/// Environment variable with the owner, for the post-renderer.
+/// Environment variable that contains the owner reference for the post-renderer.
 const OWNER: &str = "POST_RENDER_OWNER";
-/// Environment variable that is set during upgrades, for the post-renderer.
+/// Environment variable that is `true` during upgrades, for the post-renderer.
 const IS_UPGRADE: &str = "POST_RENDER_IS_UPGRADE";
 
 pub(crate) struct Helm {
     directory: TempDir,
     kubeconfig: PathBuf,
-    is_new: bool,
+    is_helm4: bool,
     is_server_side: bool,
     owner: Option<String>,
 }
 
 impl Helm {
-    /// Creates a Helm of this generation (`helm3`, `helm4`, `helm4 --server-side=true`). With an owner,
+    /// Creates a Helm of a generation (`helm3`, `helm4`, `helm4 --server-side=true`). If `owner` is set,
     /// objects are marked as the Sail Operator does.
     pub(crate) fn new(generation: &str, cluster: &Cluster, owner: Option<&OwnerReference>) -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -38,7 +38,7 @@ impl Helm {
         symlink(built_peer(peer).unwrap(), directory.path().join("helm")).unwrap();
         let helm = Self {
             kubeconfig: cluster.kubeconfig("admin"),
-            is_new: peer == "helm4",
+            is_helm4: peer == "helm4",
             is_server_side: !flag.is_empty(),
             owner: owner.map(|owner| json!(owner).to_string()),
             directory,
@@ -47,7 +47,8 @@ impl Helm {
         helm
     }
 
-    /// Helm 3 runs an executable as post-renderer; Helm 4 runs a plugin, an executable with a manifest.
+    /// Writes the post-renderer as a plugin for Helm 4, which runs plugins (an executable with a
+    /// manifest). Helm 3 runs an executable.
     fn write_post_renderer(&self) {
         let plugin = self.directory.path().join("plugins/mark");
         std::fs::create_dir_all(&plugin).unwrap();
@@ -60,18 +61,18 @@ impl Helm {
     }
 
     pub(crate) fn install(&self, version: &str, name: &str, release: &str, values: &str) {
-        let done = self.try_to("install", (version, name), release, values);
+        let done = self.try_run("install", (version, name), release, values);
         assert!(done.is_ok(), "{done:?}");
     }
 
     /// Upgrades a release, as the Sail Operator does on every reconcile.
     pub(crate) fn upgrade(&self, version: &str, name: &str, release: &str, values: &str) {
-        let done = self.try_to("upgrade", (version, name), release, values);
+        let done = self.try_run("upgrade", (version, name), release, values);
         assert!(done.is_ok(), "{done:?}");
     }
 
-    /// Installs or upgrades; returns Helm's error message on failure.
-    pub(crate) fn try_to(
+    /// Installs or upgrades a release. Returns Helm's error message if it fails.
+    pub(crate) fn try_run(
         &self,
         verb: &str,
         (version, name): (&str, &str),
@@ -85,14 +86,14 @@ impl Helm {
         command
             .args(["--skip-crds", "--disable-openapi-validation", "-f"])
             .arg(file);
-        if self.is_new {
+        if self.is_helm4 {
             command.arg(format!("--server-side={}", self.is_server_side));
         }
         if let Some(owner) = &self.owner {
             command
                 .env(OWNER, owner)
                 .env(IS_UPGRADE, (verb == "upgrade").to_string());
-            if self.is_new {
+            if self.is_helm4 {
                 command.args(["--post-renderer", "mark"]);
             } else {
                 command
@@ -136,8 +137,8 @@ fn run(mut command: Command) -> Result<(), String> {
     Err(String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// Adds an owner and a label to the manifests on standard input. On upgrades, removes the failure policy of
-/// validators, which istiod sets.
+/// Adds an owner and a label to the manifests on standard input, and prints them. On upgrades, removes
+/// the failure policy of validators, because istiod sets it.
 pub(crate) fn post_render() {
     let owner: Value = serde_json::from_str(&std::env::var(OWNER).unwrap()).unwrap();
     let is_upgrade = std::env::var(IS_UPGRADE).as_deref() == Ok("true");

@@ -1,4 +1,5 @@
-//! Rendered charts of all versions and value sets for tests, and a cluster to install them on.
+//! Helpers of tests: rendered charts of all versions and value sets, and a cluster on which they are
+//! installed.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,27 +41,27 @@ pub(crate) const CHARTS: [(&str, &str); 5] = [
     ("revisiontags", "prod-revisiontags"),
 ];
 
-pub(crate) fn root() -> PathBuf {
+pub(crate) fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The directory of a chart as the operator installs it.
+/// Returns the directory of a chart as the operator installs it.
 pub(crate) fn chart(version: &str, name: &str) -> PathBuf {
-    root().join(format!("resources/{version}/operator/charts/{name}"))
+    repository_root().join(format!("resources/{version}/operator/charts/{name}"))
 }
 
-/// Returns every version whose charts are available.
+/// Returns every version with available charts.
 pub(crate) fn versions() -> Vec<String> {
-    names(&root().join("resources"), Path::is_dir)
+    names(&repository_root().join("resources"), Path::is_dir)
 }
 
-/// Returns every value set with which charts are compared with Helm.
+/// Returns the names of the value sets of the parity tests with Helm.
 pub(crate) fn value_sets() -> Vec<String> {
-    names(&root().join("parity/values"), Path::is_file)
+    names(&repository_root().join("parity/values"), Path::is_file)
 }
 
 pub(crate) fn values(set: &str) -> String {
-    std::fs::read_to_string(root().join("parity/values").join(set)).unwrap()
+    std::fs::read_to_string(repository_root().join("parity/values").join(set)).unwrap()
 }
 
 fn names(directory: &Path, keep: fn(&Path) -> bool) -> Vec<String> {
@@ -74,7 +75,7 @@ fn names(directory: &Path, keep: fn(&Path) -> bool) -> Vec<String> {
     names
 }
 
-/// Renders a chart in install order; empty if the chart rejects the values.
+/// Renders a chart. Returns the objects in install order, or `None` if the chart rejects the values.
 pub(crate) fn render(version: &str, name: &str, release: &str, values: &str) -> Option<Vec<Value>> {
     let loaded = load_path(&chart(version, name), Dialect::Helm4).unwrap();
     let mut request = Request::new(Dialect::Helm4);
@@ -91,7 +92,7 @@ pub(crate) fn render(version: &str, name: &str, release: &str, values: &str) -> 
     Some(documents(&String::from_utf8(output.text).unwrap()))
 }
 
-/// The objects in a stream of YAML.
+/// Parses the objects of a YAML stream.
 pub(crate) fn documents(text: &str) -> Vec<Value> {
     let parsed = text
         .split("\n---")
@@ -101,7 +102,7 @@ pub(crate) fn documents(text: &str) -> Vec<Value> {
     parsed.filter(|value| value["kind"].is_string()).collect()
 }
 
-/// A server with an owner and a namespace, an engine, and its cache of live objects.
+/// A server with an owner and a namespace, an engine, and the cache of live objects.
 pub(crate) struct Fixture {
     pub(crate) client: Client,
     pub(crate) engine: Engine,
@@ -110,7 +111,8 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// The owner exists: objects with a missing owner would be garbage-collected.
+    /// Creates a fixture with namespaces and an owner. The owner must exist, because objects with a
+    /// missing owner are garbage-collected.
     pub(crate) async fn new(client: Client) -> Self {
         let mut fixture = Self {
             engine: Engine::new(client.clone()),
@@ -118,21 +120,21 @@ impl Fixture {
             live: Live::default(),
             owner: OwnerReference::default(),
         };
-        // Some value sets name another namespace.
+        // Some value sets use another namespace.
         for name in [NAMESPACE, "mesh-control"] {
             fixture
-                .make(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+                .create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
                 .await;
         }
-        fixture.owner = fixture.make_owner("owner").await;
+        fixture.owner = fixture.create_owner("owner").await;
         fixture
     }
 
-    /// Creates an object that can own others.
-    pub(crate) async fn make_owner(&self, name: &str) -> OwnerReference {
+    /// Creates an object and returns an owner reference to it.
+    pub(crate) async fn create_owner(&self, name: &str) -> OwnerReference {
         let api_version = "rbac.authorization.k8s.io/v1";
         let made = self
-            .make(&json!({"apiVersion": api_version, "kind": "ClusterRole", "metadata": {"name": name}}))
+            .create(&json!({"apiVersion": api_version, "kind": "ClusterRole", "metadata": {"name": name}}))
             .await;
         OwnerReference {
             api_version: api_version.into(),
@@ -158,14 +160,14 @@ impl Fixture {
         }
     }
 
-    pub(crate) async fn make(&self, object: &Value) -> Value {
+    pub(crate) async fn create(&self, object: &Value) -> Value {
         let parsed = serde_json::from_value(object.clone()).unwrap();
         let made = self.api(object).create(&PostParams::default(), &parsed).await;
         serde_json::to_value(made.unwrap_or_else(|error| panic!("{error}: {object}"))).unwrap()
     }
 
-    /// Changes an object as another field manager.
-    pub(crate) async fn interfere(&self, object: &Value, patch: &Value, manager: &str) -> Value {
+    /// Sends a JSON patch as another field manager. Returns the changed object.
+    pub(crate) async fn patch_as(&self, object: &Value, patch: &Value, manager: &str) -> Value {
         let params = PatchParams {
             field_manager: Some(manager.into()),
             ..PatchParams::default()
@@ -204,7 +206,7 @@ impl Fixture {
         desired.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Installs a release and records the changes in the cache.
+    /// Installs a release, and records the changes in the cache.
     pub(crate) async fn install(&mut self, desired: &Desired) -> Result<Vec<Change>, ApplyError> {
         let known = self.live.extract(desired);
         match self.engine.install(desired, known).await {
@@ -219,7 +221,7 @@ impl Fixture {
         }
     }
 
-    /// Whether the server also rejects a plain create of the object, as Helm does it.
+    /// Whether the server also rejects the object if it is created with a POST request, as Helm does.
     pub(crate) async fn is_rejected(&self, desired: &Desired, error: &ApplyError) -> bool {
         let ApplyError::Rejected { id, .. } = error else {
             return false;
@@ -244,18 +246,18 @@ impl Fixture {
         changes
     }
 
-    /// Clears the cache, as a restart does, and lists the objects with our label, as watches do.
+    /// Simulates a restart: clears the cache and records the objects with our label, as watches do.
     pub(crate) async fn restart(&mut self) {
         self.live = Live::default();
-        for object in self.everything().await {
+        for object in self.list_all().await {
             if object["metadata"]["labels"]["managed-by"] == "sail-operator" {
-                self.see(&object);
+                self.observe(&object);
             }
         }
     }
 
-    /// Records a changed object, as a watch does.
-    pub(crate) fn see(&mut self, object: &Value) {
+    /// Records a changed object in the cache, as a watch does.
+    pub(crate) fn observe(&mut self, object: &Value) {
         let id = ObjectId::from_object(object).unwrap();
         if object["metadata"]["labels"]["managed-by"] == "sail-operator" {
             self.live.record(id, Some(Arc::new(object.clone())));
@@ -265,7 +267,7 @@ impl Fixture {
     }
 
     /// Lists every object of the kinds that charts install.
-    pub(crate) async fn everything(&self) -> Vec<Value> {
+    pub(crate) async fn list_all(&self) -> Vec<Value> {
         let mut all = Vec::new();
         for kind in installed_kinds() {
             let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
@@ -286,26 +288,26 @@ impl Fixture {
 
     /// Returns the objects of a release by kind and name, without fields that differ between installations.
     pub(crate) async fn state(&self, release: &str) -> BTreeMap<String, Value> {
-        let of_release = |object: &Value| {
+        let is_of_release = |object: &Value| {
             object["metadata"]["annotations"]["meta.helm.sh/release-name"] == json!(release)
                 && object["metadata"]["labels"]["applyset.kubernetes.io/id"].is_null()
         };
-        let all = self.everything().await.into_iter().filter(of_release);
+        let all = self.list_all().await.into_iter().filter(is_of_release);
         all.map(|object| {
             let name = format!(
                 "{} {}",
                 object["kind"].as_str().unwrap(),
                 object["metadata"]["name"].as_str().unwrap()
             );
-            (name, masked(object))
+            (name, without_volatile_fields(object))
         })
         .collect()
     }
 
-    /// Returns the resource version of every object of a release. Equal results mean that nothing was
-    /// written.
+    /// Returns the resource version of every object of a release. They are equal if nothing was written
+    /// in between.
     pub(crate) async fn versions(&self, release: &str) -> BTreeMap<String, Value> {
-        let all = self.everything().await.into_iter().filter(|object| {
+        let all = self.list_all().await.into_iter().filter(|object| {
             object["metadata"]["annotations"]["meta.helm.sh/release-name"] == json!(release)
         });
         all.map(|object| {
@@ -321,7 +323,7 @@ impl Fixture {
 }
 
 /// Removes fields that differ between installations.
-pub(crate) fn masked(mut object: Value) -> Value {
+pub(crate) fn without_volatile_fields(mut object: Value) -> Value {
     let metadata = object["metadata"].as_object_mut().unwrap();
     for name in [
         "uid",
@@ -349,7 +351,8 @@ pub(crate) fn masked(mut object: Value) -> Value {
             .pointer_mut(&format!("/spec/template/spec/{list}"))
             .and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
-            // The server sets it from the tag of the first image and never changes it.
+            // The server derives the pull policy from the tag of the first image, and does not change it
+            // later.
             container.as_object_mut().unwrap().remove("imagePullPolicy");
         }
     }
@@ -357,9 +360,9 @@ pub(crate) fn masked(mut object: Value) -> Value {
     object
 }
 
-/// Describes each change in one line.
+/// Formats each change in one line.
 pub(crate) fn summaries(changes: &[Change]) -> Vec<String> {
-    let tell = |change: &Change| {
+    let summarize = |change: &Change| {
         let why = change
             .reason
             .as_ref()
@@ -367,7 +370,7 @@ pub(crate) fn summaries(changes: &[Change]) -> Vec<String> {
             .unwrap_or_default();
         format!("{:?} {} {}: {why}", change.kind, change.id.kind, change.id.name)
     };
-    changes.iter().map(tell).collect()
+    changes.iter().map(summarize).collect()
 }
 
 /// Returns the definition of the only kind in the charts that is not built into Kubernetes.

@@ -1,33 +1,33 @@
 //! Masks the parts of `kubectl` output that differ between clusters, and reduces the gap between columns to
 //! two blanks.
 
-/// The alphabet of generated names and hashes: no vowels, no digits that resemble letters.
+/// Characters of generated names and hashes: no vowels, and no digits that resemble letters.
 const GENERATED: &str = "bcdfghjklmnpqrstvwxz2456789";
 
-/// Lines with these prefixes are masked after the prefix.
-const WHOLE: [(&str, &str); 4] = [
+/// Prefixes of lines that are masked after the prefix.
+const MASKED_PREFIXES: [(&str, &str); 4] = [
     ("resourceVersion:", "<version>"),
     ("Resource Version:", "<version>"),
     ("Container ID:", "<container>"),
     ("Context", "<context>"),
 ];
 
-/// Masks one line; `directory` is the directory of the session.
-pub(super) fn mask(line: &str, directory: &str) -> String {
+/// Masks a line. `directory` is the directory of the session.
+pub(super) fn mask_line(line: &str, directory: &str) -> String {
     let line = line.replace(directory, "<directory>");
-    let line = long_dates(&line);
+    let line = mask_dates(&line);
     let indent = line.len() - line.trim_start().len();
     let (indent, rest) = line.split_at(indent);
-    for (start, shown) in WHOLE {
+    for (start, shown) in MASKED_PREFIXES {
         if rest.starts_with(start) {
             return format!("{indent}{start} {shown}");
         }
     }
-    format!("{indent}{}", columns(&words(rest)))
+    format!("{indent}{}", normalize_columns(&mask_words(rest)))
 }
 
-/// The number of blanks depends on the masked text: two are enough.
-fn columns(text: &str) -> String {
+/// Reduces the gap between columns to two blanks, because its width depends on the masked text.
+fn normalize_columns(text: &str) -> String {
     let parts: Vec<&str> = text
         .split("  ")
         .map(str::trim)
@@ -36,27 +36,29 @@ fn columns(text: &str) -> String {
     parts.join("  ")
 }
 
-/// Masks word by word.
-fn words(text: &str) -> String {
+/// Masks the words of a text.
+fn mask_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(start) = rest.find(is_part) {
+    while let Some(start) = rest.find(is_word_character) {
         let (before, from) = rest.split_at(start);
         out.push_str(before);
-        let end = from.find(|letter| !is_part(letter)).unwrap_or(from.len());
+        let end = from
+            .find(|letter| !is_word_character(letter))
+            .unwrap_or(from.len());
         let (word, after) = from.split_at(end);
-        out.push_str(&masked(word));
+        out.push_str(&mask_word(word));
         rest = after;
     }
     out.push_str(rest);
     out
 }
 
-fn is_part(letter: char) -> bool {
+fn is_word_character(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-.:_".contains(letter)
 }
 
-fn masked(word: &str) -> String {
+fn mask_word(word: &str) -> String {
     // A full stop or colon may end a sentence.
     let core = word.trim_end_matches(['.', ':']);
     let tail = word.get(core.len()..).unwrap_or("");
@@ -68,10 +70,10 @@ fn masked(word: &str) -> String {
         "<time>".to_owned()
     } else if is_age(core) {
         "<age>".to_owned()
-    } else if let Some(port) = address(core) {
+    } else if let Some(port) = masked_port(core) {
         format!("<ip>{port}")
     } else {
-        names(core)
+        mask_names(core)
     };
     format!("{shown}{tail}")
 }
@@ -84,7 +86,7 @@ fn is_uid(word: &str) -> bool {
             .all(|letter| letter == '-' || letter.is_ascii_hexdigit())
 }
 
-/// `2026-11-15T17:21:29Z`, `2026-11-15`, `17:21:29.580411702`.
+/// Whether a word is a date, a time or both: `2026-11-15T17:21:29Z`, `2026-11-15`, `17:21:29.580411702`.
 fn is_time(word: &str) -> bool {
     let shape: String = word
         .chars()
@@ -96,7 +98,7 @@ fn is_time(word: &str) -> bool {
         && matches!(whole, "0000-00-00T00:00:00" | "0000-00-00" | "00:00:00")
 }
 
-/// `5s`, `2m3s`, `4d`.
+/// Whether a word is a duration: `5s`, `2m3s`, `4d`.
 fn is_age(word: &str) -> bool {
     let mut digits = 0;
     let mut parts = 0;
@@ -113,11 +115,12 @@ fn is_age(word: &str) -> bool {
     digits == 0 && parts > 0
 }
 
-/// The port of an IPv4 address, if it is one.
-fn address(word: &str) -> Option<String> {
+/// Returns the masked port with its colon if the word is an IPv4 address; the text is empty if the address
+/// has no port. Returns `None` if the word is not an IPv4 address.
+fn masked_port(word: &str) -> Option<String> {
     let (address, port) = word.split_once(':').unwrap_or((word, ""));
     address.parse::<std::net::Ipv4Addr>().ok()?;
-    // The port of the API server is random, the port of a Service is not.
+    // The port of the API server is random; the port of a Service is not.
     match port.parse::<u16>() {
         Ok(port) if port > 10_000 || port == 6443 => Some(":<port>".into()),
         Ok(port) => Some(format!(":{port}")),
@@ -125,9 +128,9 @@ fn address(word: &str) -> Option<String> {
     }
 }
 
-/// Masks generated suffixes of names, and numbers in the names of temporary directories.
-fn names(word: &str) -> String {
-    // The node of a pod depends on the order in which the scheduler considers them.
+/// Masks generated suffixes of names and numbers in the names of temporary directories.
+fn mask_names(word: &str) -> String {
+    // The node of a pod depends on the order in which the scheduler considers the nodes.
     if let Some(number) = word.strip_prefix("node-")
         && number.parse::<u8>().is_ok()
     {
@@ -142,7 +145,8 @@ fn names(word: &str) -> String {
     {
         return "<hash>".into();
     }
-    // A hash may consist of digits only, but `LIVE-464047952` and `MERGED-…` are not hashes.
+    // A hash may consist of digits only, but `LIVE-464047952` and `MERGED-…` are names of temporary
+    // directories.
     let temporary = word.starts_with(|letter: char| letter.is_ascii_uppercase());
     for (at, part) in parts.iter_mut().enumerate().skip(1) {
         let generated = part.chars().all(|letter| GENERATED.contains(letter));
@@ -158,8 +162,8 @@ fn names(word: &str) -> String {
     parts.join("-")
 }
 
-/// Masks `Sun, 15 Nov 2026 17:21:29 +0000` as one time.
-fn long_dates(line: &str) -> String {
+/// Masks dates such as `Sun, 15 Nov 2026 17:21:29 +0000`.
+fn mask_dates(line: &str) -> String {
     let days = ["Mon, ", "Tue, ", "Wed, ", "Thu, ", "Fri, ", "Sat, ", "Sun, "];
     let length = "Sun, 15 Nov 2026 17:21:29 +0000".len();
     let mut line = line.to_owned();
@@ -180,7 +184,7 @@ mod tests {
     use super::*;
 
     fn check(line: &str, expected: &str) {
-        assert_eq!(mask(line, "/some/directory"), expected, "{line}");
+        assert_eq!(mask_line(line, "/some/directory"), expected, "{line}");
     }
 
     #[test]

@@ -9,7 +9,8 @@ use mainstay_chart::{Dialect, load_archive};
 
 pub(super) fn check(bytes: &[u8]) {
     check_archive(bytes);
-    // A mutated gzip stream rarely passes its checksum; this way the tar reader sees every mutation.
+    // A mutated gzip stream rarely passes its checksum, so the input is also loaded as the tar in a valid
+    // stream.
     let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
     if encoder.write_all(bytes).is_ok()
         && let Ok(archive) = encoder.finish()
@@ -24,9 +25,9 @@ fn check_archive(archive: &[u8]) {
     };
     let chart = loaded.chart;
     for file in chart.templates.iter().chain(chart.files.iter()) {
-        let climbs = file.name.split('/').any(|part| part == "..");
+        let leaves_chart = file.name.split('/').any(|part| part == "..");
         assert!(
-            !climbs && !file.name.starts_with('/'),
+            !leaves_chart && !file.name.starts_with('/'),
             "{:?} leaves the chart",
             file.name
         );

@@ -1,11 +1,11 @@
-//! Injects into any bytes: the injector may return an error, must not panic, and its output can be
-//! uninjected: to the original bytes if no undo record was written, otherwise to the same objects. The first
-//! byte selects the options, the rest is the text.
+//! Injects into any bytes. The injector may return an error, but must not panic. Uninjecting its output
+//! restores the original bytes if there is no undo record, and the same objects otherwise. The first byte
+//! selects the options, the rest is the text.
 
 use mainstay_inject::{Images, LATER, Mode, Options, PodTemplatePath, RFC, run};
 use mainstay_yaml::{Budget, parse_spanned_values, to_json};
 
-/// The name of the annotation that holds the undo record of flow collections.
+/// Part of the key of the annotation with the undo record of flow collections.
 const UNDO_ANNOTATION: &[u8] = b"mainstay-injected";
 
 pub(super) fn check(data: &[u8]) {
@@ -21,7 +21,7 @@ pub(super) fn check(data: &[u8]) {
         return;
     };
     let back = run(&outcome.text, &uninject).expect("the output is not UTF-16");
-    // Text with marks already contains an injection, or looks like it.
+    // Text with marks already contains an injection, or text that looks like one.
     if has_marks(text) {
         return;
     }
@@ -58,7 +58,7 @@ fn options(choice: u8) -> Options {
     }
 }
 
-/// The objects as JSON; `None` if the text cannot be parsed.
+/// Returns the objects as JSON; `None` if the text cannot be parsed.
 fn objects(text: &[u8]) -> Option<Vec<String>> {
     let documents = parse_spanned_values(text, &Budget::default()).ok()?;
     let values = documents.into_iter().map(|document| document.value.ok());

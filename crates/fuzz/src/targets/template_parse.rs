@@ -4,10 +4,10 @@ use mainstay_template::TemplateSet;
 
 pub(super) fn check(text: &[u8]) {
     let mut set = TemplateSet::new();
-    set.functions(mainstay_sprig::functions());
+    set.add_functions(mainstay_sprig::functions());
     let first = set.parse("t", text);
     let mut again = TemplateSet::new();
-    again.functions(mainstay_sprig::functions());
+    again.add_functions(mainstay_sprig::functions());
     match (first, again.parse("t", text)) {
         (Ok(()), Ok(())) => assert_eq!(set.names(), again.names()),
         (Err(one), Err(two)) => {

@@ -1,4 +1,4 @@
-//! Runs any bytes as a template with every Sprig function within small limits: the same result on every run.
+//! Runs any bytes as a template with all Sprig functions and small limits: every run has the same result.
 
 use mainstay_template::{Limits, Meter, NoHost, TemplateSet, Value, execute};
 use mainstay_yaml::{Budget, Numbers, parse_json};
@@ -14,7 +14,7 @@ const DATA: &str = r#"{"a": 1, "s": "text", "l": [1, "b", null], "m": {"k": {"d"
 
 pub(super) fn check(text: &[u8]) {
     let mut set = TemplateSet::new();
-    set.functions(mainstay_sprig::functions());
+    set.add_functions(mainstay_sprig::functions());
     if set.parse("t", text).is_err() {
         return;
     }

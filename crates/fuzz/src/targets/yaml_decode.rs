@@ -1,5 +1,5 @@
-//! Parses any bytes as YAML and as JSON: no parser panics, every parsed value can be written, and the syntax
-//! check has the errors of the parser.
+//! Parses any bytes as YAML and as JSON: no parser panics, every parsed value can be written, and the
+//! syntax check returns the same errors as the parser.
 
 use mainstay_yaml::{
     Budget, Numbers, Options, check_syntax, parse_json, parse_spanned, parse_with, to_json, to_yaml_v2,

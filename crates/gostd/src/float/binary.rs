@@ -1,12 +1,12 @@
-//! The formats with a binary exponent: `b`, `x` and `X`.
+//! Float formats with a binary exponent: `b`, `x` and `X`.
 
 use std::fmt::Write as _;
 
-/// Hexadecimal digits after the point of a normalised mantissa.
+/// Number of hexadecimal digits after the point of a normalised mantissa.
 const FRACTION_DIGITS: usize = 15;
 
-/// Splits a positive float so that `value = mantissa × 2^exponent`.
-fn split(value: f64) -> (u64, i32) {
+/// Splits a positive float into mantissa and exponent: `value = mantissa × 2^exponent`.
+fn split_float(value: f64) -> (u64, i32) {
     let bits = value.to_bits();
     let exponent = (bits >> 52 & 0x7ff) as i32;
     let fraction = bits & ((1 << 52) - 1);
@@ -17,17 +17,17 @@ fn split(value: f64) -> (u64, i32) {
     }
 }
 
-/// `%b`: decimal mantissa and binary exponent.
+/// Appends the `%b` form: decimal mantissa and binary exponent.
 pub(super) fn push_binary(out: &mut String, value: f64) {
-    let (mantissa, exponent) = split(value);
+    let (mantissa, exponent) = split_float(value);
     // Writing to a string cannot fail.
     let _ = write!(out, "{mantissa}p{exponent:+}");
 }
 
-/// `%x`: hexadecimal mantissa and binary exponent.
+/// Appends the `%x` form: hexadecimal mantissa and binary exponent.
 pub(super) fn push_hexadecimal(out: &mut String, value: f64, format: char, precision: Option<usize>) {
-    let (mut mantissa, mut exponent) = split(value);
-    // Normalise: the leading bit is bit 60, with fifteen hexadecimal digits after it.
+    let (mut mantissa, mut exponent) = split_float(value);
+    // Normalise: the leading bit is bit 60, followed by fifteen hexadecimal digits.
     if mantissa == 0 {
         exponent = 0;
     } else {
@@ -36,7 +36,7 @@ pub(super) fn push_hexadecimal(out: &mut String, value: f64, format: char, preci
         exponent += 60 - shift as i32;
     }
     if let Some(places) = precision.filter(|&places| places < FRACTION_DIGITS) {
-        mantissa = round(mantissa, places);
+        mantissa = round_mantissa(mantissa, places);
         if mantissa & (1 << 61) != 0 {
             mantissa >>= 1;
             exponent += 1;
@@ -52,7 +52,7 @@ pub(super) fn push_hexadecimal(out: &mut String, value: f64, format: char, preci
 }
 
 /// Rounds a normalised mantissa to `places` hexadecimal digits after the point, ties to even.
-fn round(mantissa: u64, places: usize) -> u64 {
+fn round_mantissa(mantissa: u64, places: usize) -> u64 {
     let shift = places as u32 * 4;
     let extra = (mantissa << shift) & ((1 << 60) - 1);
     let mut kept = mantissa >> (60 - shift);

@@ -1,8 +1,8 @@
-//! Percent escapes.
+//! Percent-encoding of URL components.
 
 use super::UrlError;
 
-/// A component of a URL, which decides which bytes are escaped.
+/// A component of a URL. It determines which bytes are escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Component {
     /// A whole path.
@@ -22,7 +22,7 @@ pub enum Component {
 }
 
 impl Component {
-    /// The bytes that are not escaped, apart from letters, digits and `-._~`.
+    /// Returns the bytes that are not escaped, apart from letters, digits and `-._~`.
     fn unescaped(self) -> &'static [u8] {
         match self {
             Self::Path => b"$&+,/:;=@",
@@ -88,7 +88,7 @@ fn escape_byte(byte: u8, component: Component) -> Escaped {
     Escaped::Percent([b'%', digit(byte >> 4), digit(byte & 15)])
 }
 
-/// Escapes the bytes of `text` that must not stand in `component`.
+/// Escapes the bytes of `text` that `component` must not contain.
 #[must_use]
 pub fn escape(text: &[u8], component: Component) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
@@ -111,7 +111,7 @@ pub fn path_unescape(text: &[u8]) -> Result<Vec<u8>, UrlError> {
     unescape(text, Component::PathSegment)
 }
 
-/// Decodes the escapes of `text`; fails on a malformed escape and on bytes that a host must not contain.
+/// Decodes the escapes of `text`. Fails on a malformed escape and on bytes that a host must not contain.
 pub fn unescape(text: &[u8], component: Component) -> Result<Vec<u8>, UrlError> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -119,7 +119,7 @@ pub fn unescape(text: &[u8], component: Component) -> Result<Vec<u8>, UrlError> 
         rest = after;
         match byte {
             b'%' => {
-                out.push(decode(after, component)?);
+                out.push(decode_hex_byte(after, component)?);
                 rest = after.get(2..).unwrap_or_default();
             }
             b'+' if component == Component::Query => out.push(b' '),
@@ -132,8 +132,8 @@ pub fn unescape(text: &[u8], component: Component) -> Result<Vec<u8>, UrlError> 
     Ok(out)
 }
 
-/// Decodes the two digits at the start of `rest`, which follows a percent sign.
-fn decode(rest: &[u8], component: Component) -> Result<u8, UrlError> {
+/// Decodes the two hexadecimal digits at the start of `rest`, the text after a percent sign.
+fn decode_hex_byte(rest: &[u8], component: Component) -> Result<u8, UrlError> {
     let code = rest.get(..2).unwrap_or(rest);
     let error = || UrlError::Escape([b"%", code].concat());
     let &[high, low] = code else {
@@ -143,7 +143,7 @@ fn decode(rest: &[u8], component: Component) -> Result<u8, UrlError> {
     let (high, low) = digit(high).zip(digit(low)).ok_or_else(error)?;
     let value = (high << 4 | low) as u8;
     let rejected = match component {
-        // A host may contain escapes of bytes beyond ASCII only.
+        // In a host, only bytes beyond ASCII and the percent sign may be escaped.
         Component::Host => value < 0x80 && value != b'%',
         Component::Zone => value != b'%' && value != b' ' && Component::Host.must_escape(value),
         _ => false,
@@ -151,7 +151,7 @@ fn decode(rest: &[u8], component: Component) -> Result<u8, UrlError> {
     if rejected { Err(error()) } else { Ok(value) }
 }
 
-/// Whether `path` is a valid encoding of a path, although perhaps not the default one.
+/// Whether `path` is a valid encoding of a path, not necessarily the default one.
 pub(super) fn is_valid_encoding(path: &[u8]) -> bool {
     path.iter()
         .all(|byte| b"!$&'()*+,;=:@[]%".contains(byte) || !Component::Path.must_escape(*byte))

@@ -28,7 +28,7 @@ impl UrlError {
     }
 }
 
-/// Splits `text` at the first `sign`.
+/// Splits `text` at the first occurrence of `sign`.
 fn cut(text: &[u8], sign: u8) -> (&[u8], Option<&[u8]>) {
     let mut parts = text.splitn(2, |b| *b == sign);
     (parts.next().unwrap_or_default(), parts.next())
@@ -95,7 +95,7 @@ fn has_authority(url: &Url, rest: &[u8], request: bool) -> bool {
     allowed && rest.starts_with(b"//")
 }
 
-/// Parses `user@host` at the start of `after`, which follows two slashes; returns the path.
+/// Parses `user@host` at the start of `after`, the text after `//`. Returns the path.
 fn parse_authority<'a>(url: &mut Url, after: &'a [u8]) -> Result<&'a [u8], UrlError> {
     let end = after.iter().position(|b| *b == b'/').unwrap_or(after.len());
     let (authority, path) = after.split_at_checked(end).unwrap_or((after, b""));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_gos_words() {
+    fn error_messages_equal_gos() {
         check(":a", r#"parse ":a": missing protocol scheme"#);
         check("a:b/c:80 d", "a:b/c:80 d");
         check(

@@ -1,5 +1,5 @@
-//! Connects kubeconfigs to simulated clusters: the server names the cluster, and the token must be its
-//! current one. A cluster that is marked as dead accepts requests and never responds.
+//! Connects kubeconfigs to simulated clusters. The server URL selects the cluster, and the token must be
+//! the cluster's current one. An unresponsive cluster accepts requests and never responds.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -18,21 +18,21 @@ use mainstay_operator::delivery::Connector;
 use serde_json::{Value, json};
 use tower_service::Service;
 
-/// Connection settings of a cluster.
+/// A cluster and its connection settings.
 #[derive(Clone)]
-struct Gate {
+struct Member {
     client: Client,
     token: String,
-    is_dead: bool,
+    is_unresponsive: bool,
 }
 
-/// Connects to simulated clusters by their server; clones share the clusters.
+/// Connects to simulated clusters by server URL. Clones share the clusters.
 #[derive(Clone, Default)]
 pub struct FleetConnector {
-    gates: Arc<Mutex<Gates>>,
+    members: Arc<Mutex<Members>>,
 }
 
-type Gates = BTreeMap<String, Gate>;
+type Members = BTreeMap<String, Member>;
 
 impl std::fmt::Debug for FleetConnector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -40,12 +40,12 @@ impl std::fmt::Debug for FleetConnector {
     }
 }
 
-/// The server of a cluster.
+/// Returns the server URL of a cluster.
 fn server(name: &str) -> String {
     format!("https://{name}.example.com:6443")
 }
 
-/// Returns the Secret of a cluster, whose kubeconfig holds `token`.
+/// Returns the Secret of a cluster with a kubeconfig that contains `token`.
 #[must_use]
 pub fn cluster_secret(namespace: &str, name: &str, token: &str) -> Value {
     let pem = "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n";
@@ -66,32 +66,32 @@ pub fn cluster_secret(namespace: &str, name: &str, token: &str) -> Value {
 impl FleetConnector {
     /// Adds a cluster that accepts `token`.
     pub fn add(&self, name: &str, client: Client, token: &str) {
-        let gate = Gate {
+        let member = Member {
             client,
             token: token.to_owned(),
-            is_dead: false,
+            is_unresponsive: false,
         };
-        self.gates().insert(server(name), gate);
+        self.members().insert(server(name), member);
     }
 
-    /// Sets whether a cluster accepts requests without a response.
-    pub fn set_dead(&self, name: &str, is_dead: bool) {
-        self.change(name, |gate| gate.is_dead = is_dead);
+    /// Sets whether a cluster accepts requests but never responds.
+    pub fn set_unresponsive(&self, name: &str, is_unresponsive: bool) {
+        self.change(name, |member| member.is_unresponsive = is_unresponsive);
     }
 
     /// Sets the only token that a cluster accepts.
     pub fn set_token(&self, name: &str, token: &str) {
-        self.change(name, |gate| token.clone_into(&mut gate.token));
+        self.change(name, |member| token.clone_into(&mut member.token));
     }
 
-    fn change(&self, name: &str, change: impl FnOnce(&mut Gate)) {
-        if let Some(gate) = self.gates().get_mut(&server(name)) {
-            change(gate);
+    fn change(&self, name: &str, change: impl FnOnce(&mut Member)) {
+        if let Some(member) = self.members().get_mut(&server(name)) {
+            change(member);
         }
     }
 
-    fn gates(&self) -> MutexGuard<'_, Gates> {
-        self.gates.lock().unwrap_or_else(PoisonError::into_inner)
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -100,7 +100,7 @@ impl Connector for FleetConnector {
         let Credential::Token(token) = &kubeconfig.credential else {
             return Err(RemoteError::Credential);
         };
-        let service = GatedService {
+        let service = MemberService {
             connector: self.clone(),
             server: kubeconfig.server.clone(),
             token: String::from_utf8_lossy(token.expose()).into_owned(),
@@ -114,7 +114,7 @@ impl Connector for FleetConnector {
 }
 
 #[derive(Clone)]
-struct GatedService {
+struct MemberService {
     connector: FleetConnector,
     server: String,
     token: String,
@@ -122,7 +122,7 @@ struct GatedService {
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-impl Service<Request<Body>> for GatedService {
+impl Service<Request<Body>> for MemberService {
     type Response = Response<Body>;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
@@ -132,16 +132,16 @@ impl Service<Request<Body>> for GatedService {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let gate = self.connector.gates().get(&self.server).cloned();
+        let member = self.connector.members().get(&self.server).cloned();
         let token = self.token.clone();
         Box::pin(async move {
-            let Some(gate) = gate.filter(|gate| !gate.is_dead) else {
+            let Some(member) = member.filter(|member| !member.is_unresponsive) else {
                 return std::future::pending().await;
             };
-            if gate.token != token {
+            if member.token != token {
                 return Ok(unauthorized());
             }
-            Ok(gate.client.send(request).await?)
+            Ok(member.client.send(request).await?)
         })
     }
 }

@@ -1,4 +1,4 @@
-//! A metric source with a value that is set.
+//! A metric source with a fixed value.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use mainstay_operator::delivery::{MetricResult, MetricSource};
 use mainstay_rollout::plan::MeasureRequest;
 
-/// A metric source that returns the same result to every query; clones share it.
+/// Metric source that returns the same result to every query. Clones share the result.
 #[derive(Clone, Debug, Default)]
 pub struct FixedMetrics {
     result: Arc<Mutex<MetricResult>>,
@@ -15,13 +15,13 @@ pub struct FixedMetrics {
 }
 
 impl FixedMetrics {
-    /// Sets the result of further queries; `None` is no data.
+    /// Sets the result of subsequent queries. `None` means no data.
     pub fn set(&self, value: Option<f64>) {
         let result = MetricResult { value, samples: None };
         *self.result.lock().unwrap_or_else(PoisonError::into_inner) = result;
     }
 
-    /// Number of queries.
+    /// Returns the number of queries.
     #[must_use]
     pub fn query_count(&self) -> usize {
         self.queries.load(Ordering::Relaxed)

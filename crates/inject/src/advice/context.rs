@@ -1,21 +1,21 @@
-//! The annotations of one workload by level, for the checks.
+//! The annotations of one workload by level, as input of the checks.
 
 use mainstay_yaml::{Document, Node, NodeId, NodeKind};
 
-use crate::workload::{Workload, place};
+use crate::workload::{Workload, place_from_span};
 use crate::{Code, Finding, Level, Options, Place, Severity};
 
-/// One workload as the checks see it.
+/// A workload with its annotations.
 pub(super) struct AnnotationContext<'a> {
     pub(super) workload: &'a Workload<'a>,
     pub(super) options: &'a Options,
-    /// Of the pod template, or of the Pod itself.
+    /// Annotations of the pod template, or of the Pod itself.
     pub(super) template: Vec<Entry<'a>>,
-    /// Of the object; empty for a Pod, whose only level is the template.
+    /// Annotations of the object; empty for a Pod, which has only the template level.
     pub(super) object: Vec<Entry<'a>>,
 }
 
-/// One key with its value, aliases followed.
+/// A key with its value. Aliases are resolved.
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'a> {
     pub(super) key: &'a str,
@@ -28,7 +28,7 @@ impl<'a> AnnotationContext<'a> {
         let annotations = |id| {
             entries(
                 workload.document,
-                find(workload.document, id, &["metadata", "annotations"]),
+                find_node(workload.document, id, &["metadata", "annotations"]),
             )
         };
         let object = if workload.object == workload.template {
@@ -44,7 +44,7 @@ impl<'a> AnnotationContext<'a> {
         }
     }
 
-    /// The annotations of a level.
+    /// Returns the annotations of a level.
     pub(super) fn level(&self, level: Level) -> &[Entry<'a>] {
         match level {
             Level::Template => &self.template,
@@ -52,31 +52,32 @@ impl<'a> AnnotationContext<'a> {
         }
     }
 
-    /// The entry of `key` that counts: levels in the profile's order, of two in one level the last.
+    /// Returns the effective entry of `key`: that of the first level of the profile that has the key, and
+    /// the last one of several in one level.
     pub(super) fn effective(&self, key: &str) -> Option<Entry<'a>> {
         let mut levels = self.options.profile.levels.iter();
-        levels.find_map(|level| named(self.level(*level), key))
+        levels.find_map(|level| last_named(self.level(*level), key))
     }
 
-    /// Whether annotations of the object are read at all.
+    /// Whether annotations of the object are read.
     pub(super) fn reads_object(&self) -> bool {
         self.options.profile.levels.contains(&Level::Object)
     }
 }
 
-/// The last entry called `key`.
-pub(super) fn named<'a>(entries: &[Entry<'a>], key: &str) -> Option<Entry<'a>> {
+/// Returns the last entry with this key.
+pub(super) fn last_named<'a>(entries: &[Entry<'a>], key: &str) -> Option<Entry<'a>> {
     entries.iter().rev().find(|entry| entry.key == key).copied()
 }
 
-/// The node reached from `id` by `keys`.
-pub(super) fn find(document: &Document<'_>, id: NodeId, keys: &[&str]) -> Option<NodeId> {
+/// Returns the node at the path `keys` below `id`.
+pub(super) fn find_node(document: &Document<'_>, id: NodeId, keys: &[&str]) -> Option<NodeId> {
     keys.iter().try_fold(id, |id, key| document.get(id, key))
 }
 
-/// The entries of a map whose keys are scalars; none if it is no map.
+/// Returns the entries of a map with scalar keys; empty if the node is not a map.
 pub(super) fn entries<'a>(document: &'a Document<'a>, id: Option<NodeId>) -> Vec<Entry<'a>> {
-    let Some(NodeKind::Map { entries, .. }) = id.and_then(|id| followed(document, id)).map(|node| &node.kind)
+    let Some(NodeKind::Map { entries, .. }) = id.and_then(|id| resolve(document, id)).map(|node| &node.kind)
     else {
         return Vec::new();
     };
@@ -88,29 +89,29 @@ pub(super) fn entries<'a>(document: &'a Document<'a>, id: Option<NodeId>) -> Vec
         Some(Entry {
             key: text,
             key_node,
-            value: followed(document, *value)?,
+            value: resolve(document, *value)?,
         })
     };
     entries.iter().filter_map(entry).collect()
 }
 
-/// The node `id`, or what it stands for as an alias.
-pub(super) fn followed<'a>(document: &'a Document<'a>, id: NodeId) -> Option<&'a Node<'a>> {
+/// Returns the node `id`; follows aliases.
+pub(super) fn resolve<'a>(document: &'a Document<'a>, id: NodeId) -> Option<&'a Node<'a>> {
     let mut node = document.node(id)?;
-    // An alias stands behind its target, so this ends.
+    // An alias follows its target, so the loop ends.
     while let NodeKind::Alias { target, .. } = &node.kind {
         node = document.node(*target)?;
     }
     Some(node)
 }
 
-/// A warning about a whole node.
+/// Returns a warning about a node.
 pub(super) fn warning(code: Code, node: &Node, message: String) -> Finding {
-    at(code, Severity::Warning, place(node.span), message)
+    finding_at(code, Severity::Warning, place_from_span(node.span), message)
 }
 
-/// A finding without help.
-pub(super) fn at(code: Code, severity: Severity, place: Place, message: String) -> Finding {
+/// Returns a finding without help.
+pub(super) fn finding_at(code: Code, severity: Severity, place: Place, message: String) -> Finding {
     Finding {
         severity,
         code,

@@ -1,17 +1,18 @@
-//! Checks the service mesh configuration: what the proxy would reject, and what would not work.
+//! Checks the service mesh configuration: settings that the proxy would reject, and settings that would not
+//! work.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use mainstay_yaml::{Node, NodeId, NodeKind};
 
-use super::context::{AnnotationContext, Entry, at, find, followed, warning};
+use super::context::{AnnotationContext, Entry, find_node, finding_at, resolve, warning};
 use crate::grammar::{Dialect, Egress, Flaw, parse_admin, parse_egress, parse_ingress};
 use crate::locate::locate;
 use crate::profile::{ADMIN_PORT, EGRESS, INGRESS, SKIP_INITIALIZER};
 use crate::{Code, Finding, LATER, Place, Severity, Skip};
 
-/// Everything about the mesh of this workload; nothing if it has none.
+/// Returns all findings about the service mesh of the workload; empty if it has none.
 pub(super) fn check(context: &AnnotationContext<'_>) -> Vec<Finding> {
     let [ingress, egress, admin] = [INGRESS, EGRESS, ADMIN_PORT].map(|key| context.effective(key));
     let Some(first) = ingress
@@ -29,9 +30,10 @@ pub(super) fn check(context: &AnnotationContext<'_>) -> Vec<Finding> {
     let mut findings = ingress
         .map(|it| report(context, &it, &parse_ingress(text(&it), dialect).flaws))
         .unwrap_or_default();
-    let ways = egress.map(|it| (it, parse_egress(text(&it), dialect)));
+    let egress = egress.map(|it| (it, parse_egress(text(&it), dialect)));
     findings.extend(
-        ways.iter()
+        egress
+            .iter()
             .flat_map(|(it, read)| report(context, it, &read.flaws)),
     );
     let port = admin.map(|it| (it, parse_admin(text(&it))));
@@ -39,16 +41,16 @@ pub(super) fn check(context: &AnnotationContext<'_>) -> Vec<Finding> {
         port.iter()
             .flat_map(|(it, read)| report(context, it, &read.flaws)),
     );
-    let ways = ways.map(|(it, read)| (it, read.value));
+    let egress = egress.map(|(it, read)| (it, read.value));
     let port = port.and_then(|(it, read)| Some((it, read.value?)));
-    findings.extend(conflicts(context, ways.as_ref(), port.as_ref()));
-    findings.extend(surroundings(context, &first));
+    findings.extend(check_ports(context, egress.as_ref(), port.as_ref()));
+    findings.extend(check_pod_settings(context, &first));
     findings
 }
 
 fn text<'a>(entry: &Entry<'a>) -> &'a str {
     match &entry.value.kind {
-        // A value left out, or written as null, is empty.
+        // An empty or null value is the empty string.
         NodeKind::Scalar {
             text,
             style: mainstay_yaml::ScalarStyle::Plain,
@@ -65,19 +67,18 @@ fn report(context: &AnnotationContext<'_>, entry: &Entry<'_>, flaws: &[Flaw]) ->
         } else {
             Severity::Warning
         };
-        let place = place_in(context, entry.value, &flaw.range);
+        let place = place_in_scalar(context, entry.value, &flaw.range);
         let help = flaw.help.map(str::to_owned);
         Finding {
             help,
-            ..at(Code::Proxy(flaw.code), severity, place, flaw.message.clone())
+            ..finding_at(Code::Proxy(flaw.code), severity, place, flaw.message.clone())
         }
     };
     flaws.iter().map(finding).collect()
 }
 
-/// A range of a scalar's text as a location in the document. A range over several lines ends with its first
-/// line.
-fn place_in(context: &AnnotationContext<'_>, node: &Node, range: &Range<usize>) -> Place {
+/// Converts a range of a scalar's text to a place in the document. A range of several lines has length 0.
+fn place_in_scalar(context: &AnnotationContext<'_>, node: &Node, range: &Range<usize>) -> Place {
     let source = std::str::from_utf8(context.workload.text).unwrap_or_default();
     let (start, end) = (locate(source, node, range.start), locate(source, node, range.end));
     let len = if end.line == start.line {
@@ -94,17 +95,17 @@ fn place_in(context: &AnnotationContext<'_>, node: &Node, range: &Range<usize>) 
 }
 
 /// Finds ports with two listeners.
-fn conflicts(
+fn check_ports(
     context: &AnnotationContext<'_>,
-    ways: Option<&(Entry<'_>, Vec<Egress>)>,
+    egress: Option<&(Entry<'_>, Vec<Egress>)>,
     admin: Option<&(Entry<'_>, u16)>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let own = container_ports(context);
+    let container_ports = container_ports(context);
     if let Some((entry, port)) = admin {
         let whole = 0..text(entry).len();
-        if own.contains(port) {
-            findings.push(conflict(
+        if container_ports.contains(port) {
+            findings.push(port_conflict(
                 context,
                 entry,
                 &whole,
@@ -113,69 +114,81 @@ fn conflicts(
             ));
         }
     }
-    for way in ways
+    let listeners = egress
         .iter()
-        .flat_map(|(entry, ways)| ways.iter().map(move |way| (entry, way)))
-    {
-        let (entry, way) = way;
-        let port = way.listen.port();
+        .flat_map(|(entry, listeners)| listeners.iter().map(move |listener| (entry, listener)));
+    for (entry, listener) in listeners {
+        let port = listener.listen.port();
         if admin.is_some_and(|(_, admin)| *admin == port) {
-            let message = format!("egress {:?} listens on the admin port {port}", way.name);
-            findings.push(conflict(context, entry, &way.range, message, Severity::Error));
-        } else if own.contains(&port) {
+            let message = format!("egress {:?} listens on the admin port {port}", listener.name);
+            findings.push(port_conflict(
+                context,
+                entry,
+                &listener.range,
+                message,
+                Severity::Error,
+            ));
+        } else if container_ports.contains(&port) {
             let message = format!(
                 "egress {:?} listens on port {port}, which is also a containerPort",
-                way.name
+                listener.name
             );
-            findings.push(conflict(context, entry, &way.range, message, Severity::Warning));
+            findings.push(port_conflict(
+                context,
+                entry,
+                &listener.range,
+                message,
+                Severity::Warning,
+            ));
         }
     }
     findings
 }
 
-fn conflict(
+fn port_conflict(
     context: &AnnotationContext<'_>,
     entry: &Entry<'_>,
     range: &Range<usize>,
     message: String,
     severity: Severity,
 ) -> Finding {
-    at(
+    finding_at(
         Code::PortConflict,
         severity,
-        place_in(context, entry.value, range),
+        place_in_scalar(context, entry.value, range),
         message,
     )
 }
 
-/// Every `containerPort` of the user's containers.
+/// Returns every `containerPort` of the user's containers.
 fn container_ports(context: &AnnotationContext<'_>) -> HashSet<u16> {
     let document = context.workload.document;
-    let items = |id: Option<NodeId>| match id.and_then(|id| followed(document, id)).map(|node| &node.kind) {
+    let items = |id: Option<NodeId>| match id.and_then(|id| resolve(document, id)).map(|node| &node.kind) {
         Some(NodeKind::List { items, .. }) => items.as_slice(),
         _ => &[],
     };
-    let containers = items(find(document, context.workload.spec, &["containers"]));
+    let containers = items(find_node(document, context.workload.spec, &["containers"]));
     let ports = containers.iter().flat_map(|id| items(document.get(*id, "ports")));
-    let number = |id: &NodeId| match &followed(document, document.get(*id, "containerPort")?)?.kind {
+    let number = |id: &NodeId| match &resolve(document, document.get(*id, "containerPort")?)?.kind {
         NodeKind::Scalar { text, .. } => text.parse().ok(),
         _ => None,
     };
     ports.filter_map(number).collect()
 }
 
-/// Finds settings of the pod that keep the mesh from working.
-fn surroundings(context: &AnnotationContext<'_>, first: &Entry<'_>) -> Vec<Finding> {
+/// Finds settings of the pod that break the service mesh.
+fn check_pod_settings(context: &AnnotationContext<'_>, first: &Entry<'_>) -> Vec<Finding> {
     let document = context.workload.document;
     let mut findings = Vec::new();
-    let host = find(document, context.workload.spec, &["hostNetwork"]).and_then(|id| followed(document, id));
+    let host =
+        find_node(document, context.workload.spec, &["hostNetwork"]).and_then(|id| resolve(document, id));
     if let Some(node) = host.filter(|node| is_true(node)) {
         let message =
             "a service mesh in the node's own network: its rules would redirect all traffic of the node"
                 .to_owned();
         findings.push(warning(Code::HostNetwork, node, message));
     }
-    if !context.options.skip_initializer && skips(context) {
+    if !context.options.skip_initializer && skips_initializer(context) {
         let message = "a service mesh without an initializer: its certificates are not fetched".to_owned();
         let help = format!("drop {SKIP_INITIALIZER}, or add an initializer of your own");
         findings.push(Finding {
@@ -186,7 +199,7 @@ fn surroundings(context: &AnnotationContext<'_>, first: &Entry<'_>) -> Vec<Findi
     findings
 }
 
-fn skips(context: &AnnotationContext<'_>) -> bool {
+fn skips_initializer(context: &AnnotationContext<'_>) -> bool {
     let Some(entry) = context.effective(SKIP_INITIALIZER) else {
         return false;
     };

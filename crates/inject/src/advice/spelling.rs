@@ -1,12 +1,12 @@
-//! Misspelt annotation keys: a warning for each, with the nearest known key.
+//! Reports misspelt annotation keys, with the nearest known key.
 
 use super::context::{AnnotationContext, Entry, warning};
 use crate::profile::ANNOTATION_PREFIX;
 use crate::record::UNDO_ANNOTATION;
 use crate::{Code, Finding};
 
-/// Every key of Contrast, without its prefix.
-const KNOWN: [&str; 9] = [
+/// All keys of Contrast without their prefix.
+const KNOWN_KEYS: [&str; 9] = [
     "skip-initializer",
     "servicemesh-ingress",
     "servicemesh-egress",
@@ -19,69 +19,72 @@ const KNOWN: [&str; 9] = [
 ];
 
 /// Maximum edit distance of a key that counts as misspelt.
-const SLIPS: usize = 3;
+const MAX_EDIT_DISTANCE: usize = 3;
 
-/// No annotation key of Kubernetes is longer; comparing longer ones would only cost time.
-const LONGEST: usize = 320;
+/// Maximum length of a key that is compared. Kubernetes does not allow longer keys.
+const MAX_KEY_LEN: usize = 320;
 
-/// Every misspelt key.
+/// Reports all misspelt keys.
 pub(super) fn check(context: &AnnotationContext<'_>) -> Vec<Finding> {
     context
         .template
         .iter()
         .chain(&context.object)
-        .filter_map(misspelt)
+        .filter_map(check_key)
         .collect()
 }
 
-fn misspelt(entry: &Entry<'_>) -> Option<Finding> {
+fn check_key(entry: &Entry<'_>) -> Option<Finding> {
     if entry.key == UNDO_ANNOTATION {
         return None;
     }
     let suffix = entry.key.strip_prefix(ANNOTATION_PREFIX);
-    if suffix.is_some_and(|suffix| KNOWN.contains(&suffix)) || entry.key.len() > LONGEST {
+    if suffix.is_some_and(|suffix| KNOWN_KEYS.contains(&suffix)) || entry.key.len() > MAX_KEY_LEN {
         return None;
     }
-    let meant = nearest(entry.key);
-    let message = match (suffix, meant) {
+    let nearest = nearest_key(entry.key);
+    let message = match (suffix, nearest) {
         (None, None) => return None,
         (Some(_), None) => format!("no annotation is called {}", entry.key),
         (_, Some(_)) => format!("{} looks misspelt", entry.key),
     };
-    let help = meant.map(|known| format!("did you mean {ANNOTATION_PREFIX}{known}?"));
+    let help = nearest.map(|known| format!("did you mean {ANNOTATION_PREFIX}{known}?"));
     Some(Finding {
         help,
         ..warning(Code::AnnotationName, entry.key_node, message)
     })
 }
 
-/// The known key that `key` is nearest to, within reason.
-fn nearest(key: &str) -> Option<&'static str> {
+/// Returns the known key with the smallest edit distance from `key`; `None` if the distance is too large.
+fn nearest_key(key: &str) -> Option<&'static str> {
     let (domain, name) = key
         .rsplit_once('/')
         .map_or(("", key), |(domain, name)| (domain, name));
     let ours = ANNOTATION_PREFIX.trim_end_matches('/');
-    // A name without any domain is common in other people's annotations; then it must be exactly one of ours.
-    let off = if domain.is_empty() {
-        SLIPS
+    // Annotations of other tools often have no domain: such a key must be a known key without its prefix.
+    let domain_distance = if domain.is_empty() {
+        MAX_EDIT_DISTANCE
     } else {
-        distance(domain, ours)
+        edit_distance(domain, ours)
     };
-    if off > SLIPS {
+    if domain_distance > MAX_EDIT_DISTANCE {
         return None;
     }
-    let rated = KNOWN.iter().map(|known| (off + distance(name, known), *known));
+    let rated = KNOWN_KEYS
+        .iter()
+        .map(|known| (domain_distance + edit_distance(name, known), *known));
     rated
-        .filter(|(slips, _)| *slips <= SLIPS)
+        .filter(|(distance, _)| *distance <= MAX_EDIT_DISTANCE)
         .min()
         .map(|(_, known)| known)
 }
 
-/// How many letters must be added, removed or changed; anything past [`SLIPS`] is just "many".
-fn distance(a: &str, b: &str) -> usize {
+/// Returns the edit distance of two strings, ignoring case. If their lengths differ by more than
+/// [`MAX_EDIT_DISTANCE`], returns a larger number without calculating it.
+fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
-    if a.len().abs_diff(b.len()) > SLIPS {
-        return SLIPS + 1;
+    if a.len().abs_diff(b.len()) > MAX_EDIT_DISTANCE {
+        return MAX_EDIT_DISTANCE + 1;
     }
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
@@ -105,19 +108,19 @@ mod tests {
     use super::*;
 
     fn check(key: &str, expected: Option<&str>) {
-        assert_eq!(nearest(key), expected, "{key}");
+        assert_eq!(nearest_key(key), expected, "{key}");
     }
 
     #[test]
-    fn slips_are_counted() {
-        assert_eq!(distance("", ""), 0);
-        assert_eq!(distance("abc", "abc"), 0);
-        assert_eq!(distance("abc", "abd"), 1);
-        assert_eq!(distance("abc", "ab"), 1);
-        assert_eq!(distance("ab", "abc"), 1);
-        assert_eq!(distance("abc", "xyz"), 3);
-        assert_eq!(distance("abcdef", "ab"), SLIPS + 1);
-        assert_eq!(distance("ABC", "abc"), 0);
+    fn edits_are_counted() {
+        assert_eq!(edit_distance("", ""), 0);
+        assert_eq!(edit_distance("abc", "abc"), 0);
+        assert_eq!(edit_distance("abc", "abd"), 1);
+        assert_eq!(edit_distance("abc", "ab"), 1);
+        assert_eq!(edit_distance("ab", "abc"), 1);
+        assert_eq!(edit_distance("abc", "xyz"), 3);
+        assert_eq!(edit_distance("abcdef", "ab"), MAX_EDIT_DISTANCE + 1);
+        assert_eq!(edit_distance("ABC", "abc"), 0);
     }
 
     #[test]
@@ -151,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn other_peoples_keys_are_left_alone() {
+    fn keys_of_other_tools_are_not_reported() {
         check("sidecar.istio.io/inject", None);
         check("prometheus.io/port", None);
         check("skip-initialize", None);

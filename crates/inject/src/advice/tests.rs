@@ -1,4 +1,4 @@
-//! Findings about annotations. Each test has a workload and its expected findings, as
+//! Tests of findings about annotations. Each test has a workload and its expected findings, as
 //! `LINE:COLUMN+LEN SEVERITY CODE: MESSAGE [HELP]`.
 
 use mainstay_yaml::{Budget, parse_spanned};
@@ -33,7 +33,7 @@ fn report(yaml: &str, options: &Options) -> Vec<String> {
         template,
         spec,
     };
-    let shown = |it: Finding| {
+    let format = |it: Finding| {
         let help = it.help.map(|help| format!(" [{help}]")).unwrap_or_default();
         format!(
             "{}:{}+{} {:?} {}: {}{help}",
@@ -45,7 +45,7 @@ fn report(yaml: &str, options: &Options) -> Vec<String> {
             it.message
         )
     };
-    advise(&workload, options).into_iter().map(shown).collect()
+    advise(&workload, options).into_iter().map(format).collect()
 }
 
 fn check(yaml: &str, profile: &'static Profile, expected: &[&str]) {
@@ -58,7 +58,7 @@ fn check(yaml: &str, profile: &'static Profile, expected: &[&str]) {
 
 const PREFIX: &str = "contrast.edgeless.systems/";
 
-fn ours(rest: &str) -> String {
+fn contrast_annotations(rest: &str) -> String {
     rest.lines().flat_map(|line| [PREFIX, line, "\n"]).collect()
 }
 
@@ -66,27 +66,37 @@ fn ours(rest: &str) -> String {
 fn valid_annotations_produce_no_findings() {
     check(&deployment("", "", ""), &RFC, &[]);
     check(
-        &deployment("", &ours("servicemesh-ingress: web#8080#false"), ""),
-        &RFC,
-        &[],
-    );
-    check(&deployment(&ours("servicemesh-ingress: ''"), "", ""), &RFC, &[]);
-    check(
         &deployment(
             "",
-            &ours("servicemesh-ingress:\nservicemesh-egress: ~\nservicemesh-admin-interface-port: ''"),
+            &contrast_annotations("servicemesh-ingress: web#8080#false"),
             "",
         ),
         &RFC,
         &[],
     );
     check(
-        &deployment("", &ours("skip-initializer: \"true\""), ""),
+        &deployment(&contrast_annotations("servicemesh-ingress: ''"), "", ""),
+        &RFC,
+        &[],
+    );
+    check(
+        &deployment(
+            "",
+            &contrast_annotations(
+                "servicemesh-ingress:\nservicemesh-egress: ~\nservicemesh-admin-interface-port: ''",
+            ),
+            "",
+        ),
+        &RFC,
+        &[],
+    );
+    check(
+        &deployment("", &contrast_annotations("skip-initializer: \"true\""), ""),
         &LATER,
         &[],
     );
     check(
-        &deployment("", &ours("servicemesh-ingress: DISABLED"), ""),
+        &deployment("", &contrast_annotations("servicemesh-ingress: DISABLED"), ""),
         &LATER,
         &[],
     );
@@ -95,12 +105,20 @@ fn valid_annotations_produce_no_findings() {
 #[test]
 fn errors_in_the_configuration_have_positions_within_the_scalar() {
     check(
-        &deployment("", &ours("servicemesh-ingress: web#70000#false"), ""),
+        &deployment(
+            "",
+            &contrast_annotations("servicemesh-ingress: web#70000#false"),
+            "",
+        ),
         &RFC,
         &["10:60+5 Error mesh-port-range: port 70000 is not between 1 and 65535"],
     );
     check(
-        &deployment("", &ours("servicemesh-egress: \"a#10.0.0.1:80#b:80\""), ""),
+        &deployment(
+            "",
+            &contrast_annotations("servicemesh-egress: \"a#10.0.0.1:80#b:80\""),
+            "",
+        ),
         &RFC,
         &[
             "10:58+8 Error mesh-listen-loopback: 10.0.0.1 is not in 127.0.0.0/8 [the application connects to this address, the proxy listens there: choose one in 127.0.0.0/8, such as 127.137.0.1]",
@@ -130,7 +148,11 @@ fn errors_in_the_configuration_have_positions_within_the_scalar() {
         ],
     );
     check(
-        &deployment("", &ours("servicemesh-admin-interface-port: '0'"), ""),
+        &deployment(
+            "",
+            &contrast_annotations("servicemesh-admin-interface-port: '0'"),
+            "",
+        ),
         &RFC,
         &["10:70+1 Error mesh-port-range: port 0 is not between 1 and 65535"],
     );
@@ -139,12 +161,12 @@ fn errors_in_the_configuration_have_positions_within_the_scalar() {
 #[test]
 fn each_profile_has_its_own_syntax() {
     check(
-        &deployment("", &ours("servicemesh-ingress: DISABLED"), ""),
+        &deployment("", &contrast_annotations("servicemesh-ingress: DISABLED"), ""),
         &RFC,
         &["10:56+8 Error mesh-disabled: \"DISABLED\" is known to later proxies only [use --profile later]"],
     );
     check(
-        &deployment("", &ours("servicemesh-egress: ''"), ""),
+        &deployment("", &contrast_annotations("servicemesh-egress: ''"), ""),
         &LATER,
         &[
             "10:56+0 Error mesh-empty-egress: an egress configuration must not be empty [for a mesh with defaults set the ingress annotation to \"\" instead]",
@@ -160,7 +182,7 @@ fn skipped_containers_are_not_checked() {
     };
     assert!(
         report(
-            &deployment("", &ours("servicemesh-ingress: nonsense"), ""),
+            &deployment("", &contrast_annotations("servicemesh-ingress: nonsense"), ""),
             &options
         )
         .is_empty()
@@ -170,8 +192,8 @@ fn skipped_containers_are_not_checked() {
 #[test]
 fn the_pod_template_overrides_the_object_with_a_warning() {
     let both = deployment(
-        &ours("servicemesh-ingress: ''"),
-        &ours("servicemesh-ingress: web#80#false"),
+        &contrast_annotations("servicemesh-ingress: ''"),
+        &contrast_annotations("servicemesh-ingress: web#80#false"),
         "",
     );
     check(
@@ -183,8 +205,8 @@ fn the_pod_template_overrides_the_object_with_a_warning() {
     );
     check(&both, &LATER, &[]);
     let same = deployment(
-        &ours("servicemesh-ingress: ''"),
-        &ours("servicemesh-ingress: ''"),
+        &contrast_annotations("servicemesh-ingress: ''"),
+        &contrast_annotations("servicemesh-ingress: ''"),
         "",
     );
     check(&same, &RFC, &[]);
@@ -192,19 +214,19 @@ fn the_pod_template_overrides_the_object_with_a_warning() {
 
 #[test]
 fn annotations_at_ignored_levels_are_reported() {
-    let said = "is not read here, only from the pod template's annotations [move it to metadata.annotations of the pod template]";
+    let message = "is not read here, only from the pod template's annotations [move it to metadata.annotations of the pod template]";
     check(
-        &deployment(&ours("skip-initializer: 'true'"), "", ""),
+        &deployment(&contrast_annotations("skip-initializer: 'true'"), "", ""),
         &LATER,
         &[&format!(
-            "5:5+42 Warning annotation-level: {PREFIX}skip-initializer {said}"
+            "5:5+42 Warning annotation-level: {PREFIX}skip-initializer {message}"
         )],
     );
     check(
-        &deployment(&ours("pod-role: coordinator"), "", ""),
+        &deployment(&contrast_annotations("pod-role: coordinator"), "", ""),
         &RFC,
         &[&format!(
-            "5:5+34 Warning annotation-level: {PREFIX}pod-role {said}"
+            "5:5+34 Warning annotation-level: {PREFIX}pod-role {message}"
         )],
     );
     let label =
@@ -273,7 +295,9 @@ fn values_must_be_strings() {
     check(
         &deployment(
             "",
-            &ours("skip-initializer: true\nservicemesh-admin-interface-port: 9901\nservicemesh-ingress: [a]"),
+            &contrast_annotations(
+                "skip-initializer: true\nservicemesh-admin-interface-port: 9901\nservicemesh-ingress: [a]",
+            ),
             "",
         ),
         &RFC,
@@ -289,11 +313,15 @@ fn values_must_be_strings() {
 #[test]
 fn skip_values_without_effect_are_reported() {
     check(
-        &deployment("", &ours("skip-initializer: 'yes'"), ""),
+        &deployment("", &contrast_annotations("skip-initializer: 'yes'"), ""),
         &LATER,
         &["10:53+5 Warning annotation-type: \"yes\" skips nothing [only \"true\" skips the initializer]"],
     );
-    check(&deployment("", &ours("skip-initializer: 'yes'"), ""), &RFC, &[]);
+    check(
+        &deployment("", &contrast_annotations("skip-initializer: 'yes'"), ""),
+        &RFC,
+        &[],
+    );
 }
 
 #[test]
@@ -302,7 +330,9 @@ fn conflicting_ports_are_reported() {
     check(
         &deployment(
             "",
-            &ours("servicemesh-admin-interface-port: '9901'\nservicemesh-egress: a#127.0.0.1:8080#b:80"),
+            &contrast_annotations(
+                "servicemesh-admin-interface-port: '9901'\nservicemesh-egress: a#127.0.0.1:8080#b:80",
+            ),
             spec,
         ),
         &RFC,
@@ -314,7 +344,9 @@ fn conflicting_ports_are_reported() {
     check(
         &deployment(
             "",
-            &ours("servicemesh-admin-interface-port: '9901'\nservicemesh-egress: a#127.0.0.1:9901#b:80"),
+            &contrast_annotations(
+                "servicemesh-admin-interface-port: '9901'\nservicemesh-egress: a#127.0.0.1:9901#b:80",
+            ),
             "",
         ),
         &RFC,
@@ -325,7 +357,11 @@ fn conflicting_ports_are_reported() {
 #[test]
 fn settings_that_break_the_mesh_are_reported() {
     check(
-        &deployment("", &ours("servicemesh-ingress: ''"), "hostNetwork: true"),
+        &deployment(
+            "",
+            &contrast_annotations("servicemesh-ingress: ''"),
+            "hostNetwork: true",
+        ),
         &RFC,
         &[
             "12:20+4 Warning mesh-host-network: a service mesh in the node's own network: its rules would redirect all traffic of the node",

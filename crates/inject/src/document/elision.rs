@@ -1,8 +1,8 @@
-//! Processes a document without the values that no rule reads, such as environments and scripts: each is
-//! replaced by a token, and the tokens in the result by the values.
+//! Processes a document without the values that no rule reads, such as environments and scripts: each value
+//! is replaced by a token, and each token in the result by its value.
 //!
-//! *Invariant:* the result is that of the whole document. If a token was moved or its surroundings changed,
-//! the whole document must be processed.
+//! *Invariant:* the result equals the result of the whole document. If a token was moved or its
+//! surroundings changed, the whole document must be processed.
 
 use std::io::Write as _;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::ops::Range;
 use mainstay_yaml::{Elision, ElisionRules, elidable_values};
 use memchr::memmem;
 
-use super::Treated;
+use super::Processed;
 use crate::{Place, PodTemplatePath, Report, lines};
 
 #[cfg(test)]
@@ -19,8 +19,8 @@ mod tests;
 /// Minimum length of an elided value in bytes.
 pub(super) const MIN_ELISION: usize = 64;
 
-/// Keys with values that rules read, or whose type counts. Values below them may be elided.
-const KEPT: &[&str] = &[
+/// Keys whose values are read by rules, or whose type matters. Values below them may be elided.
+const KEPT_KEYS: &[&str] = &[
     "apiVersion",
     "containerPort",
     "containers",
@@ -45,66 +45,66 @@ const KEPT: &[&str] = &[
     "volumes",
 ];
 
-/// Keys with values that are read completely.
-const OPAQUE: &[&str] = &["annotations"];
+/// Keys whose values are read completely.
+const OPAQUE_KEYS: &[&str] = &["annotations"];
 
-/// Words that a rule may look for anywhere: reserved names, and marks of earlier injections.
-const WORDS: [&[u8]; 2] = [b"contrast", b"mainstay"];
+/// Words that a rule may search for anywhere: reserved names, and marks of earlier injections.
+const RESERVED_WORDS: [&[u8]; 2] = [b"contrast", b"mainstay"];
 
-const TOKEN: &[u8] = b"elided-value-";
+const TOKEN_PREFIX: &[u8] = b"elided-value-";
 
-/// Applies `treat` to `text` without values of at least `min` bytes that no rule reads. `None` if the whole
-/// document must be processed.
-pub(super) fn treat_elided(
+/// Applies `process` to `text` without values of at least `min` bytes that no rule reads. `None` if the
+/// whole document must be processed.
+pub(super) fn process_elided(
     text: &[u8],
     paths: &[PodTemplatePath],
     min: usize,
-    treat: impl Fn(&[u8]) -> Treated,
-) -> Option<Treated> {
-    if memmem::find(text, TOKEN).is_some() {
+    process: impl Fn(&[u8]) -> Processed,
+) -> Option<Processed> {
+    if memmem::find(text, TOKEN_PREFIX).is_some() {
         return None;
     }
-    let pins = pins(text);
+    let pins = reserved_word_offsets(text);
     let rules = ElisionRules {
         kept: &kept_keys(paths),
-        opaque: OPAQUE,
+        opaque: OPAQUE_KEYS,
         pins: &pins,
         min_len: min,
     };
     let elisions = elidable_values(text, &rules).filter(|elisions| !elisions.is_empty())?;
-    let short = Short::new(text, &elisions)?;
-    let mut treated = treat(&short.text);
-    if treated.failure.is_some() {
+    let elided = ElidedText::new(text, &elisions)?;
+    let mut processed = process(&elided.text);
+    if processed.failure.is_some() {
         return None;
     }
-    if let Some(new) = &treated.text {
-        treated.text = Some(short.restored(new)?);
+    if let Some(new) = &processed.text {
+        processed.text = Some(elided.restore(new)?);
     }
-    for report in &mut treated.reports {
-        short.restore_report(report)?;
+    for report in &mut processed.reports {
+        elided.restore_report(report)?;
     }
-    Some(treated)
+    Some(processed)
 }
 
-/// Returns the keys with values that rules read, with those of paths that the user named.
+/// Returns the keys whose values are read by rules, including the keys of the user's pod template paths.
 fn kept_keys(paths: &[PodTemplatePath]) -> Vec<&str> {
     let named = paths.iter().flat_map(|path| &path.path);
     let named = named.map(|key| key.trim_end_matches("[]"));
-    KEPT.iter().copied().chain(named).collect()
+    KEPT_KEYS.iter().copied().chain(named).collect()
 }
 
-/// Returns the offsets of all words, sorted.
-fn pins(text: &[u8]) -> Vec<usize> {
-    let mut pins: Vec<usize> = WORDS
+/// Returns the sorted offsets of all reserved words.
+fn reserved_word_offsets(text: &[u8]) -> Vec<usize> {
+    let mut offsets: Vec<usize> = RESERVED_WORDS
         .iter()
         .flat_map(|word| memmem::find_iter(text, word))
         .collect();
-    pins.sort_unstable();
-    pins
+    offsets.sort_unstable();
+    offsets
 }
 
-/// A text without its elided values.
-struct Short<'t> {
+/// A text in which tokens replace the elided values.
+struct ElidedText<'t> {
     original: &'t [u8],
     text: Vec<u8>,
     parts: Vec<Part>,
@@ -114,46 +114,46 @@ struct Short<'t> {
 struct Part {
     /// Range of the value in the original.
     range: Range<usize>,
-    /// Range of its token in the short text.
+    /// Range of its token in the elided text.
     token: Range<usize>,
-    /// Line breaks in this and all earlier values.
+    /// Number of line breaks in this and all earlier values.
     line_breaks: usize,
-    /// Number of the token's line in the short text, from 1.
+    /// Line number of the token in the elided text, starting at 1.
     line: usize,
-    /// Column after the value in the original minus that after its token.
-    moved: isize,
+    /// Column after the value in the original minus the column after its token.
+    column_shift: isize,
     flow: bool,
-    /// Bytes after the value that belong to its last node.
+    /// Number of bytes after the value that belong to its last node.
     tail: usize,
 }
 
-impl<'t> Short<'t> {
+impl<'t> ElidedText<'t> {
     fn new(original: &'t [u8], elisions: &[Elision]) -> Option<Self> {
-        let mut short = Self {
+        let mut elided = Self {
             original,
             text: Vec::with_capacity(original.len() / 4),
             parts: Vec::with_capacity(elisions.len()),
         };
         let (mut at, mut line_breaks) = (0, 0);
-        let (mut here, mut original_here) = (Spot::default(), Spot::default());
+        let (mut position, mut original_position) = (LineColumn::default(), LineColumn::default());
         for (number, elision) in elisions.iter().enumerate() {
             let range = elision.range.clone();
             let (between, value) = (original.get(at..range.start)?, original.get(range.clone())?);
-            short.text.extend_from_slice(between);
-            let start = short.text.len();
-            write_token(&mut short.text, number, elision.flow);
-            let token = start..short.text.len();
-            here = here.after(between).after(short.text.get(token.clone())?);
-            original_here = original_here.after(between).after(value);
+            elided.text.extend_from_slice(between);
+            let start = elided.text.len();
+            write_token(&mut elided.text, number, elision.flow);
+            let token = start..elided.text.len();
+            position = position.after(between).after(elided.text.get(token.clone())?);
+            original_position = original_position.after(between).after(value);
             line_breaks += memchr::memchr_iter(b'\n', value).count();
             let range_end = range.end;
             at = range_end;
-            short.parts.push(Part {
+            elided.parts.push(Part {
                 range,
                 token,
                 line_breaks,
-                line: here.line + 1,
-                moved: original_here.column as isize - here.column as isize,
+                line: position.line + 1,
+                column_shift: original_position.column as isize - position.column as isize,
                 flow: elision.flow,
                 tail: if elision.block_scalar {
                     blank_lines(original.get(range_end..)?)
@@ -162,25 +162,25 @@ impl<'t> Short<'t> {
                 },
             });
         }
-        short.text.extend_from_slice(original.get(at..)?);
-        Some(short)
+        elided.text.extend_from_slice(original.get(at..)?);
+        Some(elided)
     }
 
-    /// Replaces the tokens in `new`; `None` if one is missing or moved.
-    fn restored(&self, new: &[u8]) -> Option<Vec<u8>> {
+    /// Replaces the tokens in `new` by their values; `None` if a token is missing or was moved.
+    fn restore(&self, new: &[u8]) -> Option<Vec<u8>> {
         let mut text =
             Vec::with_capacity(new.len() + self.original.len() - self.text.len().min(self.original.len()));
-        if self.has_new_record(new) {
+        if self.has_changed_record(new) {
             return None;
         }
         let mut at = 0;
-        let mut found = memmem::find_iter(new, TOKEN);
+        let mut found = memmem::find_iter(new, TOKEN_PREFIX);
         for part in &self.parts {
             let token = self.text.get(part.token.clone())?;
-            let prefix = memmem::find(token, TOKEN)?;
+            let prefix = memmem::find(token, TOKEN_PREFIX)?;
             let start = found.next()?.checked_sub(prefix)?;
             let end = start + token.len();
-            if new.get(start..end) != Some(token) || !self.is_same_place(part, new, start, end) {
+            if new.get(start..end) != Some(token) || !self.has_same_surroundings(part, new, start, end) {
                 return None;
             }
             text.extend_from_slice(new.get(at..start)?);
@@ -191,9 +191,10 @@ impl<'t> Short<'t> {
         found.next().is_none().then_some(text)
     }
 
-    /// Reports whether a token of `new` in a block has the same text before it on its line, and after it
-    /// nothing that a block scalar in the value would include.
-    fn is_same_place(&self, part: &Part, new: &[u8], start: usize, end: usize) -> bool {
+    /// Reports whether the surroundings of a token in `new` are unchanged. In block style, the text before
+    /// it on its line must be the same, and a block scalar at the end of the value must not include the
+    /// text after it.
+    fn has_same_surroundings(&self, part: &Part, new: &[u8], start: usize, end: usize) -> bool {
         if part.flow {
             return true;
         }
@@ -210,8 +211,9 @@ impl<'t> Short<'t> {
         old_head == new_head && (is_outside || next == next_line(&self.text, part.token.end))
     }
 
-    /// Reports whether a record of `new` contains replaced containers, perhaps with tokens.
-    fn has_new_record(&self, new: &[u8]) -> bool {
+    /// Reports whether the number of replaced containers in undo records changed; such a container may
+    /// contain tokens.
+    fn has_changed_record(&self, new: &[u8]) -> bool {
         let count = |text| memmem::find_iter(text, b"replaced").count();
         self.parts.first().is_some_and(|part| part.flow) && count(new) != count(&self.text)
     }
@@ -224,7 +226,7 @@ impl<'t> Short<'t> {
             .flat_map(|finding| finding.help.iter().chain([&finding.message]));
         let all = texts.into_iter().chain(&report.namespace).chain(findings);
         for text in all {
-            if memmem::find(text.as_bytes(), TOKEN).is_some() {
+            if memmem::find(text.as_bytes(), TOKEN_PREFIX).is_some() {
                 return None;
             }
         }
@@ -244,23 +246,23 @@ impl<'t> Short<'t> {
         let tail = last.filter(is_end).map_or(0, |part| part.tail);
         let end = original_offset(last, end)? + tail;
         let on_line = before.filter(|part| part.line == place.line);
-        let moved = on_line.map_or(0, |part| part.moved);
+        let column_shift = on_line.map_or(0, |part| part.column_shift);
         Some(Place {
             line: place.line + before.map_or(0, |part| part.line_breaks),
-            column: place.column.checked_add_signed(moved)?,
+            column: place.column.checked_add_signed(column_shift)?,
             offset,
             len: end.checked_sub(offset)?,
         })
     }
 
-    /// Returns the last part with a token that starts before `offset`.
+    /// Returns the last part whose token starts before `offset`.
     fn part_before(&self, offset: usize) -> Option<&Part> {
-        let behind = self.parts.partition_point(|part| part.token.start < offset);
-        self.parts.get(behind.checked_sub(1)?)
+        let count = self.parts.partition_point(|part| part.token.start < offset);
+        self.parts.get(count.checked_sub(1)?)
     }
 }
 
-/// Returns the offset in the original; `None` inside the token of the part before.
+/// Returns the offset in the original; `None` if `offset` is inside the token of `before`.
 fn original_offset(before: Option<&Part>, offset: usize) -> Option<usize> {
     match before {
         None => Some(offset),
@@ -280,15 +282,15 @@ fn blank_lines(text: &[u8]) -> usize {
     end
 }
 
-/// Lines and columns before a position.
+/// A position as line and column, both starting at 0.
 #[derive(Clone, Copy, Default)]
-struct Spot {
+struct LineColumn {
     line: usize,
     column: usize,
 }
 
-impl Spot {
-    /// Returns the position after `text`.
+impl LineColumn {
+    /// Returns the position after `text`, which starts at this position.
     fn after(self, text: &[u8]) -> Self {
         let characters = |text: &[u8]| text.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
         match memchr::memrchr(b'\n', text) {
@@ -304,7 +306,7 @@ impl Spot {
     }
 }
 
-/// Returns the next line with content after the line of the byte at `at`.
+/// Returns the next line with content after the line that contains offset `at`.
 fn next_line(text: &[u8], at: usize) -> Option<&[u8]> {
     let mut start = lines::end(text, at);
     while start < text.len() {
@@ -320,7 +322,7 @@ fn next_line(text: &[u8], at: usize) -> Option<&[u8]> {
 
 fn write_token(text: &mut Vec<u8>, number: usize, flow: bool) {
     let (before, after) = if flow { ("\"", "\"") } else { (" ", "") };
-    let token = std::str::from_utf8(TOKEN).unwrap_or_default();
+    let token = std::str::from_utf8(TOKEN_PREFIX).unwrap_or_default();
     // Writing to memory cannot fail.
     let _ = write!(text, "{before}{token}{number:x}-{after}");
 }

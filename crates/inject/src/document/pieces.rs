@@ -1,161 +1,174 @@
-//! Processes a long `List` in pieces of a few items, with the result of [`treat_whole`](super::treat_whole)
-//! and the memory of one piece. Each piece is processed as a separate `List`: the text before the first item,
-//! some items, the text after the last. Items that contain the anchors of a piece's aliases precede it, and
-//! an alias follows for each of its anchors that other items use. Any other layout is processed as a whole.
+//! Processes a long `List` in pieces of a few items, with the result of
+//! [`process_whole`](super::process_whole) and the memory that one piece requires. Each piece is processed
+//! as a separate `List`, which consists of the text before the first item, some items, and the text after
+//! the last item. Items with anchors that the piece refers to precede the piece, and an alias follows it
+//! for each of its anchors that other items refer to. A document with any other layout is processed as a
+//! whole.
 
 mod list;
-mod spot;
+mod position;
 
 use std::ops::Range;
 
 use mainstay_yaml::Outline;
 
-use super::{Failure, Treated};
+use super::{Failure, Processed};
 use crate::{Action, Finding, Place, Report};
 use list::{List, Piece};
-use spot::Spot;
+use position::TextPosition;
 
-/// Shorter documents fit into memory as they are.
-pub(super) const LONG: usize = 256 << 10;
-/// About how much text of items makes a piece.
-pub(super) const PIECE: usize = 64 << 10;
+/// Maximum length in bytes of a document that is not divided.
+pub(super) const MAX_WHOLE_LEN: usize = 256 << 10;
+/// Approximate length of the items of a piece in bytes.
+pub(super) const PIECE_LEN: usize = 64 << 10;
 
-/// Applies `treat` to `text` in pieces of about `size` bytes; `None` if the text is not such a list: then the
-/// whole document must be processed.
-pub(super) fn treat_pieces(
+/// Applies `process` to `text` in pieces of about `size` bytes; `None` if the text is not a list that can
+/// be divided and must be processed as a whole.
+pub(super) fn process_pieces(
     text: &[u8],
     outline: &Outline,
     size: usize,
-    treat: impl Fn(&[u8]) -> Treated,
-) -> Option<Treated> {
+    process: impl Fn(&[u8]) -> Processed,
+) -> Option<Processed> {
     let list = List::new(text, outline)?;
     let pieces = list.pieces(size)?;
-    let mut whole = Whole::new(text, list.head().len());
+    let mut merged = MergedResult::new(text, list.head().len());
     for piece in &pieces {
         let composed = list.compose(piece)?;
-        let treated = treat(&composed.text);
-        whole.add(&list, piece, &composed, treated)?;
+        let processed = process(&composed.text);
+        merged.add(&list, piece, &composed, processed)?;
     }
-    whole.finish()
+    merged.finish()
 }
 
-/// The result of the pieces so far.
-struct Whole<'t> {
+/// Merged results of the pieces so far.
+struct MergedResult<'t> {
     text: &'t [u8],
-    /// Where the items of the last piece start.
-    here: Spot,
-    treated: Treated,
+    /// Position of the items of the last piece.
+    position: TextPosition,
+    processed: Processed,
     out: Vec<u8>,
-    /// How much of the text is dealt with in `out`.
-    kept: usize,
+    /// Length of the document prefix that `out` covers.
+    covered: usize,
 }
 
 /// A piece as a separate `List`.
-struct Composed {
+struct ComposedPiece {
     text: Vec<u8>,
-    /// The items of the context, then those of the piece.
+    /// The items of the context, followed by the items of the piece.
     parts: Vec<Part>,
-    /// Length of what follows them.
+    /// Length of the text after the parts.
     tail: usize,
 }
 
-/// Where a part of a composed text is, there and in the document.
+/// A part of a composed text.
 struct Part {
-    there: Spot,
+    /// Position in the composed text.
+    position: TextPosition,
+    /// Start in the document.
     start: usize,
     len: usize,
 }
 
 impl Part {
-    /// The part that follows `text`, and is at `range` in the document.
+    /// Creates the part that follows `text` in the composed text and is at `range` in the document.
     fn new(text: &[u8], range: &Range<usize>) -> Self {
         Self {
-            there: Spot::default().behind(text),
+            position: TextPosition::default().after(text),
             start: range.start,
             len: range.len(),
         }
     }
 
     fn contains(&self, place: Place) -> bool {
-        (self.there.offset..self.there.offset + self.len).contains(&place.offset)
+        (self.position.offset..self.position.offset + self.len).contains(&place.offset)
     }
 }
 
-impl<'t> Whole<'t> {
+impl<'t> MergedResult<'t> {
     fn new(text: &'t [u8], head: usize) -> Self {
         Self {
             text,
-            here: Spot::default().behind(text.get(..head).unwrap_or_default()),
-            treated: Treated::default(),
+            position: TextPosition::default().after(text.get(..head).unwrap_or_default()),
+            processed: Processed::default(),
             out: Vec::new(),
-            kept: 0,
+            covered: 0,
         }
     }
 
-    fn add(&mut self, list: &List<'_>, piece: &Piece, composed: &Composed, treated: Treated) -> Option<()> {
+    fn add(
+        &mut self,
+        list: &List<'_>,
+        piece: &Piece,
+        composed: &ComposedPiece,
+        processed: Processed,
+    ) -> Option<()> {
         let range = list.range(piece)?;
-        self.here = self.here.behind(self.text.get(self.here.offset..range.start)?);
-        if treated.items.len() != treated.reports.len() {
+        self.position = self
+            .position
+            .after(self.text.get(self.position.offset..range.start)?);
+        if processed.items.len() != processed.reports.len() {
             return None;
         }
-        for (item, mut report) in treated.items.into_iter().zip(treated.reports) {
+        for (item, mut report) in processed.items.into_iter().zip(processed.reports) {
             if !List::owns(piece, item?) {
                 continue;
             }
             let places = report.findings.iter_mut().map(|finding| &mut finding.place);
             for place in places.chain([&mut report.place]) {
-                *place = self.moved(composed, *place)?;
+                *place = self.original_place(composed, *place)?;
             }
-            self.treated.reports.push(report);
+            self.processed.reports.push(report);
         }
-        if let Some(failure) = treated.failure {
-            let failure = self.moved_failure(composed, failure)?;
-            self.treated.failure = Some(failure.or(self.treated.failure.take()));
+        if let Some(failure) = processed.failure {
+            let failure = self.map_failure(composed, failure)?;
+            self.processed.failure = Some(failure.merge(self.processed.failure.take()));
         }
-        if let Some(new) = treated.text {
+        if let Some(new) = processed.text {
             let inner = list.items_of(piece, composed, &new)?;
-            self.out.extend_from_slice(self.text.get(self.kept..range.start)?);
+            self.out
+                .extend_from_slice(self.text.get(self.covered..range.start)?);
             self.out.extend_from_slice(inner);
-            self.kept = range.end;
+            self.covered = range.end;
         }
         Some(())
     }
 
-    /// A place in a piece as one in the document; `None` for one outside of the items.
-    fn moved(&self, composed: &Composed, place: Place) -> Option<Place> {
+    /// Maps a place in a piece to a place in the document; `None` if it is not in a part.
+    fn original_place(&self, composed: &ComposedPiece, place: Place) -> Option<Place> {
         let part = composed.parts.iter().find(|part| part.contains(place))?;
-        let here = if part.start == self.here.offset {
-            self.here
+        let position = if part.start == self.position.offset {
+            self.position
         } else {
-            Spot::default().behind(self.text.get(..part.start)?)
+            TextPosition::default().after(self.text.get(..part.start)?)
         };
-        here.place(part.there, place)
+        position.move_place(part.position, place)
     }
 
-    fn moved_failure(&self, composed: &Composed, failure: Failure) -> Option<Failure> {
+    fn map_failure(&self, composed: &ComposedPiece, failure: Failure) -> Option<Failure> {
         Some(match failure {
             Failure::Edit(finding) => Failure::Edit(finding),
             Failure::Value(finding) => Failure::Value(Finding {
-                place: self.moved(composed, finding.place)?,
+                place: self.original_place(composed, finding.place)?,
                 ..finding
             }),
         })
     }
 
-    fn finish(mut self) -> Option<Treated> {
-        if self.treated.failure.is_none() && self.kept > 0 {
-            self.out.extend_from_slice(self.text.get(self.kept..)?);
-            self.treated.text = Some(self.out);
+    fn finish(mut self) -> Option<Processed> {
+        if self.processed.failure.is_none() && self.covered > 0 {
+            self.out.extend_from_slice(self.text.get(self.covered..)?);
+            self.processed.text = Some(self.out);
         }
-        if let Some(Failure::Value(finding)) = &self.treated.failure {
-            fail_edited(&mut self.treated.reports, finding);
+        if let Some(Failure::Value(finding)) = &self.processed.failure {
+            fail_edited_reports(&mut self.processed.reports, finding);
         }
-        Some(self.treated)
+        Some(self.processed)
     }
 }
 
-/// Without a value of the document no pod of it can be edited.
-fn fail_edited(reports: &mut [Report], finding: &Finding) {
+/// Fails all reports about edits: a document without a value cannot be edited.
+fn fail_edited_reports(reports: &mut [Report], finding: &Finding) {
     let edited = |report: &&mut Report| matches!(report.action, Action::Injected | Action::Removed);
     reports
         .iter_mut()
@@ -168,7 +181,7 @@ mod tests {
     use mainstay_yaml::{Budget, outline};
 
     use super::*;
-    use crate::document::treat_whole;
+    use crate::document::process_whole;
     use crate::{LATER, Mode, Options};
 
     const ITEMS: [&str; 7] = [
@@ -181,7 +194,7 @@ mod tests {
         "apiVersion: v1\nkind: Pod\nmetadata:\n  name: f\nspec:\n  containers:\n  - name: app\n    command:\n    - |+\n      x\n\n\n  runtimeClassName: contrast-cc\n",
     ];
 
-    /// A list of items, dashes in `column`, with keys behind it or not.
+    /// Returns a list of items with dashes in `column`; with `tail`, other keys follow the items.
     fn list(items: &[&str], column: usize, tail: bool, crlf: bool) -> String {
         let mut text = String::from("# head\napiVersion: v1\n");
         if !tail {
@@ -204,27 +217,27 @@ mod tests {
         if crlf { text.replace('\n', "\r\n") } else { text }
     }
 
-    /// The result of `text` in pieces of one item.
-    fn in_pieces(text: &[u8], options: &Options) -> Option<Treated> {
+    /// Processes `text` in pieces of one item.
+    fn process_in_pieces(text: &[u8], options: &Options) -> Option<Processed> {
         let outline = outline(text, "items", &Budget::default()).unwrap()?;
-        let treated = treat_pieces(text, &outline, 1, |text| treat_whole(text, options));
-        treated.map(Treated::concluded)
+        let processed = process_pieces(text, &outline, 1, |text| process_whole(text, options));
+        processed.map(Processed::apply_failure)
     }
 
-    fn as_whole(text: &[u8], options: &Options) -> Treated {
-        treat_whole(text, options).concluded()
+    fn process_as_whole(text: &[u8], options: &Options) -> Processed {
+        process_whole(text, options).apply_failure()
     }
 
-    fn shown(text: Option<&Vec<u8>>) -> Option<String> {
+    fn to_utf8(text: Option<&Vec<u8>>) -> Option<String> {
         text.map(|text| String::from_utf8(text.clone()).unwrap())
     }
 
-    fn check_equal(text: &str, options: &Options) -> Treated {
-        let whole = as_whole(text.as_bytes(), options);
-        let pieces = in_pieces(text.as_bytes(), options).expect(text);
+    fn check_equal(text: &str, options: &Options) -> Processed {
+        let whole = process_as_whole(text.as_bytes(), options);
+        let pieces = process_in_pieces(text.as_bytes(), options).expect(text);
         assert_eq!(
-            shown(pieces.text.as_ref()),
-            shown(whole.text.as_ref()),
+            to_utf8(pieces.text.as_ref()),
+            to_utf8(whole.text.as_ref()),
             "from\n{text}"
         );
         assert_eq!(
@@ -242,20 +255,20 @@ mod tests {
         }
         assert!(options.mode == Mode::Uninject || whole.text.is_some());
         if let Some(injected) = &whole.text {
-            let away = Options {
+            let uninject = Options {
                 mode: Mode::Uninject,
                 ..options.clone()
             };
-            let back = in_pieces(injected, &away).unwrap();
-            let whole = as_whole(injected, &away);
-            assert_eq!(shown(back.text.as_ref()), shown(whole.text.as_ref()));
+            let back = process_in_pieces(injected, &uninject).unwrap();
+            let whole = process_as_whole(injected, &uninject);
+            assert_eq!(to_utf8(back.text.as_ref()), to_utf8(whole.text.as_ref()));
             let value = |text: &str| mainstay_yaml::parse(text, &Budget::default()).unwrap();
-            assert_eq!(value(&shown(back.text.as_ref()).unwrap()), value(text));
+            assert_eq!(value(&to_utf8(back.text.as_ref()).unwrap()), value(text));
         }
     }
 
     #[test]
-    fn pieces_make_the_whole() {
+    fn pieces_have_the_result_of_the_whole_document() {
         let later = Options {
             profile: &LATER,
             ..Options::default()
@@ -278,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_cut_too() {
+    fn json_is_divided() {
         let pod = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"runtimeClassName": "contrast-cc", "containers": [{"name": "app"}]}}"#;
         for (open, between, close) in [("[", ", ", "]"), ("[\n  ", ",\n  ", "\n]"), ("[", ",", "\n,]")] {
             let items = [pod, "{\"kind\": \"ConfigMap\"}", pod, pod].join(between);
@@ -289,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn anchors_of_other_items_are_known() {
+    fn anchors_of_other_items_are_resolved() {
         let two = list(&[ITEMS[0], ITEMS[5], ITEMS[4], ITEMS[1]], 2, true, false);
         let later = list(
             &[
@@ -300,7 +313,7 @@ mod tests {
             false,
         );
         for (text, indent) in [(&two, "  "), (&later, "")] {
-            // A scalar, a map that is merged, a pod spec that two pods share, a replaced container.
+            // Aliases of a scalar, a kind, a pod spec, a merged map, a container and a whole item.
             let scalar = text
                 .replacen("name: e", "name: &x e", 1)
                 .replace("runtimeClassName: other", "runtimeClassName: *x");
@@ -329,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn anchors_in_json_like_lists_are_known() {
+    fn anchors_in_flow_lists_are_resolved() {
         let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {runtimeClassName: contrast-cc, containers: [{name: app}]}}";
         let shared = pod.replace("spec: {", "spec: &s {");
         let user = "{apiVersion: v1, kind: Pod, metadata: {name: q}, spec: *s}";
@@ -340,31 +353,31 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_those_of_the_whole() {
+    fn failures_equal_those_of_the_whole_document() {
         let options = Options::default();
         let two = list(&[ITEMS[0], ITEMS[5], ITEMS[0], ITEMS[4]], 0, false, false);
-        // One object fails; one has no value; earlier lines were edited.
+        // An object fails, an object has no value, injected lines were edited.
         check_equal(
             &two.replacen("containers:\n", "containers: 7\n    x:\n", 1),
             &options,
         );
         check_equal(&two.replace("runtimeClassName: other", "<<: 1"), &options);
-        let injected = shown(as_whole(two.as_bytes(), &options).text.as_ref()).unwrap();
+        let injected = to_utf8(process_as_whole(two.as_bytes(), &options).text.as_ref()).unwrap();
         let edited = injected.replacen("  - name: contrast-initializer", "  - name: x", 1);
         assert_ne!(injected, edited);
         check_equal(&edited, &options);
-        let away = Options {
+        let uninject = Options {
             mode: Mode::Uninject,
             ..options
         };
-        check_equal(&edited, &away);
+        check_equal(&edited, &uninject);
     }
 
     #[test]
-    fn what_is_not_plain_is_left_to_the_whole() {
+    fn unsupported_layouts_are_processed_as_a_whole() {
         let none = |text: &str| {
             assert!(
-                in_pieces(text.as_bytes(), &Options::default()).is_none(),
+                process_in_pieces(text.as_bytes(), &Options::default()).is_none(),
                 "{text}"
             );
         };

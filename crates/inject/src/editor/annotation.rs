@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use mainstay_yaml::{NodeId, NodeKind};
 
 use super::block::key_column;
-use super::{Edited, Editor};
+use super::{EditResult, Editor};
 use crate::record::{Before, Record, UNDO_ANNOTATION};
 use crate::tree::Entry;
 use crate::write::{annotation, flow_key};
@@ -15,20 +15,20 @@ const METADATA: &str = "metadata";
 const ANNOTATIONS: &str = "annotations";
 
 impl Editor<'_, '_> {
-    /// Adds `record` to the annotations of `template`; returns the value written.
-    pub(super) fn annotate(&mut self, template: NodeId, mut record: Record) -> Edited<String> {
+    /// Adds `record` to the annotations of `template`; returns the annotation's value.
+    pub(super) fn annotate(&mut self, template: NodeId, mut record: Record) -> EditResult<String> {
         let entry = self.view.entry(template, METADATA);
-        self.own(entry, "the metadata of the pod template")?;
+        self.check_editable(entry, "the metadata of the pod template")?;
         let inner = entry.value().and_then(|metadata| {
-            let held = self.is_filled_map(metadata);
-            held.then(|| self.view.entry(metadata, ANNOTATIONS))
+            let is_filled = self.is_filled_map(metadata);
+            is_filled.then(|| self.view.entry(metadata, ANNOTATIONS))
         });
         if let Some(inner) = inner {
-            self.own(inner, "the annotations of the pod template")?;
+            self.check_editable(inner, "the annotations of the pod template")?;
         }
         let (annotations, metadata) = match (inner, entry.value()) {
-            (Some(inner), Some(metadata)) => (self.former(metadata, inner.value()), None),
-            (_, metadata) => (Some(Before::Absent), self.former(template, metadata)),
+            (Some(inner), Some(metadata)) => (self.original_map_text(metadata, inner.value()), None),
+            (_, metadata) => (Some(Before::Absent), self.original_map_text(template, metadata)),
         };
         record
             .before
@@ -65,11 +65,11 @@ impl Editor<'_, '_> {
         Ok(value)
     }
 
-    /// What a map without entries was before; `None` for a map with entries.
-    fn former(&self, parent: NodeId, map: Option<NodeId>) -> Option<Before> {
+    /// Returns the former value of a map without entries; `None` for a map with entries.
+    fn original_map_text(&self, parent: NodeId, map: Option<NodeId>) -> Option<Before> {
         match map {
             None => Some(Before::Absent),
-            Some(map) => (!self.is_filled_map(map)).then(|| self.former_text(parent, map, "{}")),
+            Some(map) => (!self.is_filled_map(map)).then(|| self.original_text(parent, map, "{}")),
         }
     }
 
@@ -77,15 +77,15 @@ impl Editor<'_, '_> {
         !self.view.entries(id).is_empty()
     }
 
-    /// Adds the annotation below new `keys` to a map that has entries.
-    fn insert_entry(&mut self, map: NodeId, keys: &[&str], value: &str, json: bool) -> Edited {
+    /// Adds the annotation to a map that has entries, nested below the new `keys`.
+    fn insert_entry(&mut self, map: NodeId, keys: &[&str], value: &str, json: bool) -> EditResult {
         if self.is_flow(map) {
-            return self.insert_front(map, nested(keys, value, json));
+            return self.insert_front(map, nested_annotation(keys, value, json));
         }
-        let reject = || rejection::layout(self.view, map, "the map");
+        let reject = || rejection::unsupported_layout(self.view, map, "the map");
         let column = key_column(self.view, map).ok_or_else(reject)?;
         let (_, last) = self.view.entries(map).last().ok_or_else(reject)?;
-        let at = self.after(*last)?;
+        let at = self.insertion_point_after(*last)?;
         let mut text = String::new();
         for (depth, key) in keys.iter().enumerate() {
             let indent = column + depth * self.layout.step;
@@ -98,8 +98,8 @@ impl Editor<'_, '_> {
         Ok(())
     }
 
-    /// Puts the annotation below new `keys` into an empty map, or in place of a null.
-    fn fill_map(&mut self, map: NodeId, keys: &[&str], value: &str, json: bool) -> Edited {
+    /// Adds the annotation to an empty map or replaces a null by it, nested below the new `keys`.
+    fn fill_map(&mut self, map: NodeId, keys: &[&str], value: &str, json: bool) -> EditResult {
         let is_map = matches!(
             self.view.node(map).map(|node| &node.kind),
             Some(NodeKind::Map { .. })
@@ -112,12 +112,12 @@ impl Editor<'_, '_> {
                 "a map",
             ));
         }
-        self.fill_value(map, &nested(keys, value, json), ["{", "}"])
+        self.fill_value(map, &nested_annotation(keys, value, json), ["{", "}"])
     }
 }
 
-/// The annotation below `keys` in flow style, without the braces of the map that holds it.
-fn nested(keys: &[&str], value: &str, json: bool) -> String {
+/// Formats the annotation nested below `keys` in flow style, without the braces of the outermost map.
+fn nested_annotation(keys: &[&str], value: &str, json: bool) -> String {
     let innermost = annotation(UNDO_ANNOTATION, value, json);
     keys.iter().rev().fold(innermost, |inner, key| {
         format!("{} {{{inner}}}", flow_key(key, json))

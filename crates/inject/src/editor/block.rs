@@ -1,46 +1,48 @@
-//! Lines into block style: where they go, how they are indented, and how replaced ones stay as comments.
+//! Inserts lines in block style: determines position and indentation, and turns replaced lines into
+//! comments.
 
 use mainstay_yaml::{NodeId, NodeKind, ScalarStyle};
 
-use super::{Edited, Editor, Joining};
+use super::{EditResult, Editor, NewItems};
 use crate::Code;
 use crate::item::Item;
 use crate::lines;
-use crate::mark::FORMER_LINE;
+use crate::mark::REPLACED_LINE_MARK;
 use crate::rejection;
-use crate::select::Found;
+use crate::select::PodTemplate;
 use crate::splice::Splice;
 use crate::tree::{Entry, View};
 use crate::write::{Layout, block_item, block_key};
 
-/// Indentation past this is an accident, not a style.
-const WIDEST: usize = 16;
+/// Maximum indentation that is copied; larger indentation is probably not intended.
+const MAX_INDENT: usize = 16;
 
-/// How the pod spec is laid out, learnt from what stands in it.
-pub(crate) fn layout(view: &View<'_>, found: &Found, spec: NodeId) -> Layout {
-    let listed = ["containers", "initContainers", "volumes"]
+/// Determines the layout of the pod spec from its existing lines.
+pub(crate) fn detect_layout(view: &View<'_>, pod: &PodTemplate, spec: NodeId) -> Layout {
+    let list_layout = ["containers", "initContainers", "volumes"]
         .into_iter()
-        .find_map(|key| list_layout(view, spec, key));
-    let (dash, gap) = listed.unwrap_or((0, 2));
+        .find_map(|key| detect_list_layout(view, spec, key));
+    let (dash, gap) = list_layout.unwrap_or((0, 2));
     Layout {
-        step: step(view, found, spec).unwrap_or(2),
+        step: detect_step(view, pod, spec).unwrap_or(2),
         dash,
         gap,
         crlf: lines::is_crlf(view.text),
     }
 }
 
-/// From the key `spec` to the keys under it.
-fn step(view: &View<'_>, found: &Found, spec: NodeId) -> Option<usize> {
-    let Entry::Own(key, _) = view.entry(found.template, "spec") else {
+/// Returns the indentation of the pod spec's keys relative to the key `spec`.
+fn detect_step(view: &View<'_>, pod: &PodTemplate, spec: NodeId) -> Option<usize> {
+    let Entry::Own(key, _) = view.entry(pod.template, "spec") else {
         return None;
     };
     let step = key_column(view, spec)?.checked_sub(column(view, key)?)?;
-    (1..=WIDEST).contains(&step).then_some(step)
+    (1..=MAX_INDENT).contains(&step).then_some(step)
 }
 
-/// From the key to its dashes, and from a dash to what it announces.
-fn list_layout(view: &View<'_>, map: NodeId, key: &str) -> Option<(usize, usize)> {
+/// Returns the indentation of a list's dashes relative to its key, and that of its items relative to the
+/// dashes.
+fn detect_list_layout(view: &View<'_>, map: NodeId, key: &str) -> Option<(usize, usize)> {
     let Entry::Own(key, list) = view.entry(map, key) else {
         return None;
     };
@@ -48,32 +50,33 @@ fn list_layout(view: &View<'_>, map: NodeId, key: &str) -> Option<(usize, usize)
         return None;
     };
     let first = *items.first()?;
-    let dash = dash(view, first)?;
+    let dash = dash_position(view, first)?;
     let dash_column = lines::indent(view.text, dash)?;
     let offset = dash_column.checked_sub(column(view, key)?)?;
-    (offset <= WIDEST).then_some((offset, gap(view, first, dash)))
+    (offset <= MAX_INDENT).then_some((offset, item_gap(view, first, dash)))
 }
 
-fn gap(view: &View<'_>, item: NodeId, dash: usize) -> usize {
+fn item_gap(view: &View<'_>, item: NodeId, dash: usize) -> usize {
     let start = view.node(item).map_or(0, |node| node.span.start.offset);
     let gap = start.saturating_sub(dash);
     let same_line = lines::start(view.text, dash) == lines::start(view.text, start);
-    if same_line && (2..=WIDEST).contains(&gap) {
+    if same_line && (2..=MAX_INDENT).contains(&gap) {
         gap
     } else {
         2
     }
 }
 
-/// The dash of an item of a block list: on its line, or above it with only comments between.
-pub(crate) fn dash(view: &View<'_>, item: NodeId) -> Option<usize> {
+/// Returns the position of the dash of a block list item. The dash is on the item's line, or on an earlier
+/// line followed only by comments.
+pub(crate) fn dash_position(view: &View<'_>, item: NodeId) -> Option<usize> {
     let text = view.text;
     let mut at = view.node(item)?.span.start.offset;
     loop {
         let start = lines::start(text, at);
         let before = text.get(start..at)?;
         let own_line = at == view.node(item)?.span.start.offset;
-        let before = if own_line { before } else { cut_comment(before) };
+        let before = if own_line { before } else { strip_comment(before) };
         match before.trim_ascii_end() {
             [] => {}
             [spaces @ .., b'-'] if spaces.iter().all(|byte| *byte == b' ') => {
@@ -85,21 +88,21 @@ pub(crate) fn dash(view: &View<'_>, item: NodeId) -> Option<usize> {
     }
 }
 
-/// A line without its comment; lines of this kind hold no quotes.
-fn cut_comment(line: &[u8]) -> &[u8] {
+/// Returns a line without its comment. Lines with only a dash contain no quotes.
+fn strip_comment(line: &[u8]) -> &[u8] {
     let end = line.iter().position(|byte| *byte == b'#').unwrap_or(line.len());
     line.get(..end).unwrap_or_default()
 }
 
-/// The column of the keys of a block map.
+/// Returns the column of the keys of a block map.
 pub(super) fn key_column(view: &View<'_>, map: NodeId) -> Option<usize> {
     let entries = view.entries(map);
-    // The first key may stand behind a dash, an anchor or a tag; the second never does.
+    // The first key may follow a dash, an anchor or a tag; the second never does.
     let (key, _) = entries.get(1).or(entries.first())?;
     column(view, *key)
 }
 
-/// The column of a key, if only spaces and dashes stand before it.
+/// Returns the column of a key; `None` if other characters than spaces and dashes precede it.
 fn column(view: &View<'_>, key: NodeId) -> Option<usize> {
     let at = view.node(key)?.span.start.offset;
     let before = view.text.get(..at)?;
@@ -111,18 +114,18 @@ fn column(view: &View<'_>, key: NodeId) -> Option<usize> {
     matches!(before.get(..at - width)?.last(), None | Some(b'\n')).then_some(width)
 }
 
-/// Where lines can follow a node.
+/// A position at which lines can be inserted after a node.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct After {
-    /// The start of the next line, or the end of the text.
+pub(crate) struct InsertionPoint {
+    /// Start of the next line, or the end of the text.
     pub(crate) at: usize,
-    /// Whether the text ends there without a line break.
+    /// Whether the text ends at this position without a line break.
     pub(crate) open: bool,
 }
 
-/// Where lines can follow node `id`; `None` if something else follows on its last line, or it ends in a lone
-/// CR.
-pub(crate) fn after(view: &View<'_>, id: NodeId) -> Option<After> {
+/// Returns the position for lines after node `id`; `None` if other content follows on its last line, or the
+/// text ends with a lone CR.
+pub(crate) fn insertion_point_after(view: &View<'_>, id: NodeId) -> Option<InsertionPoint> {
     let text = view.text;
     let end = view.node(id)?.span.end.offset;
     let block_scalar = is_block_scalar(view, last_leaf(view, id));
@@ -132,17 +135,17 @@ pub(crate) fn after(view: &View<'_>, id: NodeId) -> Option<After> {
         } else {
             skip_blank_lines_back(text, end)
         };
-        return Some(After { at, open: false });
+        return Some(InsertionPoint { at, open: false });
     }
-    if !lines::nothing_follows(text, end) {
+    if !lines::no_content_follows(text, end) {
         return None;
     }
     let at = lines::end(text, end);
     let before = text.get(..at)?;
     let open = !before.ends_with(b"\n");
-    // A line feed after a final CR would be part of one line break, and removed with it.
+    // A final CR would form one line break with an inserted LF, and would be removed with it.
     let lone_cr = open && before.ends_with(b"\r");
-    (!lone_cr).then_some(After { at, open })
+    (!lone_cr).then_some(InsertionPoint { at, open })
 }
 
 fn last_leaf(view: &View<'_>, mut id: NodeId) -> NodeId {
@@ -168,8 +171,8 @@ fn is_block_scalar(view: &View<'_>, id: NodeId) -> bool {
     )
 }
 
-/// Whether `sign` stands behind `|` or `>`: with `+` the blank lines at the end are part of the scalar, with
-/// `-` not even the last line break is.
+/// Whether the header of a block scalar contains `sign`: with `+` blank lines at the end belong to the
+/// scalar, with `-` even the last line break does not.
 fn header_has(view: &View<'_>, id: NodeId, sign: u8) -> bool {
     let start = view.node(id).map_or(0, |node| node.span.start.offset);
     let header = view
@@ -198,11 +201,12 @@ fn skip_blank_lines_back(text: &[u8], mut at: usize) -> usize {
 }
 
 impl Editor<'_, '_> {
-    /// Where lines can follow node `id`, or why not.
-    pub(super) fn after(&self, id: NodeId) -> Edited<After> {
-        let after = after(self.view, id).ok_or_else(|| rejection::layout(self.view, id, "this"))?;
+    /// Returns the position for lines after node `id`, or the reason why there is none.
+    pub(super) fn insertion_point_after(&self, id: NodeId) -> EditResult<InsertionPoint> {
+        let point = insertion_point_after(self.view, id)
+            .ok_or_else(|| rejection::unsupported_layout(self.view, id, "this"))?;
         let leaf = last_leaf(self.view, id);
-        if after.open && is_block_scalar(self.view, leaf) && !header_has(self.view, leaf, b'-') {
+        if point.open && is_block_scalar(self.view, leaf) && !header_has(self.view, leaf, b'-') {
             let message =
                 "the text ends without a line break inside a block scalar, and another line would change it";
             let help = "end the file with a line break, or write `|-`";
@@ -214,58 +218,69 @@ impl Editor<'_, '_> {
                 help,
             ));
         }
-        Ok(after)
+        Ok(point)
     }
 
-    pub(super) fn join_block(&mut self, key: NodeId, list: NodeId, joining: &Joining<'_>) -> Edited {
-        let reject = || rejection::layout(self.view, list, "the list");
+    pub(super) fn add_to_block_list(
+        &mut self,
+        key: NodeId,
+        list: NodeId,
+        new_items: &NewItems<'_>,
+    ) -> EditResult {
+        let reject = || rejection::unsupported_layout(self.view, list, "the list");
         let items = self.view.items(list);
         let (Some(first), Some(end)) = (items.first(), items.last()) else {
             return Err(reject());
         };
-        let dash = dash(self.view, *first).ok_or_else(reject)?;
+        let dash = dash_position(self.view, *first).ok_or_else(reject)?;
         let column = lines::indent(self.view.text, dash).ok_or_else(reject)?;
         let layout = Layout {
-            gap: gap(self.view, *first, dash),
+            gap: item_gap(self.view, *first, dash),
             ..self.layout
         };
-        if !joining.first.is_empty() {
-            let at = self.before_first(key, dash).ok_or_else(reject)?;
-            self.insert_items(After { at, open: false }, &joining.first, column, &layout);
+        if !new_items.first.is_empty() {
+            let at = self.position_before_first_item(key, dash).ok_or_else(reject)?;
+            self.insert_items(
+                InsertionPoint { at, open: false },
+                &new_items.first,
+                column,
+                &layout,
+            );
         }
-        if !joining.last.is_empty() {
-            let at = self.after(*end)?;
-            self.insert_items(at, &joining.last, column, &layout);
+        if !new_items.last.is_empty() {
+            let at = self.insertion_point_after(*end)?;
+            self.insert_items(at, &new_items.last, column, &layout);
         }
         Ok(())
     }
 
-    /// Right under the key, above comments that belong to the first item.
-    fn before_first(&self, key: NodeId, dash: usize) -> Option<usize> {
+    /// Returns the position below the key, before comments that belong to the first item.
+    fn position_before_first_item(&self, key: NodeId, dash: usize) -> Option<usize> {
         let text = self.view.text;
         let line = lines::start(text, dash);
         let under = lines::end(text, self.view.node(key)?.span.end.offset);
         if under > line {
             return None;
         }
-        Some(if lines::silent(text, under, line) {
+        Some(if lines::are_blank_or_comments(text, under, line) {
             under
         } else {
             line
         })
     }
 
-    fn insert_items(&mut self, at: After, items: &[&Item], column: usize, layout: &Layout) {
+    fn insert_items(&mut self, at: InsertionPoint, items: &[&Item], column: usize, layout: &Layout) {
         let text: String = items
             .iter()
             .map(|item| block_item(item, column, layout))
             .collect();
-        // An item goes before a key in its column: there the list has come to its end.
+        // Items precede a key that is inserted at the same offset and in the same column, because the key
+        // ends the list.
         self.insert_lines(at, text, 2 * column + 1);
     }
 
-    /// Whole lines; where the text ends without a break, it still does.
-    pub(super) fn insert_lines(&mut self, at: After, mut text: String, depth: usize) {
+    /// Inserts whole lines. If the text ends without a line break, the new text does so as well.
+    pub(super) fn insert_lines(&mut self, at: InsertionPoint, mut text: String, depth: usize) {
         if at.open {
             let eol = self.layout.eol();
             text.truncate(text.len().saturating_sub(eol.len()));
@@ -275,27 +290,32 @@ impl Editor<'_, '_> {
         self.splices.push(Splice { depth, ..splice });
     }
 
-    pub(super) fn create_block(&mut self, map: NodeId, key: &'static str, joining: &Joining<'_>) -> Edited {
-        let reject = || rejection::layout(self.view, map, "the map");
+    pub(super) fn create_block_list(
+        &mut self,
+        map: NodeId,
+        key: &'static str,
+        new_items: &NewItems<'_>,
+    ) -> EditResult {
+        let reject = || rejection::unsupported_layout(self.view, map, "the map");
         let column = key_column(self.view, map).ok_or_else(reject)?;
-        let text = block_key(key, &joining.all(), column, &self.layout);
+        let text = block_key(key, &new_items.in_order(), column, &self.layout);
         let before = if key == "initContainers" {
-            self.before_containers(map, column)
+            self.position_before_containers(map, column)
         } else {
             None
         };
         let at = if let Some(at) = before {
-            After { at, open: false }
+            InsertionPoint { at, open: false }
         } else {
             let (_, last) = self.view.entries(map).last().ok_or_else(reject)?;
-            self.after(*last)?
+            self.insertion_point_after(*last)?
         };
         self.insert_lines(at, text, 2 * column);
         Ok(())
     }
 
-    /// Above `containers` and the comments that belong to it.
-    fn before_containers(&self, map: NodeId, column: usize) -> Option<usize> {
+    /// Returns the position before `containers` and the comments that belong to it.
+    fn position_before_containers(&self, map: NodeId, column: usize) -> Option<usize> {
         let text = self.view.text;
         let entries = self.view.entries(map);
         let at = entries
@@ -306,13 +326,15 @@ impl Editor<'_, '_> {
             return None;
         }
         let floor = match at.checked_sub(1).and_then(|before| entries.get(before)) {
-            Some((_, value)) => after(self.view, *value)?.at,
-            None => return Some(lines::start(text, key)).map(|line| self.above_comments(line, 0, column)),
+            Some((_, value)) => insertion_point_after(self.view, *value)?.at,
+            None => {
+                return Some(lines::start(text, key)).map(|line| self.skip_comments_above(line, 0, column));
+            }
         };
-        Some(self.above_comments(lines::start(text, key), floor, column))
+        Some(self.skip_comments_above(lines::start(text, key), floor, column))
     }
 
-    fn above_comments(&self, mut line: usize, floor: usize, column: usize) -> usize {
+    fn skip_comments_above(&self, mut line: usize, floor: usize, column: usize) -> usize {
         let text = self.view.text;
         while line > floor {
             let above = lines::start(text, line - 1);
@@ -326,53 +348,53 @@ impl Editor<'_, '_> {
         line
     }
 
-    /// Replaces `key: []` or `key:` by a key with items; the former lines stay above it as comments.
-    pub(super) fn fill_block(
+    /// Replaces `key: []` or `key:` by a key with items; the former lines are kept above it as comments.
+    pub(super) fn fill_block_list(
         &mut self,
         (name, value): (NodeId, NodeId),
         key: &str,
-        joining: &Joining<'_>,
-    ) -> Edited {
+        new_items: &NewItems<'_>,
+    ) -> EditResult {
         let text = self.view.text;
         let from = self.view.node(name).map_or(0, |node| node.span.start.offset);
         let start = lines::start(text, from);
         let column = from - start;
-        let end = self.after(value)?;
-        let mut new = former(text.get(start..end.at).unwrap_or_default(), column);
-        let mut lines = block_key(key, &joining.all(), column, &self.layout);
+        let end = self.insertion_point_after(value)?;
+        let mut new = comment_out(text.get(start..end.at).unwrap_or_default(), column);
+        let mut lines = block_key(key, &new_items.in_order(), column, &self.layout);
         if end.open {
             new.push_str(self.layout.eol());
             lines.truncate(lines.len().saturating_sub(self.layout.eol().len()));
         }
         new.push_str(&lines);
-        self.splices.push(Splice::exchange(start, end.at, new));
+        self.splices.push(Splice::replace(start, end.at, new));
         Ok(())
     }
 
     /// Turns the lines of an item into comments.
-    pub(super) fn drop_block_item(&mut self, item: NodeId) -> Edited {
-        let reject = || rejection::layout(self.view, item, "the container that must be replaced");
+    pub(super) fn comment_out_item(&mut self, item: NodeId) -> EditResult {
+        let reject = || rejection::unsupported_layout(self.view, item, "the container that must be replaced");
         let text = self.view.text;
-        let dash = dash(self.view, item).ok_or_else(reject)?;
+        let dash = dash_position(self.view, item).ok_or_else(reject)?;
         let column = lines::indent(text, dash).ok_or_else(reject)?;
-        let end = self.after(item)?;
+        let end = self.insertion_point_after(item)?;
         let start = lines::start(text, dash);
-        let commented = former(text.get(start..end.at).unwrap_or_default(), column);
-        self.splices.push(Splice::exchange(start, end.at, commented));
+        let commented = comment_out(text.get(start..end.at).unwrap_or_default(), column);
+        self.splices.push(Splice::replace(start, end.at, commented));
         Ok(())
     }
 }
 
-/// Turns `lines` into comments that keep every byte. The mark goes to `column` for alignment; to the start of
-/// lines that are shorter.
-fn former(lines: &[u8], column: usize) -> String {
+/// Turns `lines` into comments that contain every byte. The mark is in `column` for alignment; in lines
+/// with less indentation it is at the start.
+fn comment_out(lines: &[u8], column: usize) -> String {
     let text = String::from_utf8_lossy(lines);
     let mut out = String::new();
     for line in text.split_inclusive('\n') {
         let reaches = line.len() >= column && line.bytes().take(column).all(|byte| byte == b' ');
         let (indent, rest) = line.split_at(if reaches { column } else { 0 });
         out.push_str(indent);
-        out.push_str(FORMER_LINE);
+        out.push_str(REPLACED_LINE_MARK);
         if !matches!(rest, "\n" | "\r\n" | "") {
             out.push(' ');
         }

@@ -2,7 +2,7 @@
 
 use mainstay_yaml::{NodeId, NodeKind};
 
-use super::{Edited, Editor, Joining};
+use super::{EditResult, Editor, NewItems};
 use crate::lines;
 use crate::record::Before;
 use crate::rejection;
@@ -11,21 +11,26 @@ use crate::tree::View;
 use crate::write::{flow_item, flow_key};
 
 impl Editor<'_, '_> {
-    /// Adds a key at the front of the map, where no comma before it is needed.
-    pub(super) fn create_flow(&mut self, map: NodeId, key: &str, joining: &Joining<'_>) -> Edited {
+    /// Adds a list as first entry of a map, so that no comma is required before it.
+    pub(super) fn create_flow_list(
+        &mut self,
+        map: NodeId,
+        key: &str,
+        new_items: &NewItems<'_>,
+    ) -> EditResult {
         let json = self.is_json(map);
-        let list = format!("{} [{}]", flow_key(key, json), items(joining, json));
-        self.note(key, joining, Some(Before::Absent));
+        let list = format!("{} [{}]", flow_key(key, json), format_items(new_items, json));
+        self.record_edit(key, new_items, Some(Before::Absent));
         self.insert_front(map, list)
     }
 
-    pub(super) fn insert_front(&mut self, collection: NodeId, element: String) -> Edited {
-        let reject = || rejection::layout(self.view, collection, "this");
-        let open = opening(self.view, collection).ok_or_else(reject)?;
+    pub(super) fn insert_front(&mut self, collection: NodeId, element: String) -> EditResult {
+        let reject = || rejection::unsupported_layout(self.view, collection, "this");
+        let open = content_start(self.view, collection).ok_or_else(reject)?;
         let splice = match first_element(self.view, collection) {
             None => Splice::insert(open, element),
             Some(first) => match line_indent(self.view, open, first) {
-                // On its own line, behind the comment that may follow the bracket.
+                // On a separate line, after the comment that may follow the bracket.
                 Some(indent) => {
                     let line = lines::end(self.view.text, open);
                     Splice::insert(line, format!("{indent}{element},{}", self.layout.eol()))
@@ -37,28 +42,28 @@ impl Editor<'_, '_> {
         Ok(())
     }
 
-    /// Adds to a flow list that has items.
-    pub(super) fn join_flow(
+    /// Adds items to a flow list that is not empty.
+    pub(super) fn add_to_flow_list(
         &mut self,
         map: NodeId,
         (key, list): (&str, NodeId),
-        joining: &Joining<'_>,
-    ) -> Edited {
-        self.note(key, joining, None);
+        new_items: &NewItems<'_>,
+    ) -> EditResult {
+        self.record_edit(key, new_items, None);
         let first = self.view.items(list).first().copied();
         let json = self.is_json(map) || first.is_some_and(|item| self.is_json(item));
-        for item in &joining.first {
+        for item in &new_items.first {
             self.insert_front(list, flow_item(item, json))?;
         }
-        for item in &joining.last {
+        for item in &new_items.last {
             self.insert_back(list, &flow_item(item, json))?;
         }
         Ok(())
     }
 
-    fn insert_back(&mut self, list: NodeId, element: &str) -> Edited {
-        let reject = || rejection::layout(self.view, list, "the list");
-        let open = opening(self.view, list).ok_or_else(reject)?;
+    fn insert_back(&mut self, list: NodeId, element: &str) -> EditResult {
+        let reject = || rejection::unsupported_layout(self.view, list, "the list");
+        let open = content_start(self.view, list).ok_or_else(reject)?;
         let items = self.view.items(list);
         let (Some(first), Some(final_item)) = (items.first(), items.last()) else {
             return Err(reject());
@@ -68,7 +73,7 @@ impl Editor<'_, '_> {
             Some(indent) => format!("{}{indent}", self.layout.eol()),
             None => " ".into(),
         };
-        let splice = match comma(self.view.text, end) {
+        let splice = match comma_after(self.view.text, end) {
             Some(comma) => Splice::insert(comma + 1, format!("{gap}{element},")),
             None => Splice::insert(end, format!(",{gap}{element}")),
         };
@@ -76,47 +81,49 @@ impl Editor<'_, '_> {
         Ok(())
     }
 
-    /// Fills an empty list, or replaces a null.
-    pub(super) fn fill_flow(
+    /// Adds items to an empty list, or replaces a null by a list.
+    pub(super) fn fill_flow_list(
         &mut self,
         map: NodeId,
         (key, value): (&str, NodeId),
-        joining: &Joining<'_>,
-    ) -> Edited {
-        let items = items(joining, self.is_json(map));
-        let before = self.former_text(map, value, "[]");
+        new_items: &NewItems<'_>,
+    ) -> EditResult {
+        let items = format_items(new_items, self.is_json(map));
+        let before = self.original_text(map, value, "[]");
         self.fill_value(value, &items, ["[", "]"])?;
-        self.note(key, joining, Some(before));
+        self.record_edit(key, new_items, Some(before));
         Ok(())
     }
 
-    /// Puts `content` into the empty flow collection `value`, or in place of a null with `brackets` around
-    /// it.
-    pub(super) fn fill_value(&mut self, value: NodeId, content: &str, brackets: [&str; 2]) -> Edited {
+    /// Inserts `content` into the empty flow collection `value`, or replaces a null by `content` in
+    /// `brackets`.
+    pub(super) fn fill_value(&mut self, value: NodeId, content: &str, brackets: [&str; 2]) -> EditResult {
         let [open, close] = brackets;
         let what = if open == "[" { "the list" } else { "the map" };
-        let reject = || rejection::layout(self.view, value, what);
+        let reject = || rejection::unsupported_layout(self.view, value, what);
         let span = self.view.node(value).map(|node| node.span).unwrap_or_default();
         let (start, end) = (span.start.offset, span.end.offset);
-        let former = self.view.text.get(start..end).unwrap_or_default();
+        let original = self.view.text.get(start..end).unwrap_or_default();
         if self.is_flow(value) {
-            let opening = opening(self.view, value).ok_or_else(reject)?;
-            self.splices.push(Splice::insert(opening, content.to_owned()));
+            let content_start = content_start(self.view, value).ok_or_else(reject)?;
+            self.splices
+                .push(Splice::insert(content_start, content.to_owned()));
             return Ok(());
         }
         let before = self.view.text.get(..start).unwrap_or_default();
-        if former.is_empty() && !before.trim_ascii_end().ends_with(b":") {
-            // A key without a colon.
+        if original.is_empty() && !before.trim_ascii_end().ends_with(b":") {
+            // The key has no colon.
             return Err(reject());
         }
-        let space = if former.is_empty() { " " } else { "" };
+        let space = if original.is_empty() { " " } else { "" };
         let filled = format!("{space}{open}{content}{close}");
-        self.splices.push(Splice::exchange(start, end, filled));
+        self.splices.push(Splice::replace(start, end, filled));
         Ok(())
     }
 
-    /// What stood in `map` before: the exact text in block style, `null` or `empty` in flow style.
-    pub(super) fn former_text(&self, map: NodeId, value: NodeId, empty: &str) -> Before {
+    /// Returns the former value of an entry of `map`: its exact text in block style, `null` or `empty` in
+    /// flow style.
+    pub(super) fn original_text(&self, map: NodeId, value: NodeId, empty: &str) -> Before {
         let span = self.view.node(value).map(|node| node.span).unwrap_or_default();
         let text = self.view.text.get(span.start.offset..span.end.offset);
         Before::Text(if !self.is_flow(map) {
@@ -145,17 +152,17 @@ pub(crate) fn is_json(view: &View<'_>, map: NodeId) -> bool {
     start.and_then(|at| view.text.get(at)) == Some(&b'"')
 }
 
-fn items(joining: &Joining<'_>, json: bool) -> String {
-    let shown: Vec<String> = joining
-        .all()
+fn format_items(new_items: &NewItems<'_>, json: bool) -> String {
+    let shown: Vec<String> = new_items
+        .in_order()
         .into_iter()
         .map(|item| flow_item(item, json))
         .collect();
     shown.join(", ")
 }
 
-/// Just behind the bracket or brace that opens `collection`.
-pub(crate) fn opening(view: &View<'_>, collection: NodeId) -> Option<usize> {
+/// Returns the position after the bracket or brace that opens `collection`.
+pub(crate) fn content_start(view: &View<'_>, collection: NodeId) -> Option<usize> {
     let node = view.node(collection)?;
     let sign = match &node.kind {
         NodeKind::Map { flow: true, .. } => b'{',
@@ -175,23 +182,24 @@ fn first_element(view: &View<'_>, collection: NodeId) -> Option<NodeId> {
     }
 }
 
-/// The indentation of the first element, if it is on its own line.
+/// Returns the indentation of the first element, if it is on its own line.
 fn line_indent(view: &View<'_>, open: usize, first: NodeId) -> Option<String> {
     let at = view.node(first)?.span.start.offset;
-    let start = lines::own_start(view.text, at).filter(|start| *start >= open)?;
+    let start = lines::start_of_own_line(view.text, at).filter(|start| *start >= open)?;
     let between = view.text.get(open..start)?;
-    // A lone CR is a line break to YAML, and `?` announces a key: lines cannot be added behind either.
+    // Lines cannot be inserted after a lone CR, which is a line break in YAML, or after `?`, which starts
+    // an explicit key.
     let crs = memchr::memchr_iter(b'\r', between);
     let lone_cr = crs.into_iter().any(|cr| between.get(cr + 1) != Some(&b'\n'));
-    if lone_cr || !lines::silent(view.text, open, start) {
+    if lone_cr || !lines::are_blank_or_comments(view.text, open, start) {
         return None;
     }
     let before = view.text.get(start..at)?;
     Some(String::from_utf8_lossy(before).into_owned())
 }
 
-/// The comma behind `from`, white space and comments passed over.
-fn comma(text: &[u8], from: usize) -> Option<usize> {
+/// Returns the position of the comma after `from`; white space and comments may precede it.
+fn comma_after(text: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
         match text.get(at)? {

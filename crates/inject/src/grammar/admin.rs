@@ -2,12 +2,12 @@
 
 use super::Read;
 use super::entry::Piece;
-use super::number::{port, reserved};
+use super::number::{check_reserved, parse_port};
 
-/// Envoy's admin interface: where it listens, if it is wanted at all.
+/// Port of Envoy's admin interface; `None` if it is not enabled.
 pub type Admin = Option<u16>;
 
-/// Reads an admin port annotation.
+/// Parses an admin port annotation.
 #[must_use]
 pub fn parse_admin(text: &str) -> Read<Admin> {
     if text.is_empty() {
@@ -17,10 +17,10 @@ pub fn parse_admin(text: &str) -> Read<Admin> {
         };
     }
     let piece = Piece { text, start: 0 };
-    match port(&piece) {
+    match parse_port(&piece) {
         Ok(number) => Read {
             value: Some(number),
-            flaws: reserved(number, piece.range()).into_iter().collect(),
+            flaws: check_reserved(number, piece.range()).into_iter().collect(),
         },
         Err(flaw) => Read {
             value: None,

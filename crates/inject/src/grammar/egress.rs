@@ -1,33 +1,33 @@
-//! Parses the egress annotation: local addresses and their targets.
+//! Parses the egress annotation: listen addresses and their upstreams.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddrV4;
 use std::ops::Range;
 
-use super::address::{listen, upstream};
-use super::entry::{Piece, entries};
-use super::ingress::odd_name;
-use super::number::reserved;
+use super::address::{parse_listen_address, parse_upstream};
+use super::entry::{Piece, split_entries};
+use super::ingress::check_name_whitespace;
+use super::number::check_reserved;
 use super::{Dialect, Flaw, FlawCode, Read};
 
-/// One way out.
+/// An egress entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Egress {
-    /// The listener's and the cluster's name in Envoy.
+    /// Name of the listener and the cluster in Envoy.
     pub name: String,
-    /// Where the application connects to.
+    /// Address that the application connects to.
     pub listen: SocketAddrV4,
-    /// The host it leads to.
+    /// Upstream host.
     pub host: String,
-    /// The port there.
+    /// Upstream port.
     pub port: u16,
-    /// Where the address to listen on stands in the text.
+    /// Byte range of the listen address in the annotation's text.
     pub range: Range<usize>,
 }
 
 const SHAPE: &str = "NAME#LISTEN_IP:PORT#HOST:PORT";
 
-/// Reads an egress annotation.
+/// Parses an egress annotation.
 #[must_use]
 pub fn parse_egress(text: &str, dialect: Dialect) -> Read<Vec<Egress>> {
     let mut flaws = Vec::new();
@@ -41,30 +41,36 @@ pub fn parse_egress(text: &str, dialect: Dialect) -> Read<Vec<Egress>> {
             .help("for a mesh with defaults set the ingress annotation to \"\" instead"),
         );
     }
-    let (mut taken, mut ways) = (Taken::default(), Vec::new());
-    for parts in entries(text, SHAPE, &mut flaws) {
-        ways.extend(way(&parts, &mut taken, &mut flaws));
+    let (mut earlier, mut egress) = (EarlierEntries::default(), Vec::new());
+    for parts in split_entries(text, SHAPE, &mut flaws) {
+        egress.extend(parse_entry(&parts, &mut earlier, &mut flaws));
     }
     flaws.sort_by_key(|flaw| flaw.range.start);
-    Read { value: ways, flaws }
+    Read { value: egress, flaws }
 }
 
-/// What earlier entries have taken.
+/// Names and listen addresses of earlier entries.
 #[derive(Default)]
-struct Taken<'a> {
+struct EarlierEntries<'a> {
     names: HashSet<&'a str>,
     addresses: HashMap<SocketAddrV4, &'a str>,
 }
 
-fn way<'a>(parts: &[Piece<'a>; 3], taken: &mut Taken<'a>, flaws: &mut Vec<Flaw>) -> Option<Egress> {
+fn parse_entry<'a>(
+    parts: &[Piece<'a>; 3],
+    earlier: &mut EarlierEntries<'a>,
+    flaws: &mut Vec<Flaw>,
+) -> Option<Egress> {
     let [name, address, target] = parts;
     let target_start = target.start;
-    flaws.extend(odd_name(name));
-    flaws.extend(bad_name(name, !taken.names.insert(name.text)));
-    let target = upstream(target).map_err(|flaw| flaws.push(flaw)).ok();
-    let listen = listen(address).map_err(|flaw| flaws.push(flaw)).ok()?;
-    flaws.extend(reserved(listen.port(), address.range()));
-    if let Some(other) = taken.addresses.insert(listen, name.text) {
+    flaws.extend(check_name_whitespace(name));
+    flaws.extend(check_name(name, !earlier.names.insert(name.text)));
+    let target = parse_upstream(target).map_err(|flaw| flaws.push(flaw)).ok();
+    let listen = parse_listen_address(address)
+        .map_err(|flaw| flaws.push(flaw))
+        .ok()?;
+    flaws.extend(check_reserved(listen.port(), address.range()));
+    if let Some(other) = earlier.addresses.insert(listen, name.text) {
         let message = format!("{listen} is taken by {other:?}");
         flaws.push(Flaw::new(FlawCode::DuplicateListen, address.range(), message));
     }
@@ -85,12 +91,12 @@ fn way<'a>(parts: &[Piece<'a>; 3], taken: &mut Taken<'a>, flaws: &mut Vec<Flaw>)
     })
 }
 
-fn bad_name(name: &Piece<'_>, taken: bool) -> Option<Flaw> {
+fn check_name(name: &Piece<'_>, is_used: bool) -> Option<Flaw> {
     if name.text.is_empty() {
         let flaw = Flaw::new(FlawCode::Odd, name.range(), "an egress entry without a name");
         return Some(flaw.help("the name becomes that of an Envoy cluster"));
     }
-    taken.then(|| {
+    is_used.then(|| {
         let message = format!("two egress entries are called {:?}", name.text);
         Flaw::new(FlawCode::DuplicateName, name.range(), message)
             .help("the name becomes that of an Envoy listener, which must be unique")

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Flaw, FlawCode};
 
-/// A piece of the text and where it is.
+/// A part of the text with its start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'a> {
     pub(super) text: &'a str,
@@ -27,9 +27,9 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// The three parts of each entry; an entry with more or fewer is a flaw. Empty entries are skipped, as the
-/// proxy does.
-pub(super) fn entries<'a>(text: &'a str, shape: &str, flaws: &mut Vec<Flaw>) -> Vec<[Piece<'a>; 3]> {
+/// Splits a configuration into entries with three parts; an entry with another number of parts is a flaw.
+/// Like the proxy, skips empty entries.
+pub(super) fn split_entries<'a>(text: &'a str, shape: &str, flaws: &mut Vec<Flaw>) -> Vec<[Piece<'a>; 3]> {
     let pieces = Piece { text, start: 0 }
         .split("##")
         .filter(|piece| !piece.text.is_empty());
@@ -38,13 +38,13 @@ pub(super) fn entries<'a>(text: &'a str, shape: &str, flaws: &mut Vec<Flaw>) -> 
         let parts: Vec<Piece<'a>> = piece.split("#").collect();
         match <[Piece<'a>; 3]>::try_from(parts) {
             Ok(parts) => entries.push(parts),
-            Err(parts) => flaws.push(misshapen(&piece, &parts, shape)),
+            Err(parts) => flaws.push(invalid_entry(&piece, &parts, shape)),
         }
     }
     entries
 }
 
-fn misshapen(piece: &Piece<'_>, parts: &[Piece<'_>], shape: &str) -> Flaw {
+fn invalid_entry(piece: &Piece<'_>, parts: &[Piece<'_>], shape: &str) -> Flaw {
     let parts = match parts.len() {
         1 => "1 part".to_owned(),
         count => format!("{count} parts"),

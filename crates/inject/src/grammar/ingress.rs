@@ -1,43 +1,44 @@
-//! Parses the ingress annotation: ports and their treatment.
+//! Parses the ingress annotation: ports with their TLS settings.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::entry::{Piece, entries};
-use super::number::{boolean, port, reserved, with_space_help};
+use super::entry::{Piece, split_entries};
+use super::number::{check_reserved, parse_boolean, parse_port, with_space_help};
 use super::{Dialect, Flaw, FlawCode, Read};
 
-/// What happens to connections that come in.
+/// Parsed ingress annotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ingress {
-    /// Ports that are not named ask for a client certificate; without entries all of them do.
+    /// Ports with their own settings. All other ports require a client certificate.
     Ports(Vec<IngressPort>),
-    /// Nothing is redirected to the proxy.
+    /// No traffic is redirected to the proxy.
     Disabled,
 }
 
-/// One port that is treated unlike the others.
+/// A port with its own settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IngressPort {
-    /// What it is called; may be empty.
+    /// Name of the entry; may be empty.
     pub name: String,
-    /// The port.
+    /// Port number.
     pub port: u16,
-    /// Past the proxy in plain text; otherwise TLS without a client certificate.
+    /// Whether traffic bypasses the proxy as plain text; otherwise the port uses TLS without a client
+    /// certificate.
     pub bypass: bool,
-    /// Where the port stands in the text.
+    /// Byte range of the port in the annotation's text.
     pub range: Range<usize>,
 }
 
 const SHAPE: &str = "NAME#PORT#BYPASS";
 
-/// Reads an ingress annotation.
+/// Parses an ingress annotation.
 #[must_use]
 pub fn parse_ingress(text: &str, dialect: Dialect) -> Read<Ingress> {
     if text == "DISABLED" {
         let flaws = match dialect {
             Dialect::Later => Vec::new(),
-            Dialect::Rfc => vec![unknown_disabled(text)],
+            Dialect::Rfc => vec![unsupported_disabled(text)],
         };
         return Read {
             value: Ingress::Disabled,
@@ -47,8 +48,8 @@ pub fn parse_ingress(text: &str, dialect: Dialect) -> Read<Ingress> {
     let mut flaws = Vec::new();
     let mut names = HashMap::new();
     let mut ports = Vec::new();
-    for parts in entries(text, SHAPE, &mut flaws) {
-        ports.extend(ingress_port(&parts, &mut names, &mut flaws));
+    for parts in split_entries(text, SHAPE, &mut flaws) {
+        ports.extend(parse_ingress_port(&parts, &mut names, &mut flaws));
     }
     flaws.sort_by_key(|flaw| flaw.range.start);
     Read {
@@ -57,22 +58,22 @@ pub fn parse_ingress(text: &str, dialect: Dialect) -> Read<Ingress> {
     }
 }
 
-fn unknown_disabled(text: &str) -> Flaw {
+fn unsupported_disabled(text: &str) -> Flaw {
     let message = format!("{text:?} is known to later proxies only");
     Flaw::new(FlawCode::Disabled, 0..text.len(), message).help("use --profile later")
 }
 
-/// `names` are those of the ports before it.
-fn ingress_port<'a>(
+/// Parses an entry. `names` contains the names of earlier entries by port.
+fn parse_ingress_port<'a>(
     parts: &[Piece<'a>; 3],
     names: &mut HashMap<u16, &'a str>,
     flaws: &mut Vec<Flaw>,
 ) -> Option<IngressPort> {
     let [name, number, bypass] = parts;
-    flaws.extend(odd_name(name));
-    let bypass = boolean(bypass).map_err(|flaw| flaws.push(flaw)).ok();
-    let port = port(number).map_err(|flaw| flaws.push(flaw)).ok()?;
-    flaws.extend(reserved(port, number.range()));
+    flaws.extend(check_name_whitespace(name));
+    let bypass = parse_boolean(bypass).map_err(|flaw| flaws.push(flaw)).ok();
+    let port = parse_port(number).map_err(|flaw| flaws.push(flaw)).ok()?;
+    flaws.extend(check_reserved(port, number.range()));
     if let Some(other) = names.insert(port, name.text) {
         let message = format!("port {port} is named twice: {other:?} and {:?}", name.text);
         flaws.push(Flaw::new(FlawCode::DuplicatePort, number.range(), message));
@@ -85,8 +86,8 @@ fn ingress_port<'a>(
     })
 }
 
-/// The proxy takes any name; one with white space around it was not meant.
-pub(super) fn odd_name(name: &Piece<'_>) -> Option<Flaw> {
+/// Reports white space around a name: the proxy accepts it, but it is probably not intended.
+pub(super) fn check_name_whitespace(name: &Piece<'_>) -> Option<Flaw> {
     (name.text.trim() != name.text).then(|| {
         let message = format!("the name {:?} has white space around it", name.text);
         with_space_help(Flaw::new(FlawCode::Odd, name.range(), message), name.text)

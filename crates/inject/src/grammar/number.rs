@@ -5,20 +5,21 @@ use std::ops::Range;
 use super::entry::Piece;
 use super::{Flaw, FlawCode, RESERVED_PORTS};
 
-/// A port as `strconv.Atoi` reads it, but not cut to 16 bits in silence.
-pub(super) fn port(piece: &Piece<'_>) -> Result<u16, Flaw> {
-    let number = integer(piece.text).ok_or_else(|| {
+/// Parses a port as `strconv.Atoi` does, but reports a number that does not fit into 16 bits.
+pub(super) fn parse_port(piece: &Piece<'_>) -> Result<u16, Flaw> {
+    let number = parse_integer(piece.text).ok_or_else(|| {
         let message = format!("port {:?} is not a number", piece.text);
         with_space_help(
             Flaw::new(FlawCode::PortNumber, piece.range(), message),
             piece.text,
         )
     })?;
-    in_range(number, piece.text, piece.range())
+    to_port(number, piece.text, piece.range())
 }
 
-/// The syntax of `strconv.Atoi`: a sign, then digits. Overlong numbers are out of range anyway.
-fn integer(text: &str) -> Option<i128> {
+/// Parses an integer in the syntax of `strconv.Atoi`: an optional sign and digits. A number that is too
+/// long is mapped to one that is out of range.
+fn parse_integer(text: &str) -> Option<i128> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -27,7 +28,7 @@ fn integer(text: &str) -> Option<i128> {
     Some(if text.starts_with('-') { -size } else { size })
 }
 
-fn in_range(number: i128, text: &str, range: Range<usize>) -> Result<u16, Flaw> {
+fn to_port(number: i128, text: &str, range: Range<usize>) -> Result<u16, Flaw> {
     u16::try_from(number)
         .ok()
         .filter(|port| *port > 0)
@@ -37,8 +38,8 @@ fn in_range(number: i128, text: &str, range: Range<usize>) -> Result<u16, Flaw> 
         })
 }
 
-/// What `strconv.ParseBool` takes.
-pub(super) fn boolean(piece: &Piece<'_>) -> Result<bool, Flaw> {
+/// Parses a boolean as `strconv.ParseBool` does.
+pub(super) fn parse_boolean(piece: &Piece<'_>) -> Result<bool, Flaw> {
     match piece.text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
@@ -52,15 +53,16 @@ pub(super) fn boolean(piece: &Piece<'_>) -> Result<bool, Flaw> {
     }
 }
 
-/// A flaw if the proxy listens on this port itself.
-pub(super) fn reserved(port: u16, range: Range<usize>) -> Option<Flaw> {
+/// Returns a flaw if the proxy itself listens on this port.
+pub(super) fn check_reserved(port: u16, range: Range<usize>) -> Option<Flaw> {
     RESERVED_PORTS.contains(&port).then(|| {
         let message = format!("port {port} is the proxy's own");
         Flaw::new(FlawCode::ReservedPort, range, message).help("15006 and 15007 are taken by the proxy")
     })
 }
 
-/// White space is invisible in a message, and in YAML easily one line break too many.
+/// Adds help about white space, which is hard to see in a message and is often an additional line break in
+/// YAML.
 pub(super) fn with_space_help(flaw: Flaw, text: &str) -> Flaw {
     if text.ends_with('\n') {
         return flaw.help("the text ends with a line break: begin the block with `|-` or `>-`");

@@ -9,7 +9,7 @@ use crate::record::{Before, Recorded};
 use crate::splice::Splice;
 
 impl Undo<'_, '_> {
-    /// Removes the annotation, and the maps that were created for it if nothing else is in them.
+    /// Removes the annotation, and maps that were created for it and contain nothing else.
     pub(super) fn remove_annotation(&mut self, template: NodeId, recorded: &Recorded) {
         let Recorded {
             record,
@@ -34,20 +34,20 @@ impl Undo<'_, '_> {
         }
     }
 
-    /// Replaces `value` by the text that was there before.
+    /// Replaces `value` by its former text.
     pub(super) fn restore_value(&mut self, value: NodeId, text: &str) {
         let (start, end) = span(self.view, value);
-        // Only `null` is null in JSON, to which a tool may have converted the document.
+        // A tool may have converted the document to JSON, in which `null` is the only spelling of null.
         let is_yaml_null = text != "null" && !text.contains(['[', '{']);
         let text = if is_yaml_null && self.is_json_document() {
             "null"
         } else {
             text
         };
-        // A space was added where nothing followed the colon.
+        // The injection added a space if nothing followed the colon.
         let before = start.checked_sub(1).and_then(|at| self.view.text.get(at));
         let start = start - usize::from(text.is_empty() && before == Some(&b' '));
-        self.splices.push(Splice::exchange(start, end, text.to_owned()));
+        self.splices.push(Splice::replace(start, end, text.to_owned()));
     }
 
     /// Whether every key of the document is in double quotes, as in JSON.

@@ -1,33 +1,33 @@
-//! Undoes what the record of a pod names: the counterpart of [`crate::editor::flow`]. Lists that a formatter
-//! has turned into block style since are handled as well.
+//! Undoes the edits that the undo record of a pod lists: the counterpart of [`crate::editor::flow`]. Also
+//! processes lists that a formatter has converted to block style.
 
 use std::collections::BTreeSet;
 
 use mainstay_yaml::{NodeId, NodeKind};
 
-use super::{Cleared, ListEntry, Undo};
+use super::{ClearedLists, ListEntry, Undo};
 use crate::editor::check_anchors;
-use crate::editor::flow::opening;
+use crate::editor::flow::content_start;
 use crate::lines;
 use crate::record::Before;
 use crate::splice::Splice;
 use crate::tree::View;
 use crate::{Code, Finding, rejection};
 
-/// A list of which items were injected, and what returns to it.
+/// A list with injected items, and the content to restore in it.
 #[derive(Clone, Debug)]
 pub(super) struct RecordedList {
     pub(super) entry: ListEntry,
     /// Whether each item was injected.
     pub(super) injected: Vec<bool>,
     pub(super) before: Option<Before>,
-    /// Replaced items as JSON, with their index among the items that stay.
+    /// Replaced items as JSON, with their index among the kept items.
     pub(super) restored: Vec<(usize, String)>,
 }
 
 impl Undo<'_, '_> {
     /// Undoes the record of a flow list.
-    pub(super) fn flow_list(&mut self, list: &RecordedList) {
+    pub(super) fn undo_flow_list(&mut self, list: &RecordedList) {
         let elements: Vec<(usize, usize)> = self
             .view
             .items(list.entry.list)
@@ -35,7 +35,7 @@ impl Undo<'_, '_> {
             .map(|item| span(self.view, *item))
             .collect();
         if list.injected.iter().all(|injected| *injected) {
-            return self.whole_flow_list(list);
+            return self.undo_whole_flow_list(list);
         }
         self.restore_elements(list, &elements);
         for (index, _) in list
@@ -49,7 +49,7 @@ impl Undo<'_, '_> {
         }
     }
 
-    /// Inserts replaced items between the items that stay.
+    /// Inserts replaced items between the kept items.
     fn restore_elements(&mut self, list: &RecordedList, elements: &[(usize, usize)]) {
         let kept: Vec<(usize, usize)> = elements
             .iter()
@@ -67,10 +67,10 @@ impl Undo<'_, '_> {
         }
     }
 
-    /// Undoes a flow list of which every item was injected.
-    fn whole_flow_list(&mut self, list: &RecordedList) {
+    /// Undoes the record of a flow list without items of the user.
+    fn undo_whole_flow_list(&mut self, list: &RecordedList) {
         let (view, id) = (self.view, list.entry.list);
-        let Some(open) = opening(view, id) else {
+        let Some(open) = content_start(view, id) else {
             return;
         };
         let restored: Vec<&str> = list.restored.iter().map(|(_, text)| text.as_str()).collect();
@@ -84,12 +84,12 @@ impl Undo<'_, '_> {
             _ => {
                 let close = span(view, id).1.saturating_sub(1).max(open);
                 self.splices
-                    .push(Splice::exchange(open, close, restored.join(", ")));
+                    .push(Splice::replace(open, close, restored.join(", ")));
             }
         }
     }
 
-    /// Removes the entry of `key` from `map`; where that is not possible, its value becomes `empty`.
+    /// Removes the entry of `key` from `map`; if that is not possible, replaces its value by `empty`.
     pub(super) fn remove_entry(&mut self, map: NodeId, key: NodeId, empty: &str) {
         let view = self.view;
         let entries = view.entries(map);
@@ -110,12 +110,12 @@ impl Undo<'_, '_> {
             return self.remove_element(&elements, index, index + 1 < elements.len());
         }
         let start = span(view, key).0;
-        let after = crate::editor::block::after(view, value);
+        let after = crate::editor::block::insertion_point_after(view, value);
         match (lines::indent(view.text, start), after) {
             (Some(indent), Some(after)) if entries.len() > 1 => self.removed.push((start - indent, after.at)),
             _ => {
                 let (start, end) = span(view, value);
-                self.splices.push(Splice::exchange(start, end, empty.to_owned()));
+                self.splices.push(Splice::replace(start, end, empty.to_owned()));
             }
         }
     }
@@ -126,10 +126,10 @@ impl Undo<'_, '_> {
             return;
         };
         let before = index.checked_sub(1).and_then(|before| elements.get(before));
-        let own_line = lines::own_start(text, start).filter(|line| *line > 0);
+        let own_line = lines::start_of_own_line(text, start).filter(|line| *line > 0);
         let space = |at: usize| usize::from(text.get(at) == Some(&b' '));
-        let (from, to) = match (comma(text, end), before) {
-            (Some(comma), _) if let Some(line) = own_line => (lines::before_break(text, line), comma + 1),
+        let (from, to) = match (comma_after(text, end), before) {
+            (Some(comma), _) if let Some(line) = own_line => (lines::preceding_break(text, line), comma + 1),
             (Some(comma), _) if later => (start, comma + 1 + space(comma + 1)),
             (Some(comma), _) => (start - start.checked_sub(1).map_or(0, space), comma + 1),
             (None, Some((_, before))) => (*before, end),
@@ -138,8 +138,8 @@ impl Undo<'_, '_> {
         self.splices.push(Splice::remove(from, to));
     }
 
-    /// Undoes the record of a list that is in block style by now.
-    pub(super) fn recorded_block_list(&mut self, list: &RecordedList) {
+    /// Undoes the record of a list that was converted to block style.
+    pub(super) fn undo_recorded_block_list(&mut self, list: &RecordedList) {
         let (view, text) = (self.view, self.view.text);
         let items = view.items(list.entry.list);
         let injected: Vec<NodeId> = items
@@ -157,7 +157,7 @@ impl Undo<'_, '_> {
         };
         let dash = items
             .first()
-            .and_then(|item| crate::editor::block::dash(view, *item));
+            .and_then(|item| crate::editor::block::dash_position(view, *item));
         let column = dash
             .and_then(|dash| lines::indent(text, dash))
             .unwrap_or_default();
@@ -166,7 +166,7 @@ impl Undo<'_, '_> {
             .restored
             .iter()
             .map(|(_, item)| format!("{:column$}- {item}{eol}", ""));
-        let colon = colon(text, span(view, list.entry.key).1);
+        let colon = colon_after(text, span(view, list.entry.key).1);
         match (&list.before, colon) {
             _ if injected.len() < items.len() || !list.restored.is_empty() => {
                 let kept = items
@@ -201,7 +201,7 @@ impl Undo<'_, '_> {
     }
 }
 
-/// Where an entry of a flow map starts: at `?` if its key is explicit.
+/// Returns the start of an entry of a flow map, which is the `?` of an explicit key.
 fn element_start(view: &View<'_>, key: NodeId) -> usize {
     let start = span(view, key).0;
     let before = view.text.get(..start).unwrap_or_default().trim_ascii_end();
@@ -212,24 +212,24 @@ fn element_start(view: &View<'_>, key: NodeId) -> usize {
     }
 }
 
-/// The comma behind `from`, white space passed over.
-fn comma(text: &[u8], from: usize) -> Option<usize> {
+/// Returns the position of the comma after `from`; white space may precede it.
+fn comma_after(text: &[u8], from: usize) -> Option<usize> {
     let rest = text.get(from..)?;
     let blanks = rest.iter().take_while(|byte| b" \t\r\n".contains(byte)).count();
     (rest.get(blanks) == Some(&b',')).then_some(from + blanks)
 }
 
-fn colon(text: &[u8], from: usize) -> Option<usize> {
+fn colon_after(text: &[u8], from: usize) -> Option<usize> {
     let rest = text.get(from..)?;
     let blanks = rest.iter().take_while(|byte| b" \t".contains(byte)).count();
     (rest.get(blanks) == Some(&b':')).then_some(from + blanks)
 }
 
-/// Init containers of a flow list that are replaced.
+/// Init containers of a flow list that will be replaced.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Replacement<'r> {
     pub(super) list: NodeId,
-    /// Names of the containers that are replaced.
+    /// Names of the containers to replace.
     pub(super) names: &'r [&'static str],
     pub(super) aliased: &'r BTreeSet<NodeId>,
 }
@@ -237,37 +237,37 @@ pub(super) struct Replacement<'r> {
 /// The position of a replaced container in its list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReplacedPosition {
-    /// In the whole list.
+    /// Index in the whole list.
     pub(super) position: usize,
-    /// Among the containers that stay.
+    /// Index among the kept containers.
     pub(super) index: usize,
 }
 
-/// Takes the init containers that will be replaced out of a flow list.
-pub(super) fn clear(
+/// Removes the init containers that will be replaced from a flow list.
+pub(super) fn clear_list(
     view: &View<'_>,
     replacement: Replacement<'_>,
-    cleared: &mut Cleared,
+    cleared: &mut ClearedLists,
 ) -> Vec<ReplacedPosition> {
     let Replacement { list, names, aliased } = replacement;
-    let goes = |item: NodeId| {
+    let is_replaced = |item: NodeId| {
         let name = view.scalar_at(item, &["name"]);
         name.is_some_and(|name| names.contains(&name))
     };
     let items = view.items(list);
-    let mut going = items.iter().filter(|item| goes(**item));
-    if let Some(held) = going.find_map(|item| check_anchors(view, aliased, *item).err()) {
-        cleared.rejected.push(held);
+    let mut replaced_items = items.iter().filter(|item| is_replaced(**item));
+    if let Some(error) = replaced_items.find_map(|item| check_anchors(view, aliased, *item).err()) {
+        cleared.rejected.push(error);
         return Vec::new();
     }
-    let ranges = ranges(view, list, &goes);
+    let ranges = removed_ranges(view, list, &is_replaced);
     cleared
         .splices
         .extend(ranges.iter().map(|(start, end)| Splice::remove(*start, *end)));
     let mut index = 0;
     let mut replaced = Vec::new();
     for (position, item) in items.iter().enumerate() {
-        if goes(*item) {
+        if is_replaced(*item) {
             replaced.push(ReplacedPosition { position, index });
         } else {
             index += 1;
@@ -276,14 +276,19 @@ pub(super) fn clear(
     replaced
 }
 
-/// The ranges of a list that go, each with one of the commas at its ends, so that what stays is a list again.
-fn ranges(view: &View<'_>, list: NodeId, goes: &dyn Fn(NodeId) -> bool) -> Vec<(usize, usize)> {
+/// Returns the ranges to remove from a list. Each includes one of the adjacent commas, so that the
+/// remaining list is valid.
+fn removed_ranges(
+    view: &View<'_>,
+    list: NodeId,
+    is_replaced: &dyn Fn(NodeId) -> bool,
+) -> Vec<(usize, usize)> {
     let mut ranges = Vec::new();
     let mut kept_end = None;
     let mut open: Option<(usize, usize)> = None;
     for item in view.items(list) {
         let (start, end) = span(view, *item);
-        if goes(*item) {
+        if is_replaced(*item) {
             open = Some((open.map_or(start, |(first, _)| first), end));
             continue;
         }
@@ -296,7 +301,7 @@ fn ranges(view: &View<'_>, list: NodeId, goes: &dyn Fn(NodeId) -> bool) -> Vec<(
         (Some((_, end)), Some(from)) => ranges.push((from, end)),
         (Some((first, _)), None) => {
             let close = span(view, list).1.saturating_sub(1);
-            ranges.push((opening(view, list).unwrap_or(first), close));
+            ranges.push((content_start(view, list).unwrap_or(first), close));
         }
         (None, _) => {}
     }
@@ -316,7 +321,7 @@ pub(super) fn list_style(view: &View<'_>, id: NodeId) -> Option<bool> {
     }
 }
 
-/// The finding about an annotation that is not an undo record.
+/// Returns the finding about an annotation that is not an undo record.
 pub(crate) fn invalid_record(view: &View<'_>, annotation: NodeId) -> Finding {
     let message = "the annotation mainstay-injected is not an undo record".into();
     let help = "restore it, or remove it together with what was injected";

@@ -1,6 +1,6 @@
 //! Checks the injection properties on generated manifests in many styles: each is injected, injected again,
 //! uninjected, and compared with an independent implementation that works on values only. `LAWS=n` runs n
-//! cases; a failing case prints its seed.
+//! cases; a failure prints the seed of its case.
 
 // Tests may panic, and read the number of cases from the environment.
 #![allow(
@@ -14,15 +14,15 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-mod dice;
-mod second;
+mod reference;
+mod rng;
 mod shape;
 mod style;
 
-use dice::Dice;
 use mainstay_inject::{Action, Code, Images, LATER, Mode, Options, Outcome, RFC, run};
+use rng::Rng;
 
-/// Default number of cases, which takes seconds in a debug build.
+/// Default number of cases. They take seconds in a debug build.
 const CASES: u64 = 1_000;
 
 #[test]
@@ -30,14 +30,14 @@ fn all_properties_hold_for_generated_manifests() {
     let cases = std::env::var("LAWS").map_or(CASES, |cases| cases.parse().expect("a number"));
     let mut counts = LawCounts::default();
     for seed in 0..cases {
-        let text = style::stream(&mut Dice::new(seed));
+        let text = style::stream(&mut Rng::new(seed));
         if let Err(why) = check(seed, &text, &mut counts) {
-            let shown = String::from_utf8_lossy(&text);
-            panic!("seed {seed}: {why}\n--- input\n{shown}\n---");
+            let input = String::from_utf8_lossy(&text);
+            panic!("seed {seed}: {why}\n--- input\n{input}\n---");
         }
     }
     println!("{cases} cases: {counts:?}");
-    // The generator must produce enough cases of each sort.
+    // The generator must produce enough cases of each kind.
     assert!(counts.changed * 2 > cases, "{counts:?}");
     assert!(
         counts.replaced * 100 > cases && counts.recorded * 10 > cases && counts.recorded * 10 < cases * 9,
@@ -53,13 +53,13 @@ struct LawCounts {
     failed: u64,
     /// Texts with an undo record.
     recorded: u64,
-    /// Texts whose undo record holds replaced containers.
+    /// Texts with an undo record that contains replaced containers.
     replaced: u64,
 }
 
 fn check(seed: u64, text: &[u8], counts: &mut LawCounts) -> Result<(), String> {
-    let dice = &mut Dice::new(seed ^ 0xD1CE);
-    let options = options(dice);
+    let rng = &mut Rng::new(seed ^ 0xD1CE);
+    let options = options(rng);
     let outcome = run(text, &options).map_err(|error| error.to_string())?;
     count(&outcome, counts)?;
     let replaced = common::has_record(&outcome.text)
@@ -68,25 +68,29 @@ fn check(seed: u64, text: &[u8], counts: &mut LawCounts) -> Result<(), String> {
             .any(|key| common::contains(&outcome.text, key));
     counts.replaced += u64::from(replaced);
     counts.recorded += u64::from(common::has_record(&outcome.text));
-    same(
+    check_equal(
         "injection is idempotent",
         &run(&outcome.text, &options).unwrap().text,
         &outcome.text,
     )?;
-    let away = Options {
+    let uninject = Options {
         mode: Mode::Uninject,
         ..options.clone()
     };
-    same("nothing to take away", &run(text, &away).unwrap().text, text)?;
-    let back = run(&outcome.text, &away).unwrap();
+    check_equal(
+        "uninjecting an original changes nothing",
+        &run(text, &uninject).unwrap().text,
+        text,
+    )?;
+    let back = run(&outcome.text, &uninject).unwrap();
     common::check_restored("the original is restored", &outcome.text, &back.text, text)?;
     if !replaced {
-        kept(text, &outcome.text)?;
+        check_lines_kept(text, &outcome.text)?;
     }
-    let others = self::options(dice);
+    let others = self::options(rng);
     let fresh = run(text, &others).unwrap();
     let changed = run(&outcome.text, &others).unwrap();
-    // Workloads that fail are not changed, so they cannot converge.
+    // Failed workloads are not changed, so they cannot converge.
     if !outcome.failed() && !fresh.failed() {
         common::check_converged(
             "a run with other options equals a fresh run",
@@ -95,17 +99,17 @@ fn check(seed: u64, text: &[u8], counts: &mut LawCounts) -> Result<(), String> {
             &fresh.text,
         )?;
     }
-    annotation_converges(text, &outcome, &options)?;
-    second::check(text, &outcome, &options)
+    check_annotation_change(text, &outcome, &options)?;
+    reference::check(text, &outcome, &options)
 }
 
-fn options(dice: &mut Dice) -> Options {
-    let profile = dice.pick(&[&RFC, &RFC, &LATER]);
+fn options(rng: &mut Rng) -> Options {
+    let profile = rng.pick(&[&RFC, &RFC, &LATER]);
     Options {
         profile,
         images: Images::for_profile(profile),
-        skip_initializer: dice.percent(10),
-        skip_service_mesh: dice.percent(10),
+        skip_initializer: rng.percent(10),
+        skip_service_mesh: rng.percent(10),
         ..Options::default()
     }
 }
@@ -126,7 +130,7 @@ fn count(outcome: &Outcome<'_>, counts: &mut LawCounts) -> Result<(), String> {
     Ok(())
 }
 
-fn same(law: &str, given: &[u8], wanted: &[u8]) -> Result<(), String> {
+fn check_equal(property: &str, given: &[u8], wanted: &[u8]) -> Result<(), String> {
     if given == wanted {
         return Ok(());
     }
@@ -142,15 +146,15 @@ fn same(law: &str, given: &[u8], wanted: &[u8]) -> Result<(), String> {
     };
     let line = equal + 1;
     Err(format!(
-        "violated: {law} (line {line})\n--- given\n{}\n--- wanted\n{}",
+        "violated: {property} (line {line})\n--- given\n{}\n--- wanted\n{}",
         show(&given),
         show(&wanted)
     ))
 }
 
-/// Checks that every line of the input is in the output, in the same order: unchanged, as a comment, or with
-/// additions inside its brackets.
-fn kept(before: &[u8], after: &[u8]) -> Result<(), String> {
+/// Checks that the output contains every line of the input in the same order: unchanged, as a comment, or
+/// with additions in its brackets.
+fn check_lines_kept(before: &[u8], after: &[u8]) -> Result<(), String> {
     let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
     let mut rest = after.split_inclusive('\n');
     for line in before.split_inclusive('\n') {
@@ -168,19 +172,19 @@ fn kept(before: &[u8], after: &[u8]) -> Result<(), String> {
 }
 
 fn is_same_line(old: &str, new: &str) -> bool {
-    let former = || {
+    let is_commented_out = || {
         ["# mainstay:was ", "# mainstay:was"]
             .iter()
             .any(|sign| new.replacen(sign, "", 1) == old)
     };
     old == new
-        || former()
-        || (new.contains("contrast-") && holds(new, old))
+        || is_commented_out()
+        || (new.contains("contrast-") && is_subsequence(new, old))
         || new.strip_suffix(',') == Some(old)
 }
 
 /// Whether `old` is a subsequence of `new`; a null may have been replaced by a list.
-fn holds(new: &str, old: &str) -> bool {
+fn is_subsequence(new: &str, old: &str) -> bool {
     let mut rest = new.chars();
     let mut old = ["NULL", "Null", "null", "~"]
         .iter()
@@ -189,8 +193,9 @@ fn holds(new: &str, old: &str) -> bool {
     old.chars().all(|wanted| rest.any(|given| given == wanted))
 }
 
-/// Checks that changing an annotation in the injected text has the same result as in the original.
-fn annotation_converges(text: &[u8], outcome: &Outcome<'_>, options: &Options) -> Result<(), String> {
+/// Checks that an annotation changed in the injected text has the same result as one changed in the
+/// original.
+fn check_annotation_change(text: &[u8], outcome: &Outcome<'_>, options: &Options) -> Result<(), String> {
     for (from, to) in [
         ("/servicemesh-", "/servicemush-"),
         ("/skip-initializer", "/skap-initializer"),

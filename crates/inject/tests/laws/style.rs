@@ -1,23 +1,24 @@
-//! Random formatting: prints trees as YAML in block, flow, JSON and mixed styles.
+//! Random formatting: writes trees as YAML in block, flow, JSON and mixed styles.
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::shape::{Shape, object};
 
-/// Returns a stream of documents in different styles, with document markers, comments and all line endings.
-pub(crate) fn stream(dice: &mut Dice) -> Vec<u8> {
+/// Returns a stream of documents in different styles, with document markers and comments, and with LF or
+/// CRLF.
+pub(crate) fn stream(rng: &mut Rng) -> Vec<u8> {
     let mut text = String::new();
-    if dice.percent(15) {
-        text.push_str(dice.pick(&[
+    if rng.percent(15) {
+        text.push_str(rng.pick(&[
             "# a comment before all\n",
             "---\n",
             "%YAML 1.1\n---\n",
             "# contrast-cc\n\n---\n",
         ]));
     }
-    let count = 1 + dice.below(3);
+    let count = 1 + rng.below(3);
     for index in 0..count {
         if index > 0 {
-            text.push_str(dice.pick(&[
+            text.push_str(rng.pick(&[
                 "---\n",
                 "---\n",
                 "--- # next\n",
@@ -25,40 +26,40 @@ pub(crate) fn stream(dice: &mut Dice) -> Vec<u8> {
                 "---\n# nothing here\n---\n",
             ]));
         }
-        text.push_str(&document(dice));
+        text.push_str(&document(rng));
     }
-    if dice.percent(15) {
-        text.push_str(dice.pick(&["---\n", "...\n", "# the end\n", "\n\n"]));
+    if rng.percent(15) {
+        text.push_str(rng.pick(&["---\n", "...\n", "# the end\n", "\n\n"]));
     }
-    finish(dice, text)
+    finish(rng, text)
 }
 
-fn finish(dice: &mut Dice, mut text: String) -> Vec<u8> {
-    if dice.percent(20) {
+fn finish(rng: &mut Rng, mut text: String) -> Vec<u8> {
+    if rng.percent(20) {
         while text.ends_with('\n') {
             text.pop();
         }
     }
-    if dice.percent(20) {
+    if rng.percent(20) {
         text = text.replace('\n', "\r\n");
     }
-    if dice.percent(8) {
+    if rng.percent(8) {
         text.insert(0, '\u{feff}');
     }
     text.into_bytes()
 }
 
-fn document(dice: &mut Dice) -> String {
-    let shape = object(dice, true);
-    let style = match dice.below(10) {
-        0 => Style::flow(dice, true, false),
-        1 => Style::flow(dice, true, true),
-        2 => Style::flow(dice, false, false),
-        3 => Style::flow(dice, false, true),
-        _ => Style::block(dice),
+fn document(rng: &mut Rng) -> String {
+    let shape = object(rng, true);
+    let style = match rng.below(10) {
+        0 => Style::flow(rng, true, false),
+        1 => Style::flow(rng, true, true),
+        2 => Style::flow(rng, false, false),
+        3 => Style::flow(rng, false, true),
+        _ => Style::block(rng),
     };
     let mut writer = Writer {
-        dice,
+        rng,
         style,
         out: String::new(),
     };
@@ -71,15 +72,15 @@ fn document(dice: &mut Dice) -> String {
     writer.out
 }
 
-/// Style of one document.
+/// Style of a document.
 #[derive(Clone, Copy, Debug)]
 struct Style {
     step: usize,
     dash: usize,
     gap: usize,
-    /// Percent of places with a comment.
+    /// Percentage of positions with a comment.
     comments: usize,
-    /// Percent of collections in flow style; 100 for a document that is a flow collection.
+    /// Percentage of collections in flow style; 100 for a document in flow style.
     flow: usize,
     /// Whether to write JSON: strings and keys in double quotes, no comments.
     json: bool,
@@ -90,13 +91,13 @@ struct Style {
 }
 
 impl Style {
-    fn block(dice: &mut Dice) -> Self {
-        let step = dice.pick(&[2, 2, 2, 1, 3, 4]);
+    fn block(rng: &mut Rng) -> Self {
+        let step = rng.pick(&[2, 2, 2, 1, 3, 4]);
         Self {
             step,
-            dash: dice.pick(&[0, step]),
-            gap: dice.pick(&[2, 2, 2, 3, 4]),
-            comments: dice.pick(&[0, 0, 10, 30]),
+            dash: rng.pick(&[0, step]),
+            gap: rng.pick(&[2, 2, 2, 3, 4]),
+            comments: rng.pick(&[0, 0, 10, 30]),
             flow: 0,
             json: false,
             wide: false,
@@ -104,20 +105,20 @@ impl Style {
         }
     }
 
-    fn flow(dice: &mut Dice, json: bool, wide: bool) -> Self {
+    fn flow(rng: &mut Rng, json: bool, wide: bool) -> Self {
         Self {
             flow: 100,
             json,
             wide,
             comments: if json || !wide { 0 } else { 10 },
-            trailing: !json && dice.percent(30),
-            ..Self::block(dice)
+            trailing: !json && rng.percent(30),
+            ..Self::block(rng)
         }
     }
 }
 
 struct Writer<'d> {
-    dice: &'d mut Dice,
+    rng: &'d mut Rng,
     style: Style,
     out: String,
 }
@@ -128,21 +129,21 @@ impl Writer<'_> {
     }
 
     fn comment_lines(&mut self, column: usize) {
-        if self.dice.percent(self.style.comments) {
-            let column = self.dice.pick(&[column, column, column + 1, 0]);
+        if self.rng.percent(self.style.comments) {
+            let column = self.rng.pick(&[column, column, column + 1, 0]);
             self.indent(column);
-            let said = self
-                .dice
+            let comment = self
+                .rng
                 .pick(&["# why", "# - name: old", "#", "# contrast-initializer: no", ""]);
-            self.out.push_str(said);
+            self.out.push_str(comment);
             self.out.push('\n');
         }
     }
 
     fn end_line(&mut self) {
-        if self.dice.percent(self.style.comments) {
+        if self.rng.percent(self.style.comments) {
             self.out
-                .push_str(self.dice.pick(&[" # here", "  # there: x", " ", "\t"]));
+                .push_str(self.rng.pick(&[" # here", "  # there: x", " ", "\t"]));
         }
         self.out.push('\n');
     }
@@ -153,7 +154,7 @@ impl Writer<'_> {
                 self.comment_lines(column);
                 self.indent(column);
             }
-            if self.dice.percent(5) {
+            if self.rng.percent(5) {
                 self.out.push_str(&format!("\"{key}\":"));
             } else {
                 self.out.push_str(&format!("{key}:"));
@@ -162,9 +163,9 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes the value of a mapping entry, after the colon.
+    /// Writes the value of a map entry after its colon.
     fn value(&mut self, value: &Shape, column: usize) {
-        let bracket = self.dice.percent(6);
+        let bracket = self.rng.percent(6);
         match value {
             Shape::Map(entries) if !entries.is_empty() && !bracket => {
                 self.end_line();
@@ -189,10 +190,10 @@ impl Writer<'_> {
         self.indent(column);
         self.out.push('-');
         match item {
-            Shape::Map(entries) if !entries.is_empty() && !self.dice.percent(6) => {
-                if self.dice.percent(3) {
+            Shape::Map(entries) if !entries.is_empty() && !self.rng.percent(6) => {
+                if self.rng.percent(3) {
                     self.out
-                        .push_str(self.dice.pick(&["\n", " # dash\n", "\n\n", "\n# far left\n"]));
+                        .push_str(self.rng.pick(&["\n", " # dash\n", "\n\n", "\n# far left\n"]));
                     self.indent(column + self.style.gap);
                 } else {
                     self.indent(self.style.gap - 1);
@@ -209,12 +210,12 @@ impl Writer<'_> {
     /// Writes a scalar or a flow collection and ends the line.
     fn inline(&mut self, shape: &Shape, column: usize) {
         match shape {
-            Shape::Lines(lines) if self.dice.percent(70) => return self.block_scalar(lines, column),
+            Shape::Lines(lines) if self.rng.percent(70) => return self.block_scalar(lines, column),
             Shape::Map(_) | Shape::List(_) => {
                 let (flow, wide, trailing) = (self.style.flow, self.style.wide, self.style.trailing);
                 self.style.flow = 100;
-                self.style.wide = self.dice.percent(30);
-                self.style.trailing = self.dice.percent(20);
+                self.style.wide = self.rng.percent(30);
+                self.style.trailing = self.rng.percent(20);
                 self.flow(shape, column + 2);
                 (self.style.flow, self.style.wide, self.style.trailing) = (flow, wide, trailing);
             }
@@ -225,7 +226,7 @@ impl Writer<'_> {
 
     fn block_scalar(&mut self, lines: &str, column: usize) {
         let plain_start = !lines.starts_with([' ', '\n']);
-        let sign = self.dice.pick(&["|", "|", ">", "|-", "|+", ">+"]);
+        let sign = self.rng.pick(&["|", "|", ">", "|-", "|+", ">+"]);
         let width = self.style.step.max(1);
         let hint = if plain_start {
             String::new()
@@ -249,7 +250,7 @@ impl Writer<'_> {
             Shape::Lines(text) => self.quoted(text),
             Shape::Raw("~" | "Null" | "NULL") if self.style.json => self.out.push_str("null"),
             Shape::Raw(raw) => self.out.push_str(raw),
-            Shape::Nothing if self.style.json || self.dice.percent(50) => self.out.push_str("null"),
+            Shape::Nothing if self.style.json || self.rng.percent(50) => self.out.push_str("null"),
             Shape::Nothing => {}
             Shape::List(items) => {
                 self.out.push('[');
@@ -267,12 +268,12 @@ impl Writer<'_> {
                 self.out.push('{');
                 for (index, (key, value)) in entries.iter().enumerate() {
                     self.gap(index, column);
-                    if self.style.json || self.dice.percent(10) {
+                    if self.style.json || self.rng.percent(10) {
                         self.out.push_str(&format!("\"{key}\":"));
                     } else {
                         self.out.push_str(&format!("{key}:"));
                     }
-                    self.out.push_str(self.dice.pick(&[" ", " ", "  "]));
+                    self.out.push_str(self.rng.pick(&[" ", " ", "  "]));
                     self.flow(value, column + self.style.step);
                     self.comma(index + 1 == entries.len());
                 }
@@ -283,14 +284,14 @@ impl Writer<'_> {
 
     fn gap(&mut self, index: usize, column: usize) {
         if self.style.wide {
-            self.out.push_str(if self.dice.percent(self.style.comments) {
+            self.out.push_str(if self.rng.percent(self.style.comments) {
                 " # in\n"
             } else {
                 "\n"
             });
             self.indent(column + self.style.step);
         } else if index > 0 {
-            self.out.push_str(self.dice.pick(&[" ", " ", ""]));
+            self.out.push_str(self.rng.pick(&[" ", " ", ""]));
         }
     }
 
@@ -307,7 +308,7 @@ impl Writer<'_> {
         if self.style.wide && !empty {
             self.out.push('\n');
             self.indent(column);
-        } else if self.dice.percent(10) {
+        } else if self.rng.percent(10) {
             self.out.push(' ');
         }
         self.out.push(sign);
@@ -319,7 +320,7 @@ impl Writer<'_> {
             && text.chars().all(simple)
             && text != "true"
             && text != "false";
-        match self.dice.below(4) {
+        match self.rng.below(4) {
             _ if self.style.json => self.quoted(text),
             0 | 1 if word => self.out.push_str(text),
             2 if !text.contains(['\'', '\n']) => self.out.push_str(&format!("'{text}'")),

@@ -1,15 +1,15 @@
-//! What the controller does with a resource.
+//! Decides the next action of the controller for a resource.
 
 use mainstay_api::istio_operator::IstioOperator;
 
-/// The next step for a resource.
+/// Next action for a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControllerAction {
-    /// Nothing: another operator is responsible, or an annotation disables the controller.
+    /// No action: another operator is responsible, or an annotation disables the controller.
     Ignore,
-    /// Add the finalizer, before anything is installed.
+    /// Add the finalizer before anything is installed.
     AddFinalizer,
-    /// Remove the finalizer and leave all objects.
+    /// Remove the finalizer and keep all objects.
     Release,
     /// Install the components.
     Install,
@@ -17,8 +17,8 @@ pub enum ControllerAction {
     Uninstall,
 }
 
-/// Returns the next step. `filter` is the only revision that this operator is responsible for, if any;
-/// `default` stands for resources without a revision.
+/// Returns the next action. If `filter` is set, this operator is responsible for that revision only;
+/// `default` means resources without a revision.
 #[must_use]
 pub fn decide_action(operator: &IstioOperator, filter: Option<&str>) -> ControllerAction {
     let filter = filter.map(|revision| if revision == "default" { "" } else { revision });

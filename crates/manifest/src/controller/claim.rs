@@ -1,4 +1,4 @@
-//! Which of several resources owns a revision and the objects that all revisions share.
+//! Determines which of several resources owns a revision and the objects shared by all revisions.
 
 use mainstay_api::{ObjectMeta, takes_precedence};
 use mainstay_catalog::Version;
@@ -8,13 +8,13 @@ use mainstay_catalog::Version;
 pub struct Claim {
     /// Metadata of the resource.
     pub metadata: ObjectMeta,
-    /// The namespace of the control plane.
+    /// Namespace of the control plane.
     pub namespace: String,
-    /// The revision; `default` without one.
+    /// Revision; `default` if the resource has none.
     pub revision: String,
-    /// The Istio version.
+    /// Istio version.
     pub version: Version,
-    /// Whether it installs the shared objects.
+    /// Whether the resource installs the shared objects.
     pub has_base: bool,
 }
 
@@ -23,7 +23,8 @@ impl Claim {
         (&self.namespace, &self.revision) == (&other.namespace, &other.revision)
     }
 
-    /// Whether it installs the shared objects, now or after an older resource is gone.
+    /// Whether the resource installs the shared objects now or will do so after an older resource is
+    /// deleted.
     #[must_use]
     pub fn is_successor(&self) -> bool {
         self.has_base && !self.metadata.is_deleting()
@@ -34,8 +35,8 @@ impl Claim {
     }
 }
 
-/// Returns the older resource that installs the same revision, as `NAMESPACE/NAME`. A resource that is being
-/// deleted counts until it is gone.
+/// Returns the older resource that installs the same revision, as `NAMESPACE/NAME`. A resource that is
+/// being deleted counts until it no longer exists.
 #[must_use]
 pub fn find_conflict(mine: &Claim, all: &[Claim]) -> Option<String> {
     let others = all.iter().filter(|other| !mine.is_self(other));
@@ -45,8 +46,9 @@ pub fn find_conflict(mine: &Claim, all: &[Claim]) -> Option<String> {
     older.map(|other| format!("{}/{}", other.metadata.namespace, other.metadata.name))
 }
 
-/// Whether this resource writes the objects that all revisions in its namespace share: the one with the
-/// newest version, then the oldest resource. Resources in conflict or being deleted do not count.
+/// Whether this resource writes the objects shared by all revisions in its namespace. The resource with the
+/// newest version does; among equal versions, the oldest resource. Resources that are in conflict or being
+/// deleted do not count.
 #[must_use]
 pub fn writes_shared(mine: &Claim, all: &[Claim]) -> bool {
     let is_better = |other: &&Claim| {
@@ -130,7 +132,7 @@ mod tests {
             without,
         ];
         let writers: Vec<bool> = all.iter().map(|one| writes_shared(one, &all)).collect();
-        // The fourth has a conflict, and does not count.
+        // The fourth claim has a conflict and does not count.
         assert_eq!(writers[..3], [false, false, true]);
         assert!(!writers[4]);
     }

@@ -1,4 +1,4 @@
-//! Kubernetes Events that a change of the status causes.
+//! Kubernetes Events for changes of the status.
 
 use mainstay_api::istio_operator::{InstallState, IstioOperatorStatus};
 use mainstay_api::{ConditionType, Reason};
@@ -6,11 +6,11 @@ use mainstay_api::{ConditionType, Reason};
 /// An event about a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerEvent {
-    /// The reason.
+    /// Reason.
     pub reason: Reason,
-    /// Whether its type is `Warning`.
+    /// Whether the type of the event is `Warning`.
     pub is_warning: bool,
-    /// The text.
+    /// Message.
     pub message: String,
 }
 
@@ -33,7 +33,7 @@ impl ControllerEvent {
     }
 }
 
-/// Returns the events of a change from one status to the next.
+/// Returns the events for the transition from `old` to `new`.
 #[must_use]
 pub fn transition_events(old: &IstioOperatorStatus, new: &IstioOperatorStatus) -> Vec<ControllerEvent> {
     let mut events = Vec::new();

@@ -1,4 +1,5 @@
-//! A resource of the cluster as input of the engine: the same functions as those of the command line.
+//! Converts a resource to input of a generation, so that the controller uses the same functions as the
+//! command line.
 
 use mainstay_api::istio_operator::{API_VERSION, IstioOperator, KIND};
 use mainstay_catalog::Version;
@@ -16,7 +17,7 @@ use crate::translate::{Translator, translate};
 
 use super::claim::Claim;
 
-/// Plans the installation of a resource, without the default tag. Returns the warnings too.
+/// Plans the installation of a resource, without the default tag. Also returns the warnings.
 pub fn plan_operator(
     operator: &IstioOperator,
     package: Package<'_>,
@@ -24,32 +25,32 @@ pub fn plan_operator(
     kube_version: &str,
 ) -> Result<(InstallationPlan, Diagnostics), Diagnostics> {
     check_package_path(operator)?;
-    let rendered = generate(&request(operator, package, kube_version))?;
+    let rendered = generate(&build_request(operator, package, kube_version))?;
     let warnings = rendered.warnings.clone();
     let mut plan = InstallationPlan::new(rendered, &version.to_string());
     plan.set_owner(&operator.metadata.namespace, &operator.metadata.name);
     Ok((plan, warnings))
 }
 
-/// Returns what a resource installs, without rendering; `None` if its configuration cannot be merged.
+/// Returns the claim of a resource without rendering. Returns `None` if its configuration cannot be merged.
 #[must_use]
 pub fn claim_of(operator: &IstioOperator, package: Package<'_>, version: &Version) -> Option<Claim> {
-    let merged = merge_inputs(&request(operator, package, "")).ok()?;
+    let merged = merge_inputs(&build_request(operator, package, "")).ok()?;
     let translated = translate(&merged, Translator::for_minor(package.charts.minor())).operator;
-    let or = |text: String, default: &str| if text.is_empty() { default.to_owned() } else { text };
+    let text_or = |text: String, default: &str| if text.is_empty() { default.to_owned() } else { text };
     let base = COMPONENTS.iter().find(|one| one.name == ComponentName::Base);
     Some(Claim {
         metadata: operator.metadata.clone(),
-        namespace: or(text_at(&translated, &["metadata", "namespace"]), "istio-system"),
-        revision: or(text_at(&translated, &["spec", "values", "revision"]), "default"),
+        namespace: text_or(text_at(&translated, &["metadata", "namespace"]), "istio-system"),
+        revision: text_or(text_at(&translated, &["spec", "values", "revision"]), "default"),
         version: version.clone(),
         has_base: base.is_some_and(|base| is_enabled(base, &translated)),
     })
 }
 
-fn request<'a>(operator: &IstioOperator, package: Package<'a>, kube_version: &str) -> Request<'a> {
+fn build_request<'a>(operator: &IstioOperator, package: Package<'a>, kube_version: &str) -> Request<'a> {
     let mut files: Vec<InputFile> = platform_file(kube_version).into_iter().collect();
-    files.push(file(operator));
+    files.push(operator_file(operator));
     Request {
         files,
         sets: Vec::new(),
@@ -62,8 +63,9 @@ fn request<'a>(operator: &IstioOperator, package: Package<'a>, kube_version: &st
     }
 }
 
-/// The resource as a file: JSON is YAML. What the server adds to the metadata is left out.
-fn file(operator: &IstioOperator) -> InputFile {
+/// Returns the resource as an input file in JSON, which is valid YAML. Metadata set by the server is
+/// omitted.
+fn operator_file(operator: &IstioOperator) -> InputFile {
     let metadata = json!({"name": operator.metadata.name, "namespace": operator.metadata.namespace});
     let object =
         json!({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": operator.spec});
@@ -73,7 +75,7 @@ fn file(operator: &IstioOperator) -> InputFile {
     }
 }
 
-/// A path would name a directory of the operator's pod.
+/// Fails if the resource sets a package path, which would refer to a directory in the operator's pod.
 fn check_package_path(operator: &IstioOperator) -> Result<(), Diagnostics> {
     let path = operator.spec.get("installPackagePath");
     match path
@@ -91,7 +93,7 @@ fn check_package_path(operator: &IstioOperator) -> Result<(), Diagnostics> {
     }
 }
 
-/// Returns all errors as one text, without positions: a resource has no lines.
+/// Returns all errors as one text. Locations are omitted, because a resource has no lines.
 #[must_use]
 pub fn describe_errors(problems: &Diagnostics) -> String {
     let errors = problems

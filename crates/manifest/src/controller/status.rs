@@ -1,4 +1,4 @@
-//! The status of a resource from what the controller observed.
+//! Computes the status of a resource from the controller's observations.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,35 +9,35 @@ use mainstay_api::{Condition, ConditionStatus, ConditionType, Reason};
 
 use crate::component::ComponentName;
 
-/// Time after which a component that is not ready has failed, the same as upstream's.
+/// Time after which a component that is not ready counts as failed. Equal to upstream's.
 pub const READINESS_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Pods or tags that a message names.
+/// Maximum number of pods or tags in a message.
 const MAX_NAMED: usize = 10;
 
-/// What the controller observed about a component.
+/// Observed state of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ComponentState {
     /// Installed and ready.
     Ready,
-    /// Applied, but objects are not ready, for this reason.
+    /// Applied, but objects are not ready. The text is the reason.
     Waiting(String),
     /// Not applied, because another component is not ready.
     Blocked(ComponentName),
-    /// Applying it failed.
+    /// Applying the component failed.
     Failed(String),
 }
 
-/// What the controller observed about a resource.
+/// Observed state of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Situation {
     /// The configuration is invalid.
     Invalid(String),
-    /// Nothing is installed, for this reason.
+    /// Nothing was installed, for this reason.
     Rejected(Reason, String),
     /// The components were applied as far as possible.
     Applied(Vec<(ComponentName, ComponentState)>),
-    /// A call failed before any component was applied.
+    /// An API call failed before any component was applied.
     Failed(String),
     /// The deletion waits for pods and tags that use the revision.
     Blocked {
@@ -50,14 +50,14 @@ pub enum Situation {
     NotDeleted(String),
 }
 
-/// An observation at a time.
+/// An observation of the controller.
 #[derive(Clone, Debug)]
 pub struct Observation {
-    /// What was observed.
+    /// Observed state.
     pub situation: Situation,
-    /// The Istio version.
+    /// Istio version.
     pub version: String,
-    /// The time.
+    /// Time of the observation.
     pub now: Timestamp,
 }
 
@@ -91,16 +91,16 @@ struct NextStatus {
 }
 
 impl NextStatus {
-    fn set(&mut self, kind: ConditionType, holds: bool, reason: Reason, message: &str) {
+    fn set_condition(&mut self, kind: ConditionType, holds: bool, reason: Reason, message: &str) {
         let condition = Condition::new(kind, ConditionStatus::from(holds), reason, message);
         self.status.conditions.set(condition, self.now);
     }
 
-    /// Nothing was applied; the state of components stays as it was.
+    /// Records that nothing was applied. The states of the components are not changed.
     fn reject(&mut self, reason: Reason, message: &str) {
         self.status.status = InstallState::Error;
         message.clone_into(&mut self.status.message);
-        self.set(ConditionType::Reconciled, false, reason, message);
+        self.set_condition(ConditionType::Reconciled, false, reason, message);
     }
 
     fn apply(&mut self, components: &[(ComponentName, ComponentState)], version: &str) {
@@ -111,13 +111,13 @@ impl NextStatus {
             (name.name().to_owned(), row)
         };
         self.status.component_status = components.iter().map(row).collect();
-        self.status.status = roll_up(&self.status.component_status);
-        self.status.message = summary(&self.status.component_status);
-        let failures = join(components, |state| match state {
+        self.status.status = aggregate_state(&self.status.component_status);
+        self.status.message = summarize_errors(&self.status.component_status);
+        let failures = join_states(components, |state| match state {
             ComponentState::Failed(error) => Some(error.clone()),
             _ => None,
         });
-        let unready = join(components, |state| match state {
+        let unready = join_states(components, |state| match state {
             ComponentState::Waiting(reason) => Some(reason.clone()),
             ComponentState::Blocked(other) => Some(format!("waits for {}", other.title())),
             ComponentState::Failed(_) => Some("failed".to_owned()),
@@ -128,16 +128,16 @@ impl NextStatus {
         } else {
             Reason::ComponentsFailed
         };
-        self.set(ConditionType::Reconciled, failures.is_empty(), reason, &failures);
+        self.set_condition(ConditionType::Reconciled, failures.is_empty(), reason, &failures);
         let reason = if unready.is_empty() {
             Reason::Ready
         } else {
             Reason::ComponentsNotReady
         };
-        self.set(ConditionType::Ready, unready.is_empty(), reason, &unready);
+        self.set_condition(ConditionType::Ready, unready.is_empty(), reason, &unready);
     }
 
-    /// Whether the installation has not been ready for longer than the timeout.
+    /// Whether the installation has been unready for longer than the timeout.
     fn is_late(&self) -> bool {
         let ready = self.status.conditions.find(&ConditionType::Ready);
         let since = ready
@@ -149,10 +149,10 @@ impl NextStatus {
     }
 
     fn block(&mut self, pods: &[String], tags: &[String]) {
-        let message = users(pods, tags);
+        let message = describe_users(pods, tags);
         self.status.status = InstallState::ActionRequired;
         message.clone_into(&mut self.status.message);
-        self.set(
+        self.set_condition(
             ConditionType::DeletionBlocked,
             true,
             Reason::ProxiesConnected,
@@ -180,7 +180,8 @@ fn component_status(
         ComponentState::Blocked(other) => (pending, format!("waits for {}", other.title())),
         ComponentState::Failed(error) => (InstallState::Error, error.clone()),
     };
-    // While another version is being installed, the old version is shown, so that the state stays UPDATING.
+    // While another version is being installed, the status contains the old version, so that the state
+    // remains UPDATING.
     let shown = match known {
         Some(known) if is_new_version && state != InstallState::Healthy => known.version.clone(),
         _ => version.to_owned(),
@@ -192,9 +193,9 @@ fn component_status(
     }
 }
 
-/// Returns the state of an installation: that of its worst component.
+/// Returns the state of an installation, which is the worst state of its components.
 #[must_use]
-pub fn roll_up(components: &BTreeMap<String, ComponentStatus>) -> InstallState {
+pub fn aggregate_state(components: &BTreeMap<String, ComponentStatus>) -> InstallState {
     let worst_first = [
         InstallState::Error,
         InstallState::Updating,
@@ -204,13 +205,13 @@ pub fn roll_up(components: &BTreeMap<String, ComponentStatus>) -> InstallState {
     worst_first.into_iter().find(has).unwrap_or(InstallState::Healthy)
 }
 
-fn summary(components: &BTreeMap<String, ComponentStatus>) -> String {
+fn summarize_errors(components: &BTreeMap<String, ComponentStatus>) -> String {
     let rows = components.iter().filter(|(_, row)| !row.error.is_empty());
     let lines: Vec<String> = rows.map(|(name, row)| format!("{name}: {}", row.error)).collect();
     lines.join("; ")
 }
 
-fn join(
+fn join_states(
     components: &[(ComponentName, ComponentState)],
     text: impl Fn(&ComponentState) -> Option<String>,
 ) -> String {
@@ -220,22 +221,22 @@ fn join(
     lines.collect::<Vec<_>>().join("; ")
 }
 
-fn users(pods: &[String], tags: &[String]) -> String {
+fn describe_users(pods: &[String], tags: &[String]) -> String {
     let mut parts = Vec::new();
     if !pods.is_empty() {
-        let pods = list(pods);
+        let pods = list_names(pods);
         parts.push(format!(
             "proxies are connected to the revision: {pods}; move their workloads to another revision or delete them"
         ));
     }
     if !tags.is_empty() {
-        let tags = list(tags);
+        let tags = list_names(tags);
         parts.push(format!("tags point to the revision: {tags}; move or remove them"));
     }
     parts.join("; ")
 }
 
-fn list(names: &[String]) -> String {
+fn list_names(names: &[String]) -> String {
     let named: Vec<&str> = names.iter().take(MAX_NAMED).map(String::as_str).collect();
     match names.len().saturating_sub(MAX_NAMED) {
         0 => named.join(", "),
@@ -372,7 +373,7 @@ mod tests {
                 };
                 (number.to_string(), row)
             });
-            assert_eq!(roll_up(&rows.collect()), expected);
+            assert_eq!(aggregate_state(&rows.collect()), expected);
         };
         check(&[], Healthy);
         check(&[Healthy, Reconciling], Reconciling);

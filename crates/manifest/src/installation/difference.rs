@@ -1,4 +1,4 @@
-//! Compares two sets of objects field by field. YAML in `ConfigMaps` is compared as a structure.
+//! Compares two sets of objects field by field. YAML in `ConfigMaps` is parsed and compared as a structure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,25 +9,25 @@ use mainstay_yaml::{Budget, Map, Value, parse};
 use crate::merge::put;
 use crate::object::Object;
 
-/// One field that differs.
+/// A field that differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldDifference {
-    /// The path, such as `spec.template.spec.containers[name:discovery].image`.
+    /// Path of the field, such as `spec.template.spec.containers[name:discovery].image`.
     pub path: String,
-    /// The value on the left; `None` if there is none.
+    /// Left value; `None` if the field does not exist.
     pub left: Option<Value>,
-    /// The value on the right; `None` if there is none.
+    /// Right value; `None` if the field does not exist.
     pub right: Option<Value>,
 }
 
-/// How an object differs.
+/// Kind of difference.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChangedObject {
-    /// Only on the left.
+    /// The object exists only on the left.
     Removed,
-    /// Only on the right.
+    /// The object exists only on the right.
     Added,
-    /// On both sides, with these differences.
+    /// The object exists on both sides, and these fields differ.
     Fields(Vec<FieldDifference>),
 }
 
@@ -36,11 +36,11 @@ pub enum ChangedObject {
 pub struct ObjectDifference {
     /// `KIND NAMESPACE/NAME`.
     pub id: String,
-    /// How it differs.
+    /// Difference.
     pub change: ChangedObject,
 }
 
-/// Selects objects by kind, namespace and name; an empty part or `*` matches everything.
+/// Selects objects by kind, namespace and name. An empty part or `*` matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectSelector {
     kind: String,
@@ -48,13 +48,13 @@ pub struct ObjectSelector {
     name: String,
 }
 
-/// Why an option of a comparison cannot be parsed.
+/// Error of parsing an option of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiffOptionsError {
-    /// A selector has the wrong number of parts.
+    /// The selector does not have three parts.
     #[error("{0:?} is not KIND:NAMESPACE:NAME")]
     Selector(String),
-    /// A renaming has no arrow.
+    /// The renaming contains no arrow.
     #[error("{0:?} is not KIND:NAMESPACE:NAME->KIND:NAMESPACE:NAME")]
     Rename(String),
 }
@@ -92,11 +92,11 @@ impl ObjectSelector {
 /// Options of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct DiffOptions {
-    /// Only objects that match one of these; all if empty.
+    /// If not empty, only objects that match one of these are compared.
     pub select: Vec<ObjectSelector>,
-    /// No objects that match one of these.
+    /// Objects that match one of these are not compared.
     pub ignore: Vec<ObjectSelector>,
-    /// Objects of the left side that have another name on the right one.
+    /// Objects on the left that have another name on the right.
     pub rename: Vec<(ObjectSelector, ObjectSelector)>,
 }
 
@@ -130,7 +130,7 @@ impl DiffOptions {
     }
 }
 
-/// Identity of an object, independent of the version of its API.
+/// Identity of an object, independent of its API version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Id {
     group: String,
@@ -140,7 +140,7 @@ struct Id {
 }
 
 impl Id {
-    fn of(object: &Object) -> Self {
+    fn from_object(object: &Object) -> Self {
         Self {
             group: object.group(),
             kind: object.kind(),
@@ -151,8 +151,8 @@ impl Id {
 }
 
 impl Id {
-    /// Sets kind, namespace and name of an object, which a renaming changes.
-    fn write(&self, object: &mut Value) {
+    /// Sets kind, namespace and name of an object to this identity.
+    fn write_to(&self, object: &mut Value) {
         let Some(map) = object.as_map_mut() else { return };
         put(map, &["kind"], self.kind.as_str().into());
         put(map, &["metadata", "name"], self.name.as_str().into());
@@ -172,16 +172,20 @@ impl fmt::Display for Id {
     }
 }
 
-/// Compares two sets of objects; the result is sorted by object.
+/// Compares two sets of objects. The result is sorted by object.
 #[must_use]
-pub fn compare_objects_of(left: &[Object], right: &[Object], options: &DiffOptions) -> Vec<ObjectDifference> {
+pub fn compare_object_sets(
+    left: &[Object],
+    right: &[Object],
+    options: &DiffOptions,
+) -> Vec<ObjectDifference> {
     let index = |objects: &[Object], is_left: bool| -> BTreeMap<Id, Value> {
-        let ids = objects.iter().map(|object| (Id::of(object), object));
+        let ids = objects.iter().map(|object| (Id::from_object(object), object));
         let kept = ids.filter(|(id, _)| options.includes(id));
         kept.map(|(id, object)| {
-            let mut value = expanded(object);
+            let mut value = parse_config_map(object);
             let id = if is_left { options.renamed(id) } else { id };
-            id.write(&mut value);
+            id.write_to(&mut value);
             (id, value)
         })
         .collect()
@@ -204,8 +208,9 @@ pub fn compare_objects_of(left: &[Object], right: &[Object], options: &DiffOptio
     ids.into_iter().filter_map(compare).collect()
 }
 
-/// Replaces the text of a `ConfigMap`'s entries by the structure they contain.
-fn expanded(object: &Object) -> Value {
+/// Returns the object. If it is a `ConfigMap`, texts that contain a map or a list are replaced by the
+/// parsed structure.
+fn parse_config_map(object: &Object) -> Value {
     let mut value = object.0.clone();
     if object.kind() != "ConfigMap" {
         return value;
@@ -224,8 +229,8 @@ fn expanded(object: &Object) -> Value {
     value
 }
 
-/// Returns every field that differs. Items of lists are matched by `name` if all of them have one, otherwise
-/// by position.
+/// Returns every field that differs. Items of lists are matched by `name` if all of them have one,
+/// otherwise by position.
 #[must_use]
 pub fn compare_values(left: &Value, right: &Value) -> Vec<FieldDifference> {
     let mut found = Vec::new();
@@ -271,7 +276,7 @@ fn compare_maps(left: &Map, right: &Map, path: &str, found: &mut Vec<FieldDiffer
 }
 
 fn compare_lists(left: &[Value], right: &[Value], path: &str, found: &mut Vec<FieldDifference>) {
-    let (Some(a), Some(b)) = (by_name(left), by_name(right)) else {
+    let (Some(a), Some(b)) = (index_by_name(left), index_by_name(right)) else {
         for index in 0..left.len().max(right.len()) {
             compare(
                 left.get(index),
@@ -289,8 +294,8 @@ fn compare_lists(left: &[Value], right: &[Value], path: &str, found: &mut Vec<Fi
     }
 }
 
-/// The items by `name`, if every item has a different one.
-fn by_name(items: &[Value]) -> Option<BTreeMap<&str, &Value>> {
+/// Returns the items by `name`, or `None` unless all items have distinct names.
+fn index_by_name(items: &[Value]) -> Option<BTreeMap<&str, &Value>> {
     let names: Option<BTreeMap<&str, &Value>> = items
         .iter()
         .map(|item| Some((item.get("name")?.as_str()?, item)))
@@ -308,7 +313,7 @@ mod tests {
     }
 
     fn check(left: &[&str], right: &[&str], options: &DiffOptions, expected: &[&str]) {
-        let found = compare_objects_of(&objects(left), &objects(right), options);
+        let found = compare_object_sets(&objects(left), &objects(right), options);
         let shown: Vec<String> = found
             .iter()
             .flat_map(|one| match &one.change {

@@ -1,4 +1,4 @@
-//! Whether an upgrade may start: version order and skew, the Kubernetes version, end of life.
+//! Checks whether an upgrade may start: order and skew of versions, the Kubernetes version, end of life.
 
 use mainstay_catalog::Version;
 
@@ -6,8 +6,8 @@ use crate::diagnostic::Severity;
 use crate::package::Minor;
 use crate::translate::Translator;
 
-/// The first month in which istioctl of a minor version reports its end of life: minor of Istio 1, year,
-/// month. The constant of 1.28 is that of an older version, so 1.28 has no row.
+/// First month in which istioctl reports the end of life of a minor version: minor number of Istio 1, year,
+/// month. There is no row for 1.28, because its constant in istioctl is that of an older version.
 const END_OF_LIFE: &[(u64, i16, i8)] = &[
     (24, 2025, 7),
     (25, 2025, 10),
@@ -20,35 +20,35 @@ const END_OF_LIFE: &[(u64, i16, i8)] = &[
 /// A running control plane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlPlane {
-    /// Its revision; `default` without one.
+    /// Revision; `default` if the control plane has none.
     pub revision: String,
-    /// Its version, if it is known.
+    /// Version, if known.
     pub version: Option<Version>,
 }
 
-/// What an upgrade is about to do, and where.
+/// The upgrade to check, and the state of the cluster.
 #[derive(Clone, Debug)]
 pub struct UpgradeRequest<'a> {
-    /// The revision to upgrade.
+    /// Revision to upgrade.
     pub revision: &'a str,
-    /// The version to install.
+    /// Version to install.
     pub target: &'a Version,
-    /// The control planes of the cluster.
+    /// Control planes in the cluster.
     pub installed: &'a [ControlPlane],
     /// Minor version of the cluster's Kubernetes 1.
     pub kube_minor: u64,
-    /// Year and month of today.
+    /// Current year and month.
     pub today: (i16, i8),
 }
 
 /// A reason against an upgrade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EligibilityFinding {
-    /// An error prevents the upgrade unless it is forced.
+    /// Severity. An error prevents the upgrade unless it is forced.
     pub severity: Severity,
-    /// The reason.
+    /// Description of the reason.
     pub message: String,
-    /// What to do.
+    /// Suggested fix.
     pub hint: Option<String>,
 }
 
@@ -67,7 +67,7 @@ impl EligibilityFinding {
     }
 }
 
-/// Returns every reason against an upgrade; empty if it may start.
+/// Returns all reasons against an upgrade. If there are no errors, the upgrade may start.
 #[must_use]
 pub fn check_upgrade(request: &UpgradeRequest<'_>) -> Vec<EligibilityFinding> {
     let mut findings = Vec::new();
@@ -79,11 +79,12 @@ pub fn check_upgrade(request: &UpgradeRequest<'_>) -> Vec<EligibilityFinding> {
             .filter_map(|other| check_shared(request, other)),
     );
     findings.extend(check_kubernetes(request.target, request.kube_minor));
-    findings.extend(is_end_of_life(request.target, request.today).then(|| end_of_life(request.target)));
+    findings
+        .extend(is_end_of_life(request.target, request.today).then(|| end_of_life_finding(request.target)));
     findings
 }
 
-/// Reports whether istioctl of this version would report its end of life in this month.
+/// Whether istioctl of this version reports its end of life in the month `today`.
 #[must_use]
 pub fn is_end_of_life(version: &Version, today: (i16, i8)) -> bool {
     let (major, minor) = version.minor();
@@ -91,12 +92,12 @@ pub fn is_end_of_life(version: &Version, today: (i16, i8)) -> bool {
     row.is_some_and(|row| today >= (row.1, row.2))
 }
 
-fn end_of_life(version: &Version) -> EligibilityFinding {
+fn end_of_life_finding(version: &Version) -> EligibilityFinding {
     let message = format!("Istio {version} has reached its end of life");
     EligibilityFinding::new(Severity::Warning, message).hint("choose a newer version with --istio-version")
 }
 
-/// Checks the control plane that the upgrade replaces: never back, and one minor version at a time.
+/// Checks the control plane that the upgrade replaces. Downgrades and skipped minor versions are errors.
 fn check_order(request: &UpgradeRequest<'_>) -> Option<EligibilityFinding> {
     let (revision, target) = (request.revision, request.target);
     let same = request.installed.iter().find(|one| one.revision == revision);
@@ -122,7 +123,8 @@ fn check_order(request: &UpgradeRequest<'_>) -> Option<EligibilityFinding> {
     None
 }
 
-/// Definitions are shared by all revisions: an older version replaces those that a newer one needs.
+/// Checks another revision. CRDs are shared by all revisions, so an older target version replaces CRDs that
+/// a newer revision requires.
 fn check_shared(request: &UpgradeRequest<'_>, other: &ControlPlane) -> Option<EligibilityFinding> {
     let version = other.version.as_ref()?;
     if other.revision == request.revision || request.target >= version {
@@ -155,7 +157,7 @@ mod tests {
         }
     }
 
-    /// Checks an upgrade of `default` and compares the messages.
+    /// Checks an upgrade of the revision `default` and compares the messages.
     fn check(installed: &[(&str, &str)], target: &str, expected: &[&str]) {
         check_on(installed, target, (36, (2026, 6)), expected);
     }

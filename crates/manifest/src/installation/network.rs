@@ -1,4 +1,4 @@
-//! Settings of other network plugins that conflict with Istio.
+//! Checks the settings of other network plugins for conflicts with Istio.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::plan::InstallationPlan;
 use crate::component::ComponentName;
 use crate::diagnostic::Severity;
 
-/// Settings of the network plugins of a cluster, as text.
+/// Settings of a cluster's network plugins, as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkSettings {
     /// `spec` of Calico's default `FelixConfiguration`.
@@ -30,10 +30,10 @@ impl NetworkSettings {
 #[must_use]
 pub fn check_network(settings: &NetworkSettings, plan: &InstallationPlan) -> Vec<EligibilityFinding> {
     let has = |name: ComponentName| plan.components.iter().any(|one| one.component == name);
-    conflicts(settings, has(ComponentName::Cni), has(ComponentName::Ztunnel))
+    find_conflicts(settings, has(ComponentName::Cni), has(ComponentName::Ztunnel))
 }
 
-fn conflicts(settings: &NetworkSettings, has_cni: bool, has_ztunnel: bool) -> Vec<EligibilityFinding> {
+fn find_conflicts(settings: &NetworkSettings, has_cni: bool, has_ztunnel: bool) -> Vec<EligibilityFinding> {
     let mut found = Vec::new();
     let mut warn = |plugin: &str, setting: String, effect: &str, fix: &str| {
         found.push(EligibilityFinding {
@@ -110,7 +110,7 @@ mod tests {
             calico: map(calico),
             cilium: map(cilium),
         };
-        let found: Vec<String> = conflicts(&settings, true, true)
+        let found: Vec<String> = find_conflicts(&settings, true, true)
             .into_iter()
             .map(|one| one.message)
             .collect();
@@ -167,6 +167,6 @@ mod tests {
             cilium: [("cni-exclusive".to_owned(), "true".to_owned())].into(),
             ..NetworkSettings::default()
         };
-        assert_eq!(conflicts(&settings, false, false), []);
+        assert_eq!(find_conflicts(&settings, false, false), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Finds injection webhooks that would both handle the same pod.
+//! Finds injection webhooks that would handle the same pod.
 
 use std::collections::BTreeSet;
 
@@ -13,22 +13,22 @@ pub struct Overlap {
     pub first: String,
     /// `CONFIGURATION/WEBHOOK`.
     pub second: String,
-    /// Labels of a namespace and a pod that both match.
+    /// Labels of a namespace and a pod that both webhooks match.
     pub example: String,
 }
 
-/// A label and its value.
+/// Key and value of a label.
 type Label = (String, String);
 
 /// Returns every pair of injection webhooks in `configurations` that match the same labels, with the first
-/// labels found. Configurations of other projects are ignored.
+/// such labels. Configurations of other projects are ignored.
 #[must_use]
 pub fn find_overlaps(configurations: &[Value]) -> Vec<Overlap> {
     let ours: Vec<&Value> = configurations.iter().filter(|one| is_injector(one)).collect();
     let revisions: BTreeSet<String> = ours.iter().flat_map(|one| revisions(one)).collect();
     let hooks: Vec<(String, &Value)> = ours.iter().flat_map(|one| hooks(one)).collect();
-    let namespaces = permutations("istio-injection", ["enabled", "disabled"], &revisions);
-    let pods = permutations("sidecar.istio.io/inject", ["true", "false"], &revisions);
+    let namespaces = label_combinations("istio-injection", ["enabled", "disabled"], &revisions);
+    let pods = label_combinations("sidecar.istio.io/inject", ["true", "false"], &revisions);
     let mut found: Vec<Overlap> = Vec::new();
     for namespace in &namespaces {
         for pod in &pods {
@@ -36,7 +36,7 @@ pub fn find_overlaps(configurations: &[Value]) -> Vec<Overlap> {
                 .iter()
                 .filter(|(_, hook)| matches_both(hook, namespace, pod));
             let names: Vec<&str> = matching.map(|(name, _)| name.as_str()).collect();
-            add_pairs(&names, &example(namespace, pod), &mut found);
+            add_pairs(&names, &describe_labels(namespace, pod), &mut found);
         }
     }
     found.sort();
@@ -60,7 +60,7 @@ fn add_pairs(names: &[&str], example: &str, found: &mut Vec<Overlap>) {
     }
 }
 
-fn example(namespace: &[Label], pod: &[Label]) -> String {
+fn describe_labels(namespace: &[Label], pod: &[Label]) -> String {
     let show = |labels: &[Label]| match labels {
         [] => "no labels".to_owned(),
         labels => labels
@@ -80,7 +80,7 @@ fn is_injector(configuration: &Value) -> bool {
     !revisions(configuration).is_empty() || list(configuration, "webhooks").iter().any(is_istio)
 }
 
-/// All revisions that a configuration names in its label or selectors.
+/// Returns all revisions in the label or the selectors of a configuration.
 fn revisions(configuration: &Value) -> BTreeSet<String> {
     let label = configuration.at(&["metadata", "labels", REVISION]);
     let mut found: BTreeSet<String> = label
@@ -123,8 +123,9 @@ fn hooks(configuration: &Value) -> Vec<(String, &Value)> {
         .collect()
 }
 
-/// Every combination of the switch (absent or one of two values) and the revision (absent or any).
-fn permutations(switch: &str, values: [&str; 2], revisions: &BTreeSet<String>) -> Vec<Vec<Label>> {
+/// Returns every combination of the label `switch` (absent or one of two values) and the revision label
+/// (absent or one of `revisions`).
+fn label_combinations(switch: &str, values: [&str; 2], revisions: &BTreeSet<String>) -> Vec<Vec<Label>> {
     let switches = [None, Some(values[0]), Some(values[1])];
     let revisions = std::iter::once(None).chain(revisions.iter().map(Some));
     let combine = |revision: Option<&String>| {
@@ -138,11 +139,12 @@ fn permutations(switch: &str, values: [&str; 2], revisions: &BTreeSet<String>) -
 }
 
 fn matches_both(hook: &Value, namespace: &[Label], pod: &[Label]) -> bool {
-    matches(hook.get("namespaceSelector"), namespace) && matches(hook.get("objectSelector"), pod)
+    matches_selector(hook.get("namespaceSelector"), namespace)
+        && matches_selector(hook.get("objectSelector"), pod)
 }
 
-/// Evaluates a label selector; none matches everything.
-fn matches(selector: Option<&Value>, labels: &[Label]) -> bool {
+/// Evaluates a label selector. A missing selector matches all labels.
+fn matches_selector(selector: Option<&Value>, labels: &[Label]) -> bool {
     let Some(selector) = selector else { return true };
     let value = |key: &str| {
         labels

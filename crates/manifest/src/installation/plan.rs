@@ -9,10 +9,10 @@ use crate::object::{Object, compare_objects};
 
 use super::tag::deactivate;
 
-/// The revision of an installation without one.
+/// Name of the default revision.
 const DEFAULT: &str = "default";
 
-/// Labels that istioctl puts on every object it installs.
+/// Labels that istioctl sets on every object that it installs.
 const MANAGED: &str = "operator.istio.io/managed";
 const COMPONENT: &str = "operator.istio.io/component";
 const VERSION: &str = "operator.istio.io/version";
@@ -20,39 +20,39 @@ const REVISION: &str = "istio.io/rev";
 const OWNER_NAME: &str = "install.operator.istio.io/owning-resource";
 const OWNER_NAMESPACE: &str = "install.operator.istio.io/owning-resource-namespace";
 
-/// Everything that an installation writes.
+/// All objects that an installation writes.
 #[derive(Clone, Debug)]
 pub struct InstallationPlan {
-    /// The namespace of the control plane.
+    /// Namespace of the control plane.
     pub namespace: String,
-    /// The revision; `default` without one.
+    /// Revision; `default` if the configuration sets none.
     pub revision: String,
-    /// The Istio version.
+    /// Istio version.
     pub version: String,
-    /// The network of the namespace; empty for none.
+    /// Network of the namespace; empty if the configuration sets none.
     pub network: String,
-    /// The user's files and settings merged, as an `IstioOperator`.
+    /// Merged files and settings of the user, as an `IstioOperator`.
     pub configuration: Value,
     /// Whether the installation manages the default tag.
     pub manages_webhooks: bool,
     /// Whether the default tag injects into all namespaces that do not opt out.
     pub injects_by_default: bool,
-    /// The `IstioOperator` in the cluster that the installation belongs to, as `NAMESPACE/NAME`.
+    /// `IstioOperator` in the cluster that owns the installation, as `NAMESPACE/NAME`.
     pub owner: Option<String>,
-    /// Whether the installation writes and prunes the objects that all revisions share.
+    /// Whether the installation writes and prunes the objects shared by all revisions.
     pub writes_shared: bool,
-    /// The components, each after its parent.
+    /// Components; each one follows its parent.
     pub components: Vec<PlannedComponent>,
 }
 
-/// The objects of one component.
+/// Objects of one component.
 #[derive(Clone, Debug)]
 pub struct PlannedComponent {
     /// The component.
     pub component: ComponentName,
-    /// The component that must be ready first.
+    /// Component that must be ready first.
     pub parent: Option<ComponentName>,
-    /// The objects in order of installation, with labels.
+    /// Labelled objects in order of installation.
     pub objects: Vec<Object>,
 }
 
@@ -65,8 +65,8 @@ impl InstallationPlan {
         let text = |keys: &[&str]| text_at(operator, keys);
         let flag = |keys: &[&str]| value_at(operator, keys).and_then(Value::as_bool) == Some(true);
         let mut plan = Self {
-            namespace: or(text(&["metadata", "namespace"]), "istio-system"),
-            revision: or(text(&["spec", "values", "revision"]), DEFAULT),
+            namespace: text_or(text(&["metadata", "namespace"]), "istio-system"),
+            revision: text_or(text(&["spec", "values", "revision"]), DEFAULT),
             version: version.to_owned(),
             network: text(&["spec", "values", "global", "network"]),
             manages_webhooks: !flag(&["spec", "values", "global", "operatorManageWebhooks"]),
@@ -86,12 +86,12 @@ impl InstallationPlan {
         plan.components = rendered
             .components
             .into_iter()
-            .map(|one| plan.component(one, &enabled, &owner))
+            .map(|one| plan.plan_component(one, &enabled, &owner))
             .collect();
         plan
     }
 
-    fn component(
+    fn plan_component(
         &self,
         rendered: ComponentObjects,
         enabled: &[ComponentName],
@@ -103,17 +103,18 @@ impl InstallationPlan {
         } = rendered;
         objects.sort_by(compare_objects);
         for object in &mut objects {
-            self.label(object, component, owner);
+            self.add_labels(object, component, owner);
         }
         PlannedComponent {
             component,
-            parent: parent(component, enabled),
+            parent: find_parent(component, enabled),
             objects,
         }
     }
 
-    /// Adds the owner labels. The component `Base` is shared by all revisions and has no revision label.
-    fn label(&self, object: &mut Object, component: ComponentName, owner: &str) {
+    /// Adds the owner labels to an object. The component `Base` is shared by all revisions, so it has no
+    /// revision label.
+    fn add_labels(&self, object: &mut Object, component: ComponentName, owner: &str) {
         let Some(map) = object.0.as_map_mut() else { return };
         let mut set = |label: &str, value: &str| put(map, &["metadata", "labels", label], value.into());
         set(MANAGED, "Reconcile");
@@ -128,7 +129,7 @@ impl InstallationPlan {
         }
     }
 
-    /// Makes an `IstioOperator` in the cluster the owner of the installation.
+    /// Sets the `IstioOperator` in the cluster that owns the installation.
     pub fn set_owner(&mut self, namespace: &str, name: &str) {
         self.owner = Some(format!("{namespace}/{name}"));
         let objects = self.components.iter_mut().flat_map(|one| &mut one.objects);
@@ -138,17 +139,17 @@ impl InstallationPlan {
         }
     }
 
-    /// Leaves the objects that all revisions share to another installation.
+    /// Removes the objects shared by all revisions, because another installation writes them.
     pub fn leave_shared(&mut self) {
         self.writes_shared = false;
         self.components.retain(|one| one.component != ComponentName::Base);
         let enabled: Vec<ComponentName> = self.components.iter().map(|one| one.component).collect();
         for one in &mut self.components {
-            one.parent = parent(one.component, &enabled);
+            one.parent = find_parent(one.component, &enabled);
         }
     }
 
-    /// Returns the component with its objects.
+    /// Returns a component with its objects.
     #[must_use]
     pub fn component_named(&self, component: ComponentName) -> Option<&PlannedComponent> {
         self.components.iter().find(|one| one.component == component)
@@ -161,7 +162,8 @@ impl InstallationPlan {
         pilot.objects.iter().find(|object| is_injector(object))
     }
 
-    /// Adds the objects of the default tag, or leaves the tag to the revision that has it.
+    /// Adds the objects of the default tag to the plan. Deactivates the injector of the default revision if
+    /// the tag is managed.
     pub fn set_default_tag(&mut self, decision: &DefaultTag, objects: Vec<Object>) {
         let Some(pilot) = self
             .components
@@ -184,7 +186,7 @@ impl InstallationPlan {
     pub(crate) fn for_components(components: &[ComponentName]) -> Self {
         let planned = components.iter().map(|component| PlannedComponent {
             component: *component,
-            parent: parent(*component, components),
+            parent: find_parent(*component, components),
             objects: Vec::new(),
         });
         Self {
@@ -203,7 +205,7 @@ impl InstallationPlan {
 }
 
 /// Returns the nearest enabled component that must be ready before this one.
-fn parent(component: ComponentName, enabled: &[ComponentName]) -> Option<ComponentName> {
+fn find_parent(component: ComponentName, enabled: &[ComponentName]) -> Option<ComponentName> {
     let mut ancestors = std::iter::successors(component.depends_on(), |one| one.depends_on());
     ancestors.find(|one| enabled.contains(one))
 }
@@ -214,31 +216,32 @@ fn is_injector(object: &Object) -> bool {
     object.kind() == "MutatingWebhookConfiguration" && has(REVISION) && !has("istio.io/tag")
 }
 
-fn or(text: String, default: &str) -> String {
+fn text_or(text: String, default: &str) -> String {
     if text.is_empty() { default.to_owned() } else { text }
 }
 
-/// The default tag as the cluster has it.
+/// The existing default tag in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveTag {
-    /// The revision that it points to.
+    /// Revision that the tag refers to.
     pub revision: String,
-    /// Whether the installation of that revision made it.
+    /// Whether the tag belongs to the installation of that revision.
     pub is_installed: bool,
 }
 
-/// Which revision has the default tag after an installation.
+/// Revision that has the default tag after an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DefaultTag {
     /// The installed revision.
     Own,
-    /// Another revision, by name.
+    /// Another revision with this name.
     Other(String),
     /// The installation does not manage webhooks.
     Unmanaged,
 }
 
-/// Decides about the default tag: a revision keeps it, and the first revision gets it.
+/// Decides which revision has the default tag. A revision keeps the tag; otherwise the first installed
+/// revision gets it.
 #[must_use]
 pub fn decide_default_tag(plan: &InstallationPlan, live: Option<&LiveTag>) -> DefaultTag {
     if !plan.manages_webhooks || plan.injector().is_none() {
@@ -246,7 +249,7 @@ pub fn decide_default_tag(plan: &InstallationPlan, live: Option<&LiveTag>) -> De
     }
     match live {
         Some(tag) if tag.revision != plan.revision => DefaultTag::Other(tag.revision.clone()),
-        // A user made the tag; it needs no objects of the installation.
+        // The tag was created by a user, so the installation writes no objects for it.
         Some(tag) if !tag.is_installed => DefaultTag::Other(tag.revision.clone()),
         _ => DefaultTag::Own,
     }
@@ -259,10 +262,10 @@ mod tests {
 
     #[test]
     fn the_nearest_enabled_ancestor_is_the_parent() {
-        assert_eq!(parent(Ztunnel, &[Base, Cni, Ztunnel]), Some(Cni));
-        assert_eq!(parent(Ztunnel, &[Base, Ztunnel]), Some(Base));
-        assert_eq!(parent(IngressGateways, &[IngressGateways]), None);
-        assert_eq!(parent(Base, &[Base, Pilot]), None);
+        assert_eq!(find_parent(Ztunnel, &[Base, Cni, Ztunnel]), Some(Cni));
+        assert_eq!(find_parent(Ztunnel, &[Base, Ztunnel]), Some(Base));
+        assert_eq!(find_parent(IngressGateways, &[IngressGateways]), None);
+        assert_eq!(find_parent(Base, &[Base, Pilot]), None);
     }
 
     fn injecting(revision: &str) -> InstallationPlan {

@@ -1,4 +1,4 @@
-//! Completes a plan with what the cluster determines: the default tag, and webhooks that overlap.
+//! Completes a plan with data from the cluster: the default tag, and overlapping webhooks.
 
 use mainstay_yaml::{Map, Value};
 
@@ -21,7 +21,7 @@ pub struct Package<'a> {
     pub profiles: &'a dyn Profiles,
 }
 
-/// Decides about the default tag and adds its objects to the plan.
+/// Decides which revision has the default tag, and adds the tag's objects to the plan.
 pub fn add_default_tag(
     plan: &mut InstallationPlan,
     live: Option<&LiveTag>,
@@ -36,7 +36,7 @@ pub fn add_default_tag(
     Ok(decision)
 }
 
-/// The default tag of a revision that is about to be installed.
+/// Returns the objects of the default tag for a planned revision.
 fn default_tag_objects(plan: &InstallationPlan, package: Package<'_>) -> Result<Vec<Object>, TagError> {
     let Some(injector) = plan.injector() else {
         return Ok(Vec::new());
@@ -61,7 +61,7 @@ fn default_tag_objects(plan: &InstallationPlan, package: Package<'_>) -> Result<
     tag_objects(&request, &canonical)
 }
 
-/// The labels of the installation that its tag has, too.
+/// Returns the owner labels of the installation, which are also set on its tag.
 fn owner_labels(labels: &Map) -> Map {
     let owner = labels
         .iter()
@@ -71,7 +71,7 @@ fn owner_labels(labels: &Map) -> Map {
         .collect()
 }
 
-/// Returns webhooks of the plan that handle the same pods as others.
+/// Returns findings about webhooks of the plan that handle the same pods as other webhooks.
 #[must_use]
 pub fn check_webhooks(plan: &InstallationPlan, live: Vec<Value>) -> Vec<EligibilityFinding> {
     let planned: Vec<Value> = plan
@@ -106,8 +106,8 @@ fn overlap_finding(overlap: &Overlap) -> EligibilityFinding {
     }
 }
 
-/// Returns settings that follow from the version of a cluster. Google's clusters run the CNI agent in
-/// `kube-system`, as istioctl detects it.
+/// Returns settings for the platform, which is derived from the cluster's version. On GKE, the CNI agent
+/// runs in `kube-system`, as detected by istioctl.
 #[must_use]
 pub fn platform_file(kube_version: &str) -> Option<InputFile> {
     let text = "spec: {components: {cni: {namespace: kube-system}}, \

@@ -1,4 +1,5 @@
-//! The order in which components start: each after its parent is ready, none after a parent that failed.
+//! Determines the order in which components are started: a component starts when its parent is ready, and
+//! is skipped if its parent failed.
 
 use crate::component::ComponentName;
 
@@ -21,18 +22,18 @@ struct Node {
     state: State,
 }
 
-/// The components of a plan with their progress.
+/// Components of a plan with their progress.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     nodes: Vec<Node>,
 }
 
-/// A component that is not installed because another one failed.
+/// A component that is not installed because another component failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SkippedComponent {
     /// The component.
     pub component: ComponentName,
-    /// The component that failed.
+    /// The failed component.
     pub failed: ComponentName,
 }
 
@@ -50,7 +51,7 @@ impl Schedule {
         }
     }
 
-    /// Marks every component whose parent is ready as running and returns them.
+    /// Marks every pending component whose parent is ready as running, and returns these components.
     pub fn start_ready(&mut self) -> Vec<ComponentName> {
         let can_start = |node: &Node| {
             let parent = node.parent.and_then(|parent| self.state(parent));
@@ -63,19 +64,19 @@ impl Schedule {
             .map(|node| node.component)
             .collect();
         for component in &ready {
-            self.set(*component, State::Running);
+            self.set_state(*component, State::Running);
         }
         ready
     }
 
     /// Records that a component is ready.
     pub fn succeed(&mut self, component: ComponentName) {
-        self.set(component, State::Ready);
+        self.set_state(component, State::Ready);
     }
 
-    /// Records that a component failed. Returns the components that cannot be installed now.
+    /// Records that a component failed. Returns the components that are skipped as a result.
     pub fn fail(&mut self, component: ComponentName) -> Vec<SkippedComponent> {
-        self.set(component, State::Failed);
+        self.set_state(component, State::Failed);
         let mut skipped = Vec::new();
         loop {
             let is_blocked = |node: &&Node| {
@@ -86,7 +87,7 @@ impl Schedule {
             let Some(blocked) = blocked else {
                 return skipped;
             };
-            self.set(blocked, State::Skipped);
+            self.set_state(blocked, State::Skipped);
             skipped.push(SkippedComponent {
                 component: blocked,
                 failed: component,
@@ -94,7 +95,7 @@ impl Schedule {
         }
     }
 
-    /// Reports whether every component is ready, failed or skipped.
+    /// Whether every component is ready, failed or skipped.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         !self
@@ -103,7 +104,7 @@ impl Schedule {
             .any(|node| matches!(node.state, State::Pending | State::Running))
     }
 
-    /// Reports whether every component is ready.
+    /// Whether every component is ready.
     #[must_use]
     pub fn is_successful(&self) -> bool {
         self.nodes.iter().all(|node| node.state == State::Ready)
@@ -114,7 +115,7 @@ impl Schedule {
         found.map(|node| node.state)
     }
 
-    fn set(&mut self, component: ComponentName, state: State) {
+    fn set_state(&mut self, component: ComponentName, state: State) {
         for node in self.nodes.iter_mut().filter(|node| node.component == component) {
             node.state = state;
         }

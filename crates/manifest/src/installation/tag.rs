@@ -1,4 +1,4 @@
-//! The objects of a revision tag, equal to those of `istioctl tag generate`.
+//! Generates the objects of a revision tag, equal to those of `istioctl tag generate`.
 
 use mainstay_yaml::{Map, Value};
 
@@ -13,17 +13,17 @@ use crate::render::Renderer;
 use crate::request::{GatewayLists, Request};
 use crate::values::ChartInput;
 
-/// The tag of pods and namespaces that name no revision.
+/// Tag of pods and namespaces that do not select a revision.
 const DEFAULT: &str = "default";
 /// Suffix of the names of injection webhooks.
 const INJECTOR_SUFFIX: &str = "sidecar-injector.istio.io";
-/// Labels of installers, which a tag made by a user does not have.
+/// Substring of installer labels, which user-managed tags do not have.
 const INSTALLER_LABEL: &str = "operator.istio.io";
-/// Labels of a set of objects, which a tag is no member of.
+/// Prefix of `ApplySet` labels. A tag is not a member of the revision's set.
 const SET_LABEL: &str = "applyset.kubernetes.io/";
 const TAG: &str = "istio.io/tag";
 
-/// The chart of the default revision's validator.
+/// Component with the chart of the default revision's validator.
 const DEFAULT_CHART: &Component = &Component {
     name: ComponentName::Pilot,
     key: "pilot",
@@ -37,13 +37,13 @@ const DEFAULT_CHART: &Component = &Component {
     container: "",
 };
 
-/// Why the objects of a tag cannot be generated.
+/// Error of generating the objects of a tag.
 #[derive(Debug, thiserror::Error)]
 pub enum TagError {
     /// The revision's webhook configuration has no injection webhook.
     #[error("webhook configuration {0:?} has no injection webhook")]
     NoInjector(String),
-    /// The revision's webhook configuration names no revision.
+    /// The revision's webhook configuration has no revision label.
     #[error("webhook configuration {0:?} has no label istio.io/rev")]
     NoRevision(String),
     /// The charts do not render the object.
@@ -54,7 +54,7 @@ pub enum TagError {
     Render(Box<Diagnostics>),
 }
 
-/// What a tag takes from the webhook configuration of its revision.
+/// Properties of a revision's webhook configuration that its tags inherit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CanonicalWebhook {
     revision: String,
@@ -68,7 +68,7 @@ pub struct CanonicalWebhook {
 }
 
 impl CanonicalWebhook {
-    /// Reads a `MutatingWebhookConfiguration`.
+    /// Parses a `MutatingWebhookConfiguration`.
     pub fn from_configuration(configuration: &Value) -> Result<Self, TagError> {
         let empty = Map::new();
         let map = configuration.as_map().unwrap_or(&empty);
@@ -102,7 +102,7 @@ impl CanonicalWebhook {
         })
     }
 
-    /// Returns the revision as charts expect it: empty for the default one.
+    /// Returns the revision in the form that charts expect: empty for the default revision.
     fn chart_revision(&self) -> &str {
         if self.revision == DEFAULT {
             ""
@@ -115,19 +115,19 @@ impl CanonicalWebhook {
 /// A tag to generate.
 #[derive(Clone)]
 pub struct TagRequest<'a> {
-    /// The tag.
+    /// Name of the tag.
     pub tag: &'a str,
-    /// The namespace of the control plane.
+    /// Namespace of the control plane.
     pub namespace: &'a str,
-    /// Name of the webhook configuration, instead of the usual one.
+    /// Name of the webhook configuration, if it differs from the usual one.
     pub webhook_name: Option<&'a str>,
     /// Whether the default tag injects into all namespaces that do not opt out.
     pub injects_by_default: bool,
-    /// Whether a user made the tag: it then has no labels of installers.
+    /// Whether the tag is created by a user. User-managed tags have no labels of installers.
     pub is_user_managed: bool,
-    /// Labels of the installation, if it makes the tag.
+    /// Labels of the installation that the tag belongs to.
     pub labels: Map,
-    /// The live `istiod-default-validator`, whose failure policies are kept.
+    /// Existing `istiod-default-validator`. Its failure policies are kept.
     pub validator: Option<&'a Value>,
     /// Source of charts.
     pub charts: &'a dyn Charts,
@@ -135,25 +135,26 @@ pub struct TagRequest<'a> {
     pub profiles: &'a dyn Profiles,
 }
 
-/// Returns the objects of a tag: webhook configuration, Service, and the validator for `default`.
+/// Returns the objects of a tag: the webhook configuration, the Service, and for `default` the validator.
 pub fn tag_objects(request: &TagRequest<'_>, canonical: &CanonicalWebhook) -> Result<Vec<Object>, TagError> {
     let rendered = render_pilot(request, canonical, canonical.chart_revision())?;
-    let mut webhook = find(&rendered, "MutatingWebhookConfiguration", request.tag)?;
+    let mut webhook = find_tag_object(&rendered, "MutatingWebhookConfiguration", request.tag)?;
     complete_webhook(&mut webhook, request, canonical);
     let mut objects = vec![Object(webhook)];
     if request.tag == DEFAULT {
-        objects.push(Object(validator(request, canonical)?));
+        objects.push(Object(render_validator(request, canonical)?));
     }
-    // The Service selects the default revision by name. Istio 1.27 and earlier have no Service for tags.
+    // The Service selects the default revision by name. There is no Service for tags in Istio 1.27 and
+    // earlier.
     let rendered = render_pilot(request, canonical, &canonical.revision)?;
-    if let Ok(mut service) = find(&rendered, "Service", request.tag) {
-        label(&mut service, &Map::new(), request);
+    if let Ok(mut service) = find_tag_object(&rendered, "Service", request.tag) {
+        add_labels(&mut service, &Map::new(), request);
         objects.push(Object(service));
     }
     Ok(objects)
 }
 
-/// Makes a webhook configuration match nothing, so that a tag can take its place.
+/// Changes a webhook configuration to match no objects, because a tag replaces it.
 pub fn deactivate(configuration: &mut Value) {
     let never = Value::Map(Map::from([(
         "matchLabels".to_owned(),
@@ -209,7 +210,7 @@ fn render_pilot(
         .collect())
 }
 
-fn find(objects: &[Object], kind: &'static str, tag: &str) -> Result<Value, TagError> {
+fn find_tag_object(objects: &[Object], kind: &'static str, tag: &str) -> Result<Value, TagError> {
     let is_tag = |object: &&Object| {
         let label = object.0.at(&["metadata", "labels", TAG]).and_then(Value::as_str);
         object.kind() == kind && label == Some(tag)
@@ -222,7 +223,7 @@ fn find(objects: &[Object], kind: &'static str, tag: &str) -> Result<Value, TagE
 
 fn complete_webhook(webhook: &mut Value, request: &TagRequest<'_>, canonical: &CanonicalWebhook) {
     for hook in hooks_mut(webhook) {
-        set_authority(hook, canonical);
+        set_ca_bundle(hook, canonical);
         let has_service = hook
             .get("clientConfig")
             .and_then(|client| client.get("service"))
@@ -240,14 +241,14 @@ fn complete_webhook(webhook: &mut Value, request: &TagRequest<'_>, canonical: &C
             );
         }
     }
-    label(webhook, &canonical.labels, request);
-    annotate(webhook, canonical);
+    add_labels(webhook, &canonical.labels, request);
+    add_annotations(webhook, canonical);
     if let (Some(name), Some(map)) = (request.webhook_name, webhook.as_map_mut()) {
         put(map, &["metadata", "name"], name.into());
     }
 }
 
-fn validator(request: &TagRequest<'_>, canonical: &CanonicalWebhook) -> Result<Value, TagError> {
+fn render_validator(request: &TagRequest<'_>, canonical: &CanonicalWebhook) -> Result<Value, TagError> {
     let mut values = Map::new();
     put(&mut values, &["revision"], canonical.chart_revision().into());
     put(
@@ -282,15 +283,16 @@ fn validator(request: &TagRequest<'_>, canonical: &CanonicalWebhook) -> Result<V
         .ok_or(TagError::NotRendered("ValidatingWebhookConfiguration"))?
         .0;
     for hook in hooks_mut(&mut found) {
-        set_authority(hook, canonical);
+        set_ca_bundle(hook, canonical);
         keep_policy(hook, request.validator);
     }
-    label(&mut found, &canonical.labels, request);
-    annotate(&mut found, canonical);
+    add_labels(&mut found, &canonical.labels, request);
+    add_annotations(&mut found, canonical);
     Ok(found)
 }
 
-/// istiod makes the failure policy stricter; a live one is kept, `Fail` by omitting the field.
+/// Keeps the failure policy of the existing webhook, because istiod makes it stricter. The policy `Fail` is
+/// kept by omitting the field.
 fn keep_policy(hook: &mut Map, live: Option<&Value>) {
     let hooks = live
         .and_then(|live| live.get("webhooks")?.as_list())
@@ -308,7 +310,7 @@ fn keep_policy(hook: &mut Map, live: Option<&Value>) {
     }
 }
 
-/// The path of a URL is replaced.
+/// Returns the URL of the validation webhook: the injection URL with another path.
 fn validation_url(injection: &str) -> String {
     let Some((scheme, rest)) = injection.split_once("://") else {
         return injection.to_owned();
@@ -317,7 +319,7 @@ fn validation_url(injection: &str) -> String {
     format!("{scheme}://{host}/validate")
 }
 
-fn set_authority(hook: &mut Map, canonical: &CanonicalWebhook) {
+fn set_ca_bundle(hook: &mut Map, canonical: &CanonicalWebhook) {
     match &canonical.ca_bundle {
         Some(bundle) => put(hook, &["clientConfig", "caBundle"], bundle.clone()),
         None => {
@@ -328,7 +330,7 @@ fn set_authority(hook: &mut Map, canonical: &CanonicalWebhook) {
     }
 }
 
-fn label(object: &mut Value, more: &Map, request: &TagRequest<'_>) {
+fn add_labels(object: &mut Value, more: &Map, request: &TagRequest<'_>) {
     let Some(map) = object.as_map_mut() else { return };
     let mut labels = map_at(map, &["metadata", "labels"]);
     labels.extend(more.clone());
@@ -339,7 +341,7 @@ fn label(object: &mut Value, more: &Map, request: &TagRequest<'_>) {
     put(map, &["metadata", "labels"], Value::Map(labels));
 }
 
-fn annotate(object: &mut Value, canonical: &CanonicalWebhook) {
+fn add_annotations(object: &mut Value, canonical: &CanonicalWebhook) {
     if canonical.annotations.is_empty() {
         return;
     }

@@ -1,10 +1,10 @@
-//! Tests of edits at a path.
+//! Tests edits of objects at paths.
 
 use mainstay_yaml::{Budget, to_json};
 
 use super::*;
 
-/// Applies one patch to an object and compares the result or the error with its hint.
+/// Applies one patch to an object and compares the result, or the error with its hint.
 fn check(object: &str, path: &str, value: Option<&str>, expected: &str) {
     let options = Options {
         numbers: Numbers::Exact,
@@ -13,7 +13,7 @@ fn check(object: &str, path: &str, value: Option<&str>, expected: &str) {
     };
     let read = |text: &str| parse_with(text, &options).unwrap();
     let mut object = read(object);
-    let value = value.map(|value| structured(read(value)));
+    let value = value.map(|value| parse_map_text(read(value)));
     let mut steps = Steps::default();
     let done = Path::parse(path)
         .map_err(OverlayError::from)

@@ -1,4 +1,4 @@
-//! The rules, as a table. Each has a passing and a failing fixture in `tests/validation`.
+//! The table of validation rules. Each rule has a passing and a failing fixture in `tests/validation`.
 
 use mainstay_yaml::Value;
 
@@ -7,13 +7,13 @@ use super::scalars::{is_cidr, is_duration, is_hub, is_label, is_object_name, is_
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::path::{Path, scalar_text};
 
-/// A rule.
+/// A validation rule.
 pub(super) struct Rule {
-    /// Checks the configuration and adds what it finds.
+    /// Checks the configuration and adds diagnostics.
     pub(super) check: fn(&Subject<'_>, &mut Diagnostics),
 }
 
-/// All rules besides strict decoding.
+/// All rules apart from strict decoding.
 pub(super) const RULES: &[Rule] = &[
     Rule { check: hub },
     Rule { check: tag },
@@ -78,14 +78,14 @@ fn revision(subject: &Subject<'_>, found: &mut Diagnostics) {
     }
 }
 
-/// Keys of the two lists of gateways, and their values.
+/// Keys of the lists of gateways, and the keys of their values.
 const GATEWAYS: [(&str, &str); 2] = [
     ("ingressGateways", "istio-ingressgateway"),
     ("egressGateways", "istio-egressgateway"),
 ];
 
-/// Calls `check` with the path, the block and the name in the values of each gateway.
-fn each_gateway(subject: &Subject<'_>, mut check: impl FnMut(Path, &Value, &'static str)) {
+/// Calls `check` for each gateway with its path, its block and the key of its values.
+fn for_each_gateway(subject: &Subject<'_>, mut check: impl FnMut(Path, &Value, &'static str)) {
     for (key, values) in GATEWAYS {
         let list = subject.spec(&["components", key]).and_then(Value::as_list);
         for (index, gateway) in list.unwrap_or_default().iter().enumerate() {
@@ -100,7 +100,7 @@ fn each_gateway(subject: &Subject<'_>, mut check: impl FnMut(Path, &Value, &'sta
 }
 
 fn gateway_names(subject: &Subject<'_>, found: &mut Diagnostics) {
-    each_gateway(subject, |path, gateway, _| {
+    for_each_gateway(subject, |path, gateway, _| {
         let name = gateway.get("name").and_then(Value::as_str).unwrap_or_default();
         if !name.is_empty() && !is_object_name(name) {
             let result = Diagnostic::error(path.key("name"), "is not a name of an object").value(name);
@@ -140,7 +140,7 @@ fn ports(subject: &Subject<'_>, found: &mut Diagnostics) {
     }
 }
 
-/// Reports whether a container may listen on a port only as root. A target port with a name is not checked.
+/// Returns the target port if only root may listen on it. Named target ports are not checked.
 fn needs_root(port: &Value) -> Option<i64> {
     let target = port.get("targetPort").filter(|target| !target.is_null());
     let target = match target {
@@ -166,7 +166,7 @@ fn root_problem(path: Path, port: &Value, target: i64, gateway: &str) -> Diagnos
 }
 
 fn gateway_ports(subject: &Subject<'_>, found: &mut Diagnostics) {
-    each_gateway(subject, |path, gateway, values| {
+    for_each_gateway(subject, |path, gateway, values| {
         let runs_as_root = subject
             .value(&["gateways", values, "runAsRoot"])
             .and_then(Value::as_bool);
@@ -211,17 +211,17 @@ fn replicas(subject: &Subject<'_>, found: &mut Diagnostics) {
     if scales(&["pilot", "autoscaleEnabled"]) && pilot.is_some_and(|pilot| count(pilot) > 1) {
         found.push(warn(spec_path(&["components", "pilot"]), "values.pilot"));
     }
-    each_gateway(subject, |path, gateway, values| {
+    for_each_gateway(subject, |path, gateway, values| {
         if scales(&["gateways", values, "autoscaleEnabled"]) && count(gateway) != 0 {
             found.push(warn(path, &format!("values.gateways.{values}")));
         }
     });
 }
 
-/// Ports of the mesh configuration.
+/// Ports in the mesh configuration.
 const MESH_PORTS: &[&str] = &["proxyListenPort", "proxyInboundListenPort", "proxyHttpPort"];
 
-/// Durations of the mesh configuration.
+/// Durations in the mesh configuration.
 const MESH_DURATIONS: &[&[&str]] = &[
     &["connectTimeout"],
     &["protocolDetectionTimeout"],
@@ -292,7 +292,7 @@ fn providers(config: &Value, path: &Path, found: &mut Diagnostics) {
     }
 }
 
-/// Deprecated values and what replaces them.
+/// Deprecated values, and their replacements.
 const DEPRECATED: &[(&str, &str)] = &[
     ("global.outboundTrafficPolicy", "meshConfig.outboundTrafficPolicy"),
     ("global.certificates", "meshConfig.certificates"),
@@ -377,17 +377,17 @@ const REMOVED: &[&str] = &[
     "meshConfig.defaultConfig.tracing.stackdriver.maxNumberOfMessageEvents",
 ];
 
-fn keys(path: &str) -> Vec<&str> {
+fn split_keys(path: &str) -> Vec<&str> {
     path.split('.').collect()
 }
 
 fn user_value<'a>(subject: &'a Subject<'_>, path: &str) -> Option<&'a Value> {
     let mut full = vec!["values"];
-    full.extend(keys(path));
+    full.extend(split_keys(path));
     subject.spec(&full).filter(|value| value.as_str() != Some(""))
 }
 
-/// Reports whether there is an error at a path or above it.
+/// Whether there is an error at a path or at one of its ancestors.
 fn is_reported(found: &Diagnostics, path: &Path) -> bool {
     let mut list = found.list().iter();
     list.any(|one| one.severity == Severity::Error && path.0.starts_with(&one.path.0))
@@ -395,7 +395,7 @@ fn is_reported(found: &Diagnostics, path: &Path) -> bool {
 
 fn deprecated(subject: &Subject<'_>, found: &mut Diagnostics) {
     for (path, replacement) in DEPRECATED {
-        let at = values_path(&keys(path));
+        let at = values_path(&split_keys(path));
         if user_value(subject, path).is_some() && !is_reported(found, &at) {
             let result = Diagnostic::warning(at, "is deprecated");
             found.push(result.hint(format!("use {replacement}")));
@@ -405,7 +405,7 @@ fn deprecated(subject: &Subject<'_>, found: &mut Diagnostics) {
 
 fn removed(subject: &Subject<'_>, found: &mut Diagnostics) {
     for path in REMOVED {
-        let at = values_path(&keys(path));
+        let at = values_path(&split_keys(path));
         let is_set = user_value(subject, path).is_some_and(|value| value.as_bool() != Some(false));
         if is_set && !is_reported(found, &at) {
             let result = Diagnostic::error(at, "is removed and has no effect");
@@ -414,7 +414,7 @@ fn removed(subject: &Subject<'_>, found: &mut Diagnostics) {
     }
 }
 
-/// Fields of `spec` that no longer have an effect.
+/// Reports fields of `spec` that no longer have an effect.
 fn removed_fields(subject: &Subject<'_>, found: &mut Diagnostics) {
     if subject.spec(&["resourceSuffix"]).is_some() {
         let result = Diagnostic::warning(spec_path(&["resourceSuffix"]), "has no effect");
@@ -437,7 +437,7 @@ fn certificate_provider(subject: &Subject<'_>, found: &mut Diagnostics) {
     }
 }
 
-/// Replaces the hint of an unknown value that is deprecated by its replacement.
+/// Sets the hint of an unknown value to its replacement if the value is deprecated or removed.
 pub(super) fn with_replacement(diagnostic: Diagnostic) -> Diagnostic {
     if diagnostic.message != "unknown field" {
         return diagnostic;
@@ -457,7 +457,7 @@ pub(super) fn with_replacement(diagnostic: Diagnostic) -> Diagnostic {
     }
 }
 
-/// Reports whether a warning in a chart's notes is about a value that a rule reports with its location.
+/// Whether a warning in a chart's notes is about a value that a rule already reports with its location.
 pub(crate) fn is_reported_deprecation(note: &str) -> bool {
     let quoted = note.strip_prefix('"').and_then(|rest| rest.split_once('"'));
     quoted.is_some_and(|(path, _)| DEPRECATED.iter().any(|(known, _)| *known == path))

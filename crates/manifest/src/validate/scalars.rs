@@ -1,9 +1,9 @@
-//! Checks of single texts: registries, tags, labels, names, networks, ports, durations.
+//! Validates scalars: registries, tags, labels, names, networks, ports, durations.
 
 /// Maximum length of a label.
-const LABEL: usize = 63;
+const MAX_LABEL_LEN: usize = 63;
 
-/// Reports whether a text is a registry and path, such as `registry.example.com:5000/istio`.
+/// Whether a text is a registry with an optional path, such as `registry.example.com:5000/istio`.
 pub(super) fn is_hub(text: &str) -> bool {
     let mut parts = text.split('/');
     let host = parts.next().unwrap_or_default();
@@ -22,7 +22,7 @@ pub(super) fn is_hub(text: &str) -> bool {
     text.len() <= 255 && is_host && parts.all(is_part)
 }
 
-/// Reports whether a text is an image tag.
+/// Whether a text is an image tag.
 pub(super) fn is_tag(text: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut chars = text.chars();
@@ -31,10 +31,10 @@ pub(super) fn is_tag(text: &str) -> bool {
         && chars.all(|c| is_word(c) || matches!(c, '.' | '-'))
 }
 
-/// Reports whether a text is an RFC 1123 label.
+/// Whether a text is an RFC 1123 label.
 pub(super) fn is_label(text: &str) -> bool {
     let is_edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    text.len() <= LABEL
+    text.len() <= MAX_LABEL_LEN
         && is_edge(text.chars().next())
         && is_edge(text.chars().last())
         && text
@@ -42,13 +42,13 @@ pub(super) fn is_label(text: &str) -> bool {
             .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
-/// Reports whether a text is a name of an object.
+/// Whether a text is a valid object name.
 pub(super) fn is_object_name(text: &str) -> bool {
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-');
     (1..=254).contains(&text.len()) && text.chars().all(is_name)
 }
 
-/// Reports whether a text is an address and a prefix length.
+/// Whether a text is an IP address with a prefix length.
 pub(super) fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else {
         return false;
@@ -64,12 +64,12 @@ pub(super) fn is_cidr(text: &str) -> bool {
     is_length && bits.parse::<u32>().is_ok_and(|bits| bits <= longest)
 }
 
-/// Reports whether a text is a port, `*` or empty.
+/// Whether a text is a port number, `*` or empty.
 pub(super) fn is_port(text: &str) -> bool {
     matches!(text, "" | "*") || text.parse::<i64>().is_ok_and(|port| (0..=65535).contains(&port))
 }
 
-/// Reports whether a text is a duration of Go, not negative.
+/// Whether a text is a Go duration that is not negative.
 pub(super) fn is_duration(text: &str) -> bool {
     mainstay_gostd::time::parse_duration(text).is_ok_and(|nanoseconds| nanoseconds >= 0)
 }

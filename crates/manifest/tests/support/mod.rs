@@ -1,10 +1,14 @@
-//! Shared by the tests of this crate: test cases as files with a header, and objects by identity.
+//! Shared by the tests of this crate: test cases as files with headers, and comparison of objects.
 
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test program uses only some of the helpers"
+)]
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test reads its cases and panics when it fails"
+    reason = "tests read files and fail by panicking"
 )]
 
 use std::collections::BTreeMap;
@@ -17,8 +21,8 @@ use mainstay_yaml::{Budget, Numbers, Options, Value, parse_with};
 /// Version of the istioctl that results are compared with.
 pub const VERSION: &str = "1.29.1";
 
-/// A test case: an `IstioOperator` whose leading comments (`# set: a=b`, `# revision: x`, `# file: other`)
-/// hold the flags.
+/// A test case: an `IstioOperator` with leading comments that contain the flags (`# set: a=b`, `# revision:
+/// x`, `# file: other`).
 pub struct Case {
     pub name: String,
     pub path: PathBuf,
@@ -58,7 +62,7 @@ impl Case {
         found.map(|(_, value)| value.clone()).collect()
     }
 
-    /// Replaces the headers `key` in the file.
+    /// Replaces the headers with the key `key` in the file.
     pub fn write_headers(&self, key: &str, values: &[String]) {
         let others = self.headers.iter().filter(|(name, _)| name != key);
         let others = others.map(|(name, value)| format!("# {name}: {value}\n"));
@@ -76,7 +80,7 @@ impl Case {
         self.all(key).pop()
     }
 
-    /// Returns the files: those that headers name, then this one.
+    /// Returns the files named by headers, followed by the file of this case.
     pub fn files(&self) -> Vec<PathBuf> {
         let directory = self.path.parent().unwrap().join("files");
         let others = self.all("file").into_iter().map(|name| directory.join(name));
@@ -107,7 +111,7 @@ pub fn with_package<T>(run: impl FnOnce(&CatalogPackage<'_>) -> T) -> T {
     run(&CatalogPackage::new(&catalog, version))
 }
 
-/// Objects by `kind namespace/name`, with numbers in one form.
+/// Objects by `kind namespace/name`, with normalized numbers.
 pub type Objects = BTreeMap<String, Vec<Value>>;
 
 pub fn identified(objects: impl IntoIterator<Item = Value>) -> Objects {
@@ -158,7 +162,7 @@ pub fn parse_objects(text: &str) -> Vec<Value> {
     parts.map(|part| parse_with(part, &options).unwrap()).collect()
 }
 
-/// Describes every difference: `ours` and `theirs` by object and path.
+/// Returns every difference between `ours` and `theirs`, with object and path.
 pub fn differences(ours: &Objects, theirs: &Objects) -> Vec<String> {
     let mut out = Vec::new();
     for (id, objects) in ours {
@@ -216,7 +220,7 @@ fn compare(ours: &Value, theirs: &Value, path: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Formats two values; long texts start at their first difference.
+/// Formats two values. Long texts are shown from their first difference.
 fn pair(ours: &Value, theirs: &Value) -> (String, String) {
     let (Value::String(a), Value::String(b)) = (ours, theirs) else {
         return (short(ours), short(theirs));

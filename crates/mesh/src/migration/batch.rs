@@ -1,4 +1,4 @@
-//! Decides which batch is open and how much capacity it has.
+//! Determines the open batch and its capacity.
 
 use jiff::Timestamp;
 use mainstay_api::BatchedMigrationStatus;
@@ -8,7 +8,7 @@ use super::{MigrationIndex, MigrationSettings};
 /// Capacity of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BatchCapacity {
-    /// Number of workloads the batch is short of its size.
+    /// Batch size minus the number of workloads in the batch.
     pub(crate) unfilled: usize,
     /// Number of workloads that may be restarted now. Lower than `unfilled` while workloads that are not in
     /// the batch are still restarting.

@@ -1,4 +1,4 @@
-//! Decides whether a migration may start batches, and why not.
+//! Determines whether a migration may start batches, and if not, the reason.
 
 use mainstay_api::{Istio, MigrationState, Reason, WorkloadMigrationStatus};
 use mainstay_catalog::Version;
@@ -8,7 +8,7 @@ use crate::Snapshot;
 use crate::planner::{is_serving, resolve_version};
 use crate::snapshot::Source;
 
-/// Why no batch may start.
+/// Reason why no batch may start.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Hold {
     pub(super) reason: Reason,
@@ -31,7 +31,7 @@ pub(super) struct Migration<'a> {
     /// The target revision.
     pub(super) target: &'a str,
     pub(super) settings: MigrationSettings,
-    /// Why no batch may start, if none may.
+    /// Reason why no batch may start, or `None` if batches may start.
     pub(super) hold: Option<Hold>,
 }
 
@@ -44,18 +44,19 @@ impl<'a> Migration<'a> {
             istio,
             index: snapshot.migration_index(istio.name())?,
             target,
-            hold: may_start(snapshot, istio, &settings, target).err(),
+            hold: check_may_start(snapshot, istio, &settings, target).err(),
             settings,
         })
     }
 
-    /// Returns the status that was written for this target.
+    /// Returns the recorded status, if it is about this target.
     pub(super) fn written(&self) -> Option<&'a WorkloadMigrationStatus> {
         let written = self.istio.status.workload_migration.as_ref();
         written.filter(|written| written.target_revision == self.target)
     }
 
-    /// Returns the written status if workloads may be restarted now: only then was the batch announced.
+    /// Returns the recorded status if workloads may be restarted now. A batch must be in the recorded
+    /// status before its workloads are restarted.
     pub(super) fn in_progress(&self, snapshot: &Snapshot) -> Option<&'a WorkloadMigrationStatus> {
         let written = self.written()?;
         let failed = self.settings.fail_fast && self.index.counts(snapshot.now).failed > 0;
@@ -64,7 +65,7 @@ impl<'a> Migration<'a> {
     }
 }
 
-fn may_start(
+fn check_may_start(
     snapshot: &Snapshot,
     istio: &Istio,
     settings: &MigrationSettings,
@@ -91,8 +92,8 @@ fn may_start(
     Ok(())
 }
 
-/// Returns why workloads must not move to an Istio's version: it is above the maximum, or the maximum is
-/// invalid.
+/// Returns the reason why workloads must not move to an Istio's version, if there is one: the version is
+/// above the maximum, or the maximum is invalid.
 pub(crate) fn exceeded_maximum(snapshot: &Snapshot, istio: &Istio) -> Option<String> {
     let settings = MigrationSettings::from_istio(istio)?;
     if let Some(error @ SettingsError::MaxVersion(_)) = &settings.error {
@@ -112,7 +113,7 @@ fn check_version(snapshot: &Snapshot, istio: &Istio, maximum: &Version) -> Resul
     Err(Hold::new(Reason::VersionAboveMaximum, message))
 }
 
-/// Workloads are migrated to versions up to the maximum, inclusive.
+/// Whether workloads may be migrated to `version`. The maximum is inclusive.
 fn is_allowed(version: &Version, maximum: &Version) -> bool {
     version <= maximum
 }
@@ -124,18 +125,18 @@ mod tests {
     #[test]
     fn the_maximum_version_is_inclusive() {
         for (new, maximum, expected) in [
-            // The decision matrix of the proposal.
+            // Decision matrix of the proposal.
             ("1.24.5", "1.24.999", true),
             ("1.25.0", "1.24.999", false),
             ("1.26.0", "1.25.0", false),
             ("1.25.3", "1.26.0", true),
-            // The examples in the field's description.
+            // Examples in the field's description.
             ("1.24.999", "1.24.999", true),
             ("1.26.0", "1.26.0", true),
             ("1.26.1", "1.26.0", false),
             ("1.998.7", "1.999.0", true),
             ("2.0.0", "1.999.0", false),
-            // Spelling, release candidates, and numbers that do not sort as text.
+            // A leading `v`, release candidates, and numbers that sort differently as text.
             ("1.25.0", "v1.25.0", true),
             ("1.10.0", "1.9.0", false),
             ("1.25.0", "1.25.0-rc.1", false),

@@ -1,4 +1,5 @@
-//! Index over the workloads of one migration: counts, candidates and deadlines without a search.
+//! Index of the workloads of one migration, which returns counts, candidates and deadlines without a
+//! search.
 //!
 //! There is one index per Istio that migrates workloads. It stores nothing that cannot be derived from the
 //! cluster: the state of a workload follows from its labels, its pods and its migration record.
@@ -37,19 +38,19 @@ pub struct MigrationIndex {
 /// Number of workloads in each phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadCounts {
-    /// Not restarted yet.
+    /// Workloads that have not been restarted yet.
     pub pending: usize,
-    /// Restarted, and within the readiness timeout.
+    /// Workloads that were restarted and are within the readiness timeout.
     pub moving: usize,
-    /// Ready on the target revision.
+    /// Workloads that are ready on the target revision.
     pub migrated: usize,
-    /// Not ready in time, or rejected by the API server.
+    /// Workloads that were not ready in time, or whose restart the API server rejected.
     pub failed: usize,
-    /// Not migrated on purpose.
+    /// Workloads that are not migrated on purpose.
     pub skipped: usize,
 }
 
-/// Free places in the batch that is open.
+/// Number and priority of the workloads that may still join the open batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OpenPlaces {
     /// Priority of the workloads that may join the batch.
@@ -59,18 +60,18 @@ pub(super) struct OpenPlaces {
 }
 
 impl MigrationIndex {
-    /// Records the state of a workload, or removes the workload if the migration is not about it. Returns
-    /// whether anything changed.
+    /// Records the state of a workload, or removes the workload if it does not belong to the migration.
+    /// Returns whether the index changed.
     pub(crate) fn set(&mut self, key: &WorkloadKey, state: Option<WorkloadState>) -> bool {
         if self.states.get(key) == state.as_ref() {
             return false;
         }
         if let Some(old) = self.states.get(key).cloned() {
-            self.count(key, &old, false);
+            self.update_counts(key, &old, false);
         }
         match state {
             Some(new) => {
-                self.count(key, &new, true);
+                self.update_counts(key, &new, true);
                 self.states.insert(key.clone(), new);
             }
             None => drop(self.states.remove(key)),
@@ -78,8 +79,8 @@ impl MigrationIndex {
         true
     }
 
-    /// Records the deadline of a restarted workload, or `None` once its rollout is complete. Returns whether
-    /// anything changed.
+    /// Records the deadline of a restarted workload, or `None` once its rollout is complete. Returns
+    /// whether the index changed.
     pub(crate) fn set_restarting(&mut self, key: &WorkloadKey, deadline: Option<Timestamp>) -> bool {
         if self.restarting.get(key) == deadline.as_ref() {
             return false;
@@ -94,9 +95,9 @@ impl MigrationIndex {
         true
     }
 
-    fn count(&mut self, key: &WorkloadKey, state: &WorkloadState, enter: bool) {
+    fn update_counts(&mut self, key: &WorkloadKey, state: &WorkloadState, is_added: bool) {
         let number = |count: &mut usize| {
-            *count = if enter {
+            *count = if is_added {
                 *count + 1
             } else {
                 count.saturating_sub(1)
@@ -105,7 +106,7 @@ impl MigrationIndex {
         match state {
             WorkloadState::Waiting { priority } | WorkloadState::Pending { priority } => {
                 if matches!(state, WorkloadState::Pending { .. }) {
-                    put(&mut self.pending, (*priority, key.clone()), enter);
+                    insert_or_remove(&mut self.pending, (*priority, key.clone()), is_added);
                 } else {
                     number(&mut self.waiting);
                 }
@@ -116,19 +117,19 @@ impl MigrationIndex {
                 }
             }
             WorkloadState::Started { deadline, batch } => {
-                put(&mut self.started, (*deadline, key.clone()), enter);
-                put(&mut self.batch_members, (*batch, key.clone()), enter);
+                insert_or_remove(&mut self.started, (*deadline, key.clone()), is_added);
+                insert_or_remove(&mut self.batch_members, (*batch, key.clone()), is_added);
             }
             WorkloadState::Finished { batch } => {
                 number(&mut self.finished);
-                put(&mut self.batch_members, (*batch, key.clone()), enter);
+                insert_or_remove(&mut self.batch_members, (*batch, key.clone()), is_added);
             }
-            WorkloadState::Rejected => put(&mut self.rejected, key.clone(), enter),
+            WorkloadState::Rejected => insert_or_remove(&mut self.rejected, key.clone(), is_added),
             WorkloadState::Skipped(_) => number(&mut self.skipped),
         }
     }
 
-    /// Records whether a namespace has to be relabelled. Returns whether anything changed.
+    /// Records whether a namespace must be relabelled. Returns whether the index changed.
     pub(crate) fn set_namespace(&mut self, name: &str, relabel: bool) -> bool {
         if relabel {
             self.namespaces.insert(name.to_owned())
@@ -143,7 +144,8 @@ impl MigrationIndex {
         self.states.get(key)
     }
 
-    /// Returns every workload of the migration. Linear in their number: for reports, not for plans.
+    /// Returns every workload of the migration. Linear in their number, so it is used for reports and not
+    /// for plans.
     pub fn iter(&self) -> impl Iterator<Item = (&WorkloadKey, &WorkloadState)> {
         self.states.iter()
     }
@@ -183,7 +185,7 @@ impl MigrationIndex {
     /// Returns the workloads that were restarted and are within their readiness timeout, earliest deadline
     /// first.
     pub fn moving(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, &WorkloadKey)> {
-        let first = after(now);
+        let first = first_after(now);
         self.started
             .range(first..)
             .map(|(deadline, key)| (*deadline, key))
@@ -191,7 +193,7 @@ impl MigrationIndex {
 
     /// Returns the workloads that were restarted and not ready in time, latest deadline first.
     pub fn overdue(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, &WorkloadKey)> {
-        let first = after(now);
+        let first = first_after(now);
         let overdue = self.started.range(..first).rev();
         overdue.map(|(deadline, key)| (*deadline, key))
     }
@@ -207,11 +209,11 @@ impl MigrationIndex {
         self.rejected.iter()
     }
 
-    /// Returns the number of workloads that are not fully available because of us: moving to the target, or
-    /// restarted on another revision and not ready.
+    /// Returns the number of workloads that are not fully available because the operator restarted them:
+    /// those that move to the target, and those that were restarted on another revision and are not ready.
     #[must_use]
     pub fn restarting(&self, now: Timestamp) -> usize {
-        let restarting = self.restarting_by_deadline.range(after(now)..).count();
+        let restarting = self.restarting_by_deadline.range(first_after(now)..).count();
         restarting
             + self
                 .moving(now)
@@ -219,7 +221,8 @@ impl MigrationIndex {
                 .count()
     }
 
-    /// Whether a workload that we restarted, on any revision, is not ready and within its readiness timeout.
+    /// Whether the operator has restarted a workload on any revision, and the workload is not ready and
+    /// within its readiness timeout.
     #[must_use]
     pub fn is_restarting(&self, key: &WorkloadKey, now: Timestamp) -> bool {
         self.restarting.get(key).is_some_and(|deadline| *deadline > now)
@@ -228,8 +231,8 @@ impl MigrationIndex {
     /// Returns the next deadline after `now`.
     #[must_use]
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
-        let moving = self.started.range(after(now)..).next();
-        let restarting = self.restarting_by_deadline.range(after(now)..).next();
+        let moving = self.started.range(first_after(now)..).next();
+        let restarting = self.restarting_by_deadline.range(first_after(now)..).next();
         moving
             .into_iter()
             .chain(restarting)
@@ -256,14 +259,14 @@ impl MigrationIndex {
             .map(|(_, key)| key)
     }
 
-    /// Returns the highest number of a batch that has members, or 0.
+    /// Returns the highest batch number that has members, or 0.
     #[must_use]
     pub fn last_batch(&self) -> i32 {
         self.batch_members.last().map_or(0, |(batch, _)| *batch)
     }
 
-    /// Returns the number of batches of `size` still to come, when `open` places are left in the current
-    /// batch.
+    /// Returns the number of batches of `size` that are needed for the outstanding workloads, except those
+    /// that fit into the open batch.
     #[must_use]
     pub(super) fn batches_left(&self, size: usize, open: Option<OpenPlaces>) -> usize {
         let size = size.max(1);
@@ -275,16 +278,16 @@ impl MigrationIndex {
     }
 }
 
-fn put<T: Ord>(set: &mut BTreeSet<T>, value: T, enter: bool) {
-    if enter {
+fn insert_or_remove<T: Ord>(set: &mut BTreeSet<T>, value: T, is_added: bool) {
+    if is_added {
         set.insert(value);
     } else {
         set.remove(&value);
     }
 }
 
-/// Returns the smallest entry whose deadline is after `now`.
-fn after(now: Timestamp) -> (Timestamp, WorkloadKey) {
+/// Returns the smallest possible entry with a deadline after `now`, as the start of a range.
+fn first_after(now: Timestamp) -> (Timestamp, WorkloadKey) {
     let next = now.checked_add(jiff::SignedDuration::from_nanos(1));
     (next.unwrap_or(Timestamp::MAX), WorkloadKey::range_start(""))
 }
@@ -295,7 +298,7 @@ mod tests {
     use crate::workload::WorkloadKind;
 
     /// Returns an index with this many pending workloads of each priority.
-    fn pending(priorities: &[(i32, usize)]) -> MigrationIndex {
+    fn index_with_pending(priorities: &[(i32, usize)]) -> MigrationIndex {
         let mut index = MigrationIndex::default();
         for (priority, count) in priorities {
             for number in 0..*count {
@@ -311,7 +314,7 @@ mod tests {
     #[test]
     fn batches_are_counted_by_size_and_priority() {
         let check = |priorities: &[(i32, usize)], size: usize, expected: usize| {
-            let left = pending(priorities).batches_left(size, None);
+            let left = index_with_pending(priorities).batches_left(size, None);
             assert_eq!(left, expected, "{priorities:?} by {size}");
         };
         check(&[], 3, 0);
@@ -321,7 +324,7 @@ mod tests {
         check(&[(0, 10)], 1, 10);
         check(&[(0, 10)], 100, 1);
         check(&[(-1, 1), (0, 4), (7, 1)], 3, 4);
-        // The settings allow no size below 1; it must not divide by zero anyway.
+        // The settings never contain a size below 1, but it must not cause a division by zero.
         check(&[(0, 2)], 0, 2);
     }
 
@@ -329,7 +332,7 @@ mod tests {
     fn workloads_that_fit_into_the_open_batch_need_no_further_batch() {
         let check = |priority: i32, count: usize, expected: usize| {
             let open = OpenPlaces { priority, count };
-            let left = pending(&[(0, 4), (1, 2)]).batches_left(3, Some(open));
+            let left = index_with_pending(&[(0, 4), (1, 2)]).batches_left(3, Some(open));
             assert_eq!(left, expected, "{open:?}");
         };
         check(0, 0, 3);

@@ -1,4 +1,5 @@
-//! Plans the one write that migrates a workload or relabels a namespace, once the batch has capacity for it.
+//! Plans the single write that migrates a workload or relabels a namespace, once the batch has capacity for
+//! it.
 
 use mainstay_api::{BatchedMigrationStatus, ObjectMeta, Reason, Time};
 
@@ -10,7 +11,7 @@ use crate::planner::PlanBuilder;
 use crate::workload::{MigrationRecord, Workload, WorkloadKey};
 use crate::{Snapshot, Subject};
 
-/// Returns the plan of a workload, or `None` if no batch is open for it.
+/// Returns the plan of a workload, or `None` if no batch is open or namespaces must be relabelled first.
 pub(crate) fn plan_workload(snapshot: &Snapshot, key: &WorkloadKey) -> Option<Plan> {
     let workload = snapshot.workload(key)?;
     let migration = Migration::for_istio(snapshot, snapshot.migrating_istio(key)?)?;
@@ -21,17 +22,17 @@ pub(crate) fn plan_workload(snapshot: &Snapshot, key: &WorkloadKey) -> Option<Pl
     }
     let subject = Subject::Workload(key.clone());
     let metadata = metadata(&workload.uid, &workload.resource_version);
-    let mut work = PlanBuilder::for_subject(snapshot, subject.clone(), &metadata);
+    let mut builder = PlanBuilder::for_subject(snapshot, subject.clone(), &metadata);
     if !may_join(snapshot, &migration, key, batch) {
         let is_rejected = migration.index.is_rejected(key);
         let failure = snapshot.last_failure(&subject).filter(|_| is_rejected);
         if let Some(failure) = failure.filter(|failure| failure.retry_at > snapshot.now) {
-            work.requeue(Requeue::At(failure.retry_at));
+            builder.requeue(Requeue::At(failure.retry_at));
         }
-        return Some(work.plan());
+        return Some(builder.plan());
     }
     let action = Move {
-        object: work.object().clone(),
+        object: builder.object().clone(),
         relabel: needs_label(snapshot, key, workload, migration.target),
         record: MigrationRecord {
             revision: migration.target.to_owned(),
@@ -39,8 +40,8 @@ pub(crate) fn plan_workload(snapshot: &Snapshot, key: &WorkloadKey) -> Option<Pl
             started: Time::from_timestamp(snapshot.now),
         },
     };
-    work.add(Action::MoveWorkload(action), Reason::WorkloadOnOldRevision);
-    Some(work.plan())
+    builder.add(Action::MoveWorkload(action), Reason::WorkloadOnOldRevision);
+    Some(builder.plan())
 }
 
 /// Whether a workload may be restarted now, as part of the open batch.
@@ -70,15 +71,15 @@ pub(super) fn batch_priority(snapshot: &Snapshot, index: &MigrationIndex, batch:
     member.map(|workload| workload.priority)
 }
 
-/// Whether a namespace still has to be relabelled: until then no workload is restarted. A namespace whose
-/// relabelling is rejected does not hold up the others.
+/// Whether a namespace must still be relabelled. No workload is restarted before that. A namespace whose
+/// relabelling is rejected is ignored, so that it does not block the migration.
 pub(super) fn is_relabeling(snapshot: &Snapshot, index: &MigrationIndex) -> bool {
     let mut namespaces = index.namespaces();
     namespaces.any(|name| !is_rejected(snapshot, &Subject::Namespace(name.to_owned())))
 }
 
-/// Whether the pod template names an old revision itself. A template that refers to a tag, or whose namespace
-/// decides, is left unchanged.
+/// Whether the pod template names an old revision itself. A template is not changed if it refers to a tag,
+/// or if the labels of its namespace select the revision.
 fn needs_label(snapshot: &Snapshot, key: &WorkloadKey, workload: &Workload, target: &str) -> bool {
     let references = snapshot.references();
     if references.selected_by_namespace(key.namespace()).is_some() {
@@ -89,21 +90,21 @@ fn needs_label(snapshot: &Snapshot, key: &WorkloadKey, workload: &Workload, targ
     resolved.is_some_and(|(revision, tag)| tag.is_none() && revision.name() != target)
 }
 
-/// Returns the plan of a namespace, or `None` if it is not to be relabelled now.
+/// Returns the plan of a namespace, or `None` if it must not be relabelled now.
 pub(crate) fn plan_namespace(snapshot: &Snapshot, name: &str) -> Option<Plan> {
     let namespace = snapshot.namespace(name)?;
     let migration = Migration::for_istio(snapshot, snapshot.relabeling_istio(name)?)?;
     migration.in_progress(snapshot)?;
     let subject = Subject::Namespace(name.to_owned());
     let metadata = metadata(&namespace.uid, &namespace.resource_version);
-    let mut work = PlanBuilder::for_subject(snapshot, subject, &metadata);
+    let mut builder = PlanBuilder::for_subject(snapshot, subject, &metadata);
     let action = Relabel {
-        object: work.object().clone(),
+        object: builder.object().clone(),
         revision: migration.target.to_owned(),
         drop_injection: namespace.injection_label,
     };
-    work.add(Action::RelabelNamespace(action), Reason::NamespaceOnOldRevision);
-    Some(work.plan())
+    builder.add(Action::RelabelNamespace(action), Reason::NamespaceOnOldRevision);
+    Some(builder.plan())
 }
 
 fn metadata(uid: &str, resource_version: &str) -> ObjectMeta {

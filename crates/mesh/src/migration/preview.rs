@@ -11,14 +11,14 @@ use super::hold::Migration;
 use crate::Snapshot;
 use crate::workload::WorkloadKey;
 
-/// What a migration will do.
+/// Predicted outcome of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
     /// The target revision.
     pub target: String,
     /// Namespaces that are relabelled first.
     pub namespaces: Vec<String>,
-    /// Batches in their order, each with the workloads that are restarted together.
+    /// Batches in order, each with the workloads that are restarted together.
     pub batches: Vec<Vec<WorkloadKey>>,
     /// Workloads that were restarted and are not ready yet.
     pub moving: Vec<WorkloadKey>,
@@ -30,13 +30,14 @@ pub struct Preview {
     pub skipped: Vec<(WorkloadKey, Reason)>,
     /// Pods on old revisions that belong to no workload, by namespace and name.
     pub standalone: Vec<(String, String)>,
-    /// Why no batch may start now, with a message.
+    /// Reason and message if no batch may start now.
     pub held: Option<(Reason, String)>,
     /// Time between two batches.
     pub delay: SignedDuration,
 }
 
-/// Returns what the migration of an Istio will do, or `None` if the Istio does not migrate workloads.
+/// Returns the predicted outcome of an Istio's migration, or `None` if the Istio does not migrate
+/// workloads.
 #[must_use]
 pub fn preview(snapshot: &Snapshot, istio: &Istio) -> Option<Preview> {
     let migration = Migration::for_istio(snapshot, istio)?;

@@ -1,4 +1,4 @@
-//! Computes the migration's part of an Istio's status: counts, batches, failures, condition and events.
+//! Computes the migration status of an Istio: counts, batches, failures, condition and events.
 
 use std::collections::BTreeMap;
 
@@ -24,14 +24,14 @@ const MAX_FAILURES: usize = 10;
 /// Maximum number of names in a message.
 const MAX_NAMES: usize = 5;
 
-/// The migration's part of an Istio's status.
+/// Migration status of an Istio, and its condition.
 pub(crate) struct Progress {
     pub(crate) status: WorkloadMigrationStatus,
     pub(crate) condition: Condition,
 }
 
-/// Returns the progress of an Istio's migration, or `None` if the status stays as it is. Adds events and the
-/// next deadline to the plan.
+/// Returns the progress of an Istio's migration, or `None` if the status stays unchanged. Adds events and
+/// the next deadline to the plan.
 pub(crate) fn plan_progress(
     snapshot: &Snapshot,
     istio: &Istio,
@@ -42,21 +42,22 @@ pub(crate) fn plan_progress(
     }
     if istio.spec.strategy() != UpdateStrategyType::RevisionBased {
         let message = "workloads are migrated between revisions, which requires updateStrategy RevisionBased";
-        return Some(idle(String::new(), Reason::NotRevisionBased, message));
+        return Some(idle_progress(String::new(), Reason::NotRevisionBased, message));
     }
     let migration = Migration::for_istio(snapshot, istio)?;
-    // The old status stays until workloads are listed: an operator that has just started has none of them.
+    // The old status stays until workloads are listed: an operator that has just started has not observed
+    // any.
     match snapshot.source(Source::Workloads) {
         SourceState::Pending => return None,
-        SourceState::Failing(error) => return Some(unreadable(&migration, error)),
+        SourceState::Failing(error) => return Some(unreadable_progress(&migration, error)),
         SourceState::Ready => {}
     }
-    let progress = progress(snapshot, &migration, plan);
+    let progress = current_progress(snapshot, &migration, plan);
     add_events(&migration, &progress.status, plan);
     Some(progress)
 }
 
-fn unreadable(migration: &Migration<'_>, error: &str) -> Progress {
+fn unreadable_progress(migration: &Migration<'_>, error: &str) -> Progress {
     let status = migration.istio.status.workload_migration.clone();
     let message = format!("workloads cannot be read: {error}");
     Progress {
@@ -70,7 +71,7 @@ fn unreadable(migration: &Migration<'_>, error: &str) -> Progress {
     }
 }
 
-fn idle(target_revision: String, reason: Reason, message: &str) -> Progress {
+fn idle_progress(target_revision: String, reason: Reason, message: &str) -> Progress {
     Progress {
         status: WorkloadMigrationStatus {
             target_revision,
@@ -85,36 +86,37 @@ fn idle(target_revision: String, reason: Reason, message: &str) -> Progress {
     }
 }
 
-fn progress(snapshot: &Snapshot, migration: &Migration<'_>, plan: &mut PlanBuilder<'_>) -> Progress {
+fn current_progress(snapshot: &Snapshot, migration: &Migration<'_>, plan: &mut PlanBuilder<'_>) -> Progress {
     let (now, written) = (snapshot.now, migration.written());
     let counts = migration.index.counts(now);
     // A namespace without workloads keeps an old revision in use as well.
     let is_left = counts.pending > 0 || is_relabeling(snapshot, migration.index);
-    let state = state(migration, &counts, is_left);
+    let state = migration_state(migration, &counts, is_left);
     if let Some(deadline) = migration.index.next_deadline(now) {
         plan.requeue(Requeue::At(deadline));
     }
-    let mut status = counted(migration, &counts);
+    let mut status = status_with_counts(migration, &counts);
     status.state = state;
-    status.failures = failures(snapshot, migration);
-    // Kept until the target changes: it decides which migration records belong to this migration.
+    status.failures = latest_failures(snapshot, migration);
+    // The start time stays the same until the target changes: it determines which migration records belong
+    // to this migration.
     status.start_time = written.and_then(|written| written.start_time);
     if state != MigrationState::Idle {
         status.start_time.get_or_insert_with(|| Time::from_timestamp(now));
-        status.batched = Some(batches(snapshot, migration, state, plan));
+        status.batched = Some(batched_status(snapshot, migration, state, plan));
     }
     if matches!(state, MigrationState::Completed | MigrationState::Failed) {
         let same = written.filter(|written| written.state == state);
         let ended = same.and_then(|written| written.completion_time);
         status.completion_time = Some(ended.unwrap_or_else(|| Time::from_timestamp(now)));
     }
-    let condition = condition(snapshot, migration, &status);
+    let condition = migration_condition(snapshot, migration, &status);
     Progress { status, condition }
 }
 
 /// Returns a status with the counts. They never decrease within one migration: a workload that was migrated
 /// and then deleted still counts as migrated.
-fn counted(migration: &Migration<'_>, counts: &WorkloadCounts) -> WorkloadMigrationStatus {
+fn status_with_counts(migration: &Migration<'_>, counts: &WorkloadCounts) -> WorkloadMigrationStatus {
     let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
     let migrated = migration
         .written()
@@ -131,7 +133,7 @@ fn counted(migration: &Migration<'_>, counts: &WorkloadCounts) -> WorkloadMigrat
     }
 }
 
-fn state(migration: &Migration<'_>, counts: &WorkloadCounts, is_left: bool) -> MigrationState {
+fn migration_state(migration: &Migration<'_>, counts: &WorkloadCounts, is_left: bool) -> MigrationState {
     let ended = if counts.failed > 0 {
         MigrationState::Failed
     } else {
@@ -148,7 +150,7 @@ fn state(migration: &Migration<'_>, counts: &WorkloadCounts, is_left: bool) -> M
             ended
         };
     }
-    // A hold does not undo what has begun or ended.
+    // A hold does not change the state of a migration that is in progress or has ended.
     match migration.written().map(|written| written.state) {
         Some(MigrationState::InProgress) if is_left => MigrationState::InProgress,
         Some(MigrationState::Completed | MigrationState::Failed) if !is_left => ended,
@@ -157,8 +159,8 @@ fn state(migration: &Migration<'_>, counts: &WorkloadCounts, is_left: bool) -> M
     }
 }
 
-/// Returns the current batch and the number of batches.
-fn batches(
+/// Returns the current batch, the number of batches and the time of the next one.
+fn batched_status(
     snapshot: &Snapshot,
     migration: &Migration<'_>,
     state: MigrationState,
@@ -174,11 +176,11 @@ fn batches(
     if migration.hold.is_none() && is_in_progress {
         let was_in_progress = written.is_some_and(|written| written.state == MigrationState::InProgress);
         let open = open_batch(&new).filter(|_| was_in_progress);
-        advance(snapshot, migration, open, &mut new);
+        advance_batch(snapshot, migration, open, &mut new);
     } else if migration.hold.is_none() {
         new.next_batch_time = None;
     }
-    // Once the time has come, anything else that holds up the batch ends with an event.
+    // No requeue is needed after that time: every other obstacle to the next batch ends with an event.
     if let Some(next) = new.next_batch_time.filter(|next| next.timestamp() > snapshot.now) {
         plan.requeue(Requeue::At(next.timestamp()));
     }
@@ -187,7 +189,7 @@ fn batches(
 }
 
 /// Ends the open batch when it is complete, and starts the next one when it is due.
-fn advance(
+fn advance_batch(
     snapshot: &Snapshot,
     migration: &Migration<'_>,
     open: Option<i32>,
@@ -205,7 +207,7 @@ fn advance(
             return;
         }
         is_due = settings.delay_between_batches.is_zero();
-        batched.next_batch_time = Some(rounded_up(now, settings.delay_between_batches));
+        batched.next_batch_time = Some(next_batch_time(now, settings.delay_between_batches));
     }
     if is_quiet && is_due && next.is_some() && !is_relabeling(snapshot, index) {
         batched.current_batch += 1;
@@ -214,7 +216,7 @@ fn advance(
 }
 
 /// Returns the time `delay` after `now`, rounded up to a full second.
-fn rounded_up(now: Timestamp, delay: SignedDuration) -> Time {
+fn next_batch_time(now: Timestamp, delay: SignedDuration) -> Time {
     let almost_a_second = SignedDuration::from_nanos(999_999_999);
     let time = now
         .checked_add(delay)
@@ -242,28 +244,29 @@ fn total_batches(
         .saturating_add(i32::try_from(left).unwrap_or(i32::MAX))
 }
 
-/// Returns the latest failures, oldest first. A failure keeps the text it was first reported with.
-fn failures(snapshot: &Snapshot, migration: &Migration<'_>) -> Vec<MigrationFailure> {
+/// Returns the latest failures, oldest first. The text of a failure does not change after it was first
+/// reported.
+fn latest_failures(snapshot: &Snapshot, migration: &Migration<'_>) -> Vec<MigrationFailure> {
     let known = migration.written().map_or(&[][..], |written| &written.failures);
-    let reported = |key: &WorkloadKey| known.iter().find(|failure| is_about(failure, key));
+    let reported = |key: &WorkloadKey| known.iter().find(|failure| is_failure_of(failure, key));
     let overdue = migration.index.overdue(snapshot.now).take(MAX_FAILURES);
     let overdue = overdue.map(|(deadline, key)| {
         let deadline = Time::from_timestamp(deadline);
         let same = reported(key).filter(|failure| failure.timestamp == deadline);
         same.cloned()
-            .unwrap_or_else(|| failure(key, deadline, overdue_message(snapshot, migration, key)))
+            .unwrap_or_else(|| new_failure(key, deadline, overdue_message(snapshot, migration, key)))
     });
     let rejected = known
         .iter()
         .filter(|failure| is_rejected(migration.index, failure));
     let mut all: Vec<MigrationFailure> = overdue.chain(rejected.cloned()).collect();
     // New rejections are added only while there is space: if each replaced another one, the status would
-    // never settle.
+    // change forever.
     let space = MAX_FAILURES.saturating_sub(all.len());
     let new = migration.index.rejected().filter(|key| reported(key).is_none());
     let now = Time::from_timestamp(snapshot.now);
     all.extend(
-        new.map(|key| failure(key, now, rejected_message(snapshot, key)))
+        new.map(|key| new_failure(key, now, rejected_message(snapshot, key)))
             .take(space),
     );
     all.sort_by(|a, b| (a.timestamp, &a.namespace, &a.name).cmp(&(b.timestamp, &b.namespace, &b.name)));
@@ -276,11 +279,11 @@ fn is_rejected(index: &MigrationIndex, failure: &MigrationFailure) -> bool {
         .is_some_and(|kind| index.is_rejected(&WorkloadKey::new(&*failure.namespace, kind, &*failure.name)))
 }
 
-fn is_about(failure: &MigrationFailure, key: &WorkloadKey) -> bool {
+fn is_failure_of(failure: &MigrationFailure, key: &WorkloadKey) -> bool {
     failure.name == key.name() && failure.namespace == key.namespace() && failure.kind == key.kind().name()
 }
 
-fn failure(key: &WorkloadKey, timestamp: Time, reason: String) -> MigrationFailure {
+fn new_failure(key: &WorkloadKey, timestamp: Time, reason: String) -> MigrationFailure {
     MigrationFailure {
         namespace: key.namespace().to_owned(),
         name: key.name().to_owned(),
@@ -305,7 +308,7 @@ fn overdue_message(snapshot: &Snapshot, migration: &Migration<'_>, key: &Workloa
             rollout.desired, migration.target
         )
     } else {
-        rollout.missing()
+        rollout.describe_missing()
     };
     let mut overdue = migration.index.overdue(snapshot.now);
     let deadline = overdue.find(|(_, overdue)| *overdue == key);
@@ -325,7 +328,11 @@ fn rejected_message(snapshot: &Snapshot, key: &WorkloadKey) -> String {
     failure.map_or_else(String::new, |failure| format!("rejected: {}", failure.message))
 }
 
-fn condition(snapshot: &Snapshot, migration: &Migration<'_>, status: &WorkloadMigrationStatus) -> Condition {
+fn migration_condition(
+    snapshot: &Snapshot,
+    migration: &Migration<'_>,
+    status: &WorkloadMigrationStatus,
+) -> Condition {
     let (migrated, total) = (status.migrated_workloads, status.total_workloads);
     let target = migration.target;
     let (holds, reason, mut message) = match (&migration.hold, status.state) {
@@ -350,14 +357,15 @@ fn condition(snapshot: &Snapshot, migration: &Migration<'_>, status: &WorkloadMi
         }
     };
     if status.state == MigrationState::Completed || status.state == MigrationState::Failed {
-        message.push_str(&standalone_pods(snapshot, migration));
+        message.push_str(&format_standalone_pods(snapshot, migration));
     }
-    message.push_str(&missing_revisions(snapshot));
+    message.push_str(&format_missing_revisions(snapshot));
     Condition::new(ConditionType::WorkloadsMigrated, holds, reason, message)
 }
 
-/// Lists pods on old revisions that no controller restarts: they keep a revision in use.
-fn standalone_pods(snapshot: &Snapshot, migration: &Migration<'_>) -> String {
+/// Formats a list of the pods on old revisions that belong to no workload. They are not restarted and keep
+/// a revision in use.
+fn format_standalone_pods(snapshot: &Snapshot, migration: &Migration<'_>) -> String {
     let owned = snapshot.revisions().owned_by(&migration.istio.metadata.uid);
     let old = owned.filter(|revision| revision.name() != migration.target);
     let pods = old.flat_map(|revision| snapshot.references().standalone_pods(revision.name()));
@@ -370,12 +378,13 @@ fn standalone_pods(snapshot: &Snapshot, migration: &Migration<'_>) -> String {
     }
     format!(
         "; not restarted, because no workload owns them: {}",
-        listed(&names)
+        join_names(&names)
     )
 }
 
-/// Lists namespaces whose labels name a revision that does not exist: nothing injects their pods.
-fn missing_revisions(snapshot: &Snapshot) -> String {
+/// Formats a list of the namespaces whose labels name a revision that does not exist. No injector serves
+/// their pods.
+fn format_missing_revisions(snapshot: &Snapshot) -> String {
     let selected = snapshot.references().selected_names();
     let missing = selected
         .filter(|(name, _)| snapshot.revisions().get(name).is_none() && snapshot.tags().get(name).is_none());
@@ -386,10 +395,13 @@ fn missing_revisions(snapshot: &Snapshot) -> String {
     if names.is_empty() {
         return String::new();
     }
-    format!("; namespaces that name a missing revision: {}", listed(&names))
+    format!(
+        "; namespaces that name a missing revision: {}",
+        join_names(&names)
+    )
 }
 
-fn listed(names: &[String]) -> String {
+fn join_names(names: &[String]) -> String {
     let shown: Vec<&str> = names.iter().take(MAX_NAMES).map(String::as_str).collect();
     let rest = if names.len() > MAX_NAMES { ", …" } else { "" };
     format!("{}{rest}", shown.join(", "))
@@ -422,15 +434,15 @@ fn add_events(migration: &Migration<'_>, new: &WorkloadMigrationStatus, plan: &m
     let known: BTreeMap<_, _> = old
         .failures
         .iter()
-        .map(|failure| (name(failure), failure.timestamp))
+        .map(|failure| (workload_name(failure), failure.timestamp))
         .collect();
     let unknown = new
         .failures
         .iter()
-        .filter(|failure| known.get(&name(failure)) != Some(&failure.timestamp));
+        .filter(|failure| known.get(&workload_name(failure)) != Some(&failure.timestamp));
     let mut reported = 0;
     for failure in unknown {
-        let message = format!("{}: {}", name(failure), failure.reason);
+        let message = format!("{}: {}", workload_name(failure), failure.reason);
         plan.add_event_after_status(true, Reason::WorkloadFailed, message);
         reported += 1;
     }
@@ -455,6 +467,6 @@ fn add_events(migration: &Migration<'_>, new: &WorkloadMigrationStatus, plan: &m
     }
 }
 
-fn name(failure: &MigrationFailure) -> String {
+fn workload_name(failure: &MigrationFailure) -> String {
     format!("{}/{}/{}", failure.kind, failure.namespace, failure.name)
 }

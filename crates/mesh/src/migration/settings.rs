@@ -1,4 +1,4 @@
-//! Parses `spec.updateStrategy.workloadMigration`. Nothing else reads these fields.
+//! Parses `spec.updateStrategy.workloadMigration`. No other module reads these fields.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ const DEFAULT_DELAY_BETWEEN_BATCHES: SignedDuration = SignedDuration::from_secs(
 
 /// Settings of a workload migration, with defaults applied.
 ///
-/// An invalid field has its default here and is named by [`error`](Self::error); no workload is restarted
-/// while there is an error.
+/// An invalid field is replaced by its default, and [`error`](Self::error) names it. No workload is
+/// restarted while there is an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MigrationSettings {
     /// Maximum number of workloads that are restarted at the same time. At least 1.
@@ -31,7 +31,7 @@ pub struct MigrationSettings {
     pub readiness_timeout: SignedDuration,
     /// Highest version that workloads are migrated to, inclusive.
     pub max_version: Option<Version>,
-    /// Kinds of workloads that are migrated: Deployments unless set.
+    /// Kinds of workloads that are migrated. Default: Deployments.
     pub kinds: BTreeSet<WorkloadKind>,
     /// Whether no further batch starts after a failure.
     pub fail_fast: bool,
@@ -61,7 +61,7 @@ pub enum SettingsError {
         /// Name of the field.
         field: &'static str,
     },
-    /// `kinds` holds an unknown kind.
+    /// `kinds` contains an unknown kind.
     #[error("kinds: {0:?} is not one of Deployment, StatefulSet, DaemonSet")]
     UnknownKind(String),
     /// `batched.maxVersion` is not a version.
@@ -79,21 +79,25 @@ impl MigrationSettings {
     /// Returns the settings of an Istio, or `None` if it does not request a migration.
     #[must_use]
     pub fn from_istio(istio: &Istio) -> Option<Self> {
-        requested(istio).map(Self::from_spec)
+        batched_spec(istio).map(Self::from_spec)
     }
 
     fn from_spec(spec: &WorkloadMigration) -> Self {
         let unset = BatchedMigration::default();
         let batched = spec.batched.as_ref().unwrap_or(&unset);
         let mut error = None;
-        // The order decides which of several errors is reported.
-        let batch_size = or_default(batch_size(batched.batch_size), 1, &mut error);
-        let readiness_timeout = duration("readinessTimeout", batched.readiness_timeout.as_ref());
-        let readiness_timeout = or_default(readiness_timeout, None, &mut error);
-        let kinds = kinds(&spec.kinds, &mut error);
-        let delay = duration("delayBetweenBatches", batched.delay_between_batches.as_ref());
-        let delay = or_default(delay, None, &mut error);
-        let max_version = or_default(max_version(batched.max_version.as_deref()), None, &mut error);
+        // The first error in this order is reported.
+        let batch_size = unwrap_or_record(parse_batch_size(batched.batch_size), 1, &mut error);
+        let readiness_timeout = parse_duration("readinessTimeout", batched.readiness_timeout.as_ref());
+        let readiness_timeout = unwrap_or_record(readiness_timeout, None, &mut error);
+        let kinds = parse_kinds(&spec.kinds, &mut error);
+        let delay = parse_duration("delayBetweenBatches", batched.delay_between_batches.as_ref());
+        let delay = unwrap_or_record(delay, None, &mut error);
+        let max_version = unwrap_or_record(
+            parse_max_version(batched.max_version.as_deref()),
+            None,
+            &mut error,
+        );
         Self {
             batch_size,
             delay_between_batches: delay.unwrap_or(DEFAULT_DELAY_BETWEEN_BATCHES),
@@ -112,16 +116,16 @@ impl MigrationSettings {
 /// Whether an Istio requests that its workloads are migrated.
 #[must_use]
 pub fn requests_migration(istio: &Istio) -> bool {
-    requested(istio).is_some()
+    batched_spec(istio).is_some()
 }
 
-fn requested(istio: &Istio) -> Option<&WorkloadMigration> {
+fn batched_spec(istio: &Istio) -> Option<&WorkloadMigration> {
     let spec = istio.spec.update_strategy.as_ref()?.workload_migration.as_ref()?;
     (spec.strategy == Some(MigrationStrategy::Batched)).then_some(spec)
 }
 
-/// Parses the annotation `sailoperator.io/readiness-timeout` of a workload. Returns `None` for anything but a
-/// positive duration: the timeout of the migration applies then.
+/// Parses the annotation `sailoperator.io/readiness-timeout` of a workload. Returns `None` unless the value
+/// is a positive duration; the timeout of the migration applies in that case.
 #[must_use]
 pub fn parse_readiness_timeout(annotation: &str) -> Option<SignedDuration> {
     let timeout = GoDuration(annotation.to_owned()).span().ok()?;
@@ -134,20 +138,23 @@ pub(crate) fn is_readiness_timeout(annotation: &str) -> bool {
     timeout.is_ok_and(|timeout| !timeout.is_negative())
 }
 
-fn or_default<T>(parsed: Result<T, SettingsError>, default: T, error: &mut Option<SettingsError>) -> T {
+fn unwrap_or_record<T>(parsed: Result<T, SettingsError>, default: T, error: &mut Option<SettingsError>) -> T {
     parsed.unwrap_or_else(|found| {
         error.get_or_insert(found);
         default
     })
 }
 
-fn batch_size(field: Option<i32>) -> Result<usize, SettingsError> {
+fn parse_batch_size(field: Option<i32>) -> Result<usize, SettingsError> {
     let size = field.unwrap_or(1);
     let valid = usize::try_from(size).ok().filter(|size| *size > 0);
     valid.ok_or(SettingsError::BatchSize(size))
 }
 
-fn duration(field: &'static str, text: Option<&GoDuration>) -> Result<Option<SignedDuration>, SettingsError> {
+fn parse_duration(
+    field: &'static str,
+    text: Option<&GoDuration>,
+) -> Result<Option<SignedDuration>, SettingsError> {
     match text.map(GoDuration::span).transpose() {
         Ok(Some(span)) if span.is_negative() => Err(SettingsError::NegativeDuration { field }),
         Ok(span) => Ok(span),
@@ -155,7 +162,7 @@ fn duration(field: &'static str, text: Option<&GoDuration>) -> Result<Option<Sig
     }
 }
 
-fn kinds(names: &[String], error: &mut Option<SettingsError>) -> BTreeSet<WorkloadKind> {
+fn parse_kinds(names: &[String], error: &mut Option<SettingsError>) -> BTreeSet<WorkloadKind> {
     if names.is_empty() {
         return BTreeSet::from([WorkloadKind::Deployment]);
     }
@@ -169,7 +176,7 @@ fn kinds(names: &[String], error: &mut Option<SettingsError>) -> BTreeSet<Worklo
     kinds
 }
 
-fn max_version(text: Option<&str>) -> Result<Option<Version>, SettingsError> {
+fn parse_max_version(text: Option<&str>) -> Result<Option<Version>, SettingsError> {
     let parse = |text: &str| {
         text.parse()
             .map_err(|_| SettingsError::MaxVersion(text.to_owned()))
@@ -192,9 +199,9 @@ mod tests {
     }
 
     #[test]
-    fn durations_have_one_meaning() {
-        // Value of the field; the readiness timeout, the delay between batches, and the timeout of a workload
-        // whose annotation has this value.
+    fn durations_are_parsed_with_defaults() {
+        // Value of the field, expected readiness timeout and delay between batches, and expected timeout of
+        // a workload with this value in its annotation.
         for (text, timeout, delay, annotation) in [
             (None, 300, 30, None),
             (Some("0s"), 300, 0, None),

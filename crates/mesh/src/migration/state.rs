@@ -1,7 +1,7 @@
-//! Decides in which state of its migration a workload is, and which Istio migrates it.
+//! Determines the migration state of a workload and the Istio that migrates it.
 //!
-//! What a workload refers to is resolved as injection resolves it: by the labels of its namespace first, then
-//! by those of its pod template. The Istio that owns the resolved revision migrates the workload.
+//! References are resolved as in injection: by the labels of the namespace first, then by those of the pod
+//! template. The Istio that owns the resolved revision migrates the workload.
 
 use std::collections::BTreeSet;
 
@@ -21,24 +21,24 @@ pub enum WorkloadState {
     /// Cannot be restarted yet: its namespace has to be relabelled first, or the tag it refers to has not
     /// moved yet.
     Waiting {
-        /// Lower numbers are migrated first.
+        /// Position in the order of the migration: lower numbers are migrated first.
         priority: i32,
     },
     /// Can be restarted as soon as a batch has capacity.
     Pending {
-        /// Lower numbers are migrated first.
+        /// Position in the order of the migration: lower numbers are migrated first.
         priority: i32,
     },
     /// Restarted on the target revision, but not ready there. Failed from `deadline` on.
     Started {
-        /// When the readiness timeout ends.
+        /// End of the readiness timeout.
         deadline: Timestamp,
-        /// The batch it was restarted in.
+        /// Batch in which it was restarted.
         batch: i32,
     },
     /// Restarted on the target revision and ready there.
     Finished {
-        /// The batch it was restarted in.
+        /// Batch in which it was restarted.
         batch: i32,
     },
     /// The API server rejects the restart.
@@ -47,8 +47,8 @@ pub enum WorkloadState {
     Skipped(Reason),
 }
 
-/// What a state means at a point in time. The counts in the status are the numbers of workloads in each
-/// phase.
+/// Phase of a workload at a point in time, derived from its state. The status reports the number of
+/// workloads in each phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkloadPhase {
     /// Not restarted yet.
@@ -64,7 +64,7 @@ pub enum WorkloadPhase {
 }
 
 impl WorkloadState {
-    /// Returns what the state means at `now`.
+    /// Returns the phase at `now`.
     #[must_use]
     pub fn phase(&self, now: Timestamp) -> WorkloadPhase {
         match self {
@@ -76,7 +76,7 @@ impl WorkloadState {
         }
     }
 
-    /// Returns the batch the workload was restarted in.
+    /// Returns the batch in which the workload was restarted.
     #[must_use]
     pub fn batch(&self) -> Option<i32> {
         match self {
@@ -86,7 +86,8 @@ impl WorkloadState {
     }
 }
 
-/// The revision to which an Istio migrates workloads, and what the state of a workload depends on besides.
+/// The revision to which an Istio migrates workloads, and the settings that the state of a workload depends
+/// on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MigrationTarget {
     /// UID of the Istio.
@@ -95,7 +96,8 @@ pub(crate) struct MigrationTarget {
     pub(crate) revision: String,
     kinds: BTreeSet<WorkloadKind>,
     readiness_timeout: SignedDuration,
-    /// Earlier records belong to an earlier migration to the same revision.
+    /// Start of the migration. Earlier migration records belong to an earlier migration to the same
+    /// revision.
     since: Timestamp,
 }
 
@@ -116,8 +118,8 @@ pub(crate) fn migration_target(snapshot: &Snapshot, istio: &Istio) -> Option<Mig
     })
 }
 
-/// Returns when the migration to a revision started: in the future if it has not, and in the past if nothing
-/// is known about it.
+/// Returns the start of the migration to a revision: the maximum time if it has not started, and the
+/// minimum time if the status contains no migration.
 fn start_of_migration(istio: &Istio, revision: &str) -> Timestamp {
     let written = istio.status.workload_migration.as_ref();
     let written = written.filter(|written| !written.target_revision.is_empty());
@@ -130,13 +132,13 @@ fn start_of_migration(istio: &Istio, revision: &str) -> Timestamp {
     }
 }
 
-/// A workload's state, and the name of the Istio that migrates the workload.
+/// State of a workload, and the name of the Istio that migrates it.
 pub(crate) struct AssignedState {
     pub(crate) istio: String,
     pub(crate) state: WorkloadState,
 }
 
-/// Returns the state of a workload, or `None` if no migration is about it.
+/// Returns the state of a workload, or `None` if it does not belong to a migration.
 pub(crate) fn workload_state(
     snapshot: &Snapshot,
     key: &WorkloadKey,
@@ -152,7 +154,7 @@ pub(crate) fn workload_state(
         by_namespace.or(workload.requested_revision())
     };
     let Some(requested) = requested else {
-        return without_reference(snapshot, key);
+        return state_without_reference(snapshot, key);
     };
     let (revision, tag) = snapshot.resolve(requested)?;
     let (istio, target) = target_for(snapshot, revision)?;
@@ -171,8 +173,8 @@ pub(crate) fn workload_state(
     })
 }
 
-/// The workload requests no proxy, but pods of an old revision may still run.
-fn without_reference(snapshot: &Snapshot, key: &WorkloadKey) -> Option<AssignedState> {
+/// Returns the state of a workload that requests no proxy: skipped if it still has pods of an old revision.
+fn state_without_reference(snapshot: &Snapshot, key: &WorkloadKey) -> Option<AssignedState> {
     let mut revisions = snapshot.references().pods_by_revision(key)?.keys();
     revisions.find_map(|revision| {
         let (istio, target) = target_for(snapshot, snapshot.revisions().get(revision)?)?;
@@ -194,7 +196,7 @@ struct Candidate<'a> {
     revision: &'a IstioRevision,
     /// The tag through which it refers to the revision.
     tag: Option<&'a IstioRevisionTag>,
-    /// Whether the labels of the namespace decide, not those of the pod template.
+    /// Whether the labels of the namespace select the revision. Those of the pod template are ignored then.
     is_selected_by_namespace: bool,
 }
 
@@ -210,11 +212,12 @@ impl Candidate<'_> {
         }
         match (refers_to_target, self.tag) {
             (false, Some(tag)) => return self.tagged_state(tag, !pods.is_empty()),
-            // Without pods there is nothing to restart: new pods follow the namespace once it is relabelled.
+            // A workload without pods needs no restart: new pods use the target once the namespace is
+            // relabelled.
             (false, None) if self.is_selected_by_namespace && pods.is_empty() => return None,
             _ => {}
         }
-        if let Some(reason) = self.skip_reason().or_else(|| self.not_injected(pods)) {
+        if let Some(reason) = self.skip_reason().or_else(|| self.not_injected_reason(pods)) {
             return Some(WorkloadState::Skipped(reason));
         }
         let needs_relabel = !refers_to_target && self.is_selected_by_namespace;
@@ -225,22 +228,22 @@ impl Candidate<'_> {
             let priority = self.workload.priority;
             return Some(WorkloadState::Waiting { priority });
         }
-        self.started().or(Some(WorkloadState::Pending {
+        self.started_state().or(Some(WorkloadState::Pending {
             priority: self.workload.priority,
         }))
     }
 
-    /// The workload refers to the target and no pod of an old revision is left. `None` if we did not restart
-    /// it.
+    /// Returns the state of a workload that refers to the target and has no pods of an old revision, or
+    /// `None` if the operator did not restart it.
     fn restarted_state(&self, pods: &PodsByRevision) -> Option<WorkloadState> {
-        let started = self.started()?;
+        let started = self.started_state()?;
         let finished = WorkloadState::Finished {
             batch: started.batch()?,
         };
         let injected = pods.get(self.target.revision.as_str()).copied();
         let injected = injected.unwrap_or_default();
         let desired = usize::try_from(self.workload.rollout.desired).unwrap_or_default();
-        // Pods that are replaced after the workload was ready do not make it fail.
+        // A workload that was ready stays finished while some of its pods are replaced.
         let was_finished = self.snapshot.indexed_state(self.key) == Some(&finished);
         let has_all_pods = injected >= desired || (was_finished && injected > 0);
         Some(if self.workload.rollout.was_complete && has_all_pods {
@@ -260,8 +263,9 @@ impl Candidate<'_> {
         self.workload.rollout.was_complete && injected >= desired
     }
 
-    /// The state after a restart on the target, if we did one.
-    fn started(&self) -> Option<WorkloadState> {
+    /// Returns the state after a restart on the target, or `None` if the operator did not restart the
+    /// workload.
+    fn started_state(&self) -> Option<WorkloadState> {
         let record = self.workload.record.as_ref()?;
         let is_current =
             record.revision == self.target.revision && record.started.timestamp() >= self.target.since;
@@ -271,8 +275,8 @@ impl Candidate<'_> {
         })
     }
 
-    /// A workload that refers to a tag is never relabelled: it waits for a tag that follows the Istio, and is
-    /// skipped if the tag is fixed.
+    /// Returns the state of a workload that refers to an old revision by a tag. It is never relabelled: if
+    /// the tag refers to the Istio, the workload waits until the tag moves, otherwise it is skipped.
     fn tagged_state(&self, tag: &IstioRevisionTag, has_pods: bool) -> Option<WorkloadState> {
         if !has_pods {
             return None;
@@ -284,7 +288,7 @@ impl Candidate<'_> {
         if !follows {
             return Some(WorkloadState::Skipped(Reason::PinnedByTag));
         }
-        // Reported before the tag moves, so that a preview shows it.
+        // The reason is reported before the tag moves, so that a preview contains it.
         let skipped = self.skip_reason().map(WorkloadState::Skipped);
         let priority = self.workload.priority;
         Some(skipped.unwrap_or(WorkloadState::Waiting { priority }))
@@ -292,7 +296,7 @@ impl Candidate<'_> {
 
     fn skip_reason(&self) -> Option<Reason> {
         let namespace = self.snapshot.namespace(self.key.namespace());
-        let is_namespace = |says: fn(&Namespace) -> bool| namespace.is_some_and(says);
+        let is_namespace = |condition: fn(&Namespace) -> bool| namespace.is_some_and(condition);
         if self.workload.skip || is_namespace(|namespace| namespace.skip_migration) {
             return Some(Reason::SkippedByAnnotation);
         }
@@ -317,11 +321,12 @@ impl Candidate<'_> {
         is_namespace(|namespace| namespace.injection_disabled).then_some(Reason::InjectionDisabled)
     }
 
-    /// Pods run without a proxy, and we have not restarted them: a restart would inject what was never
-    /// injected, or fail for the same reason.
-    fn not_injected(&self, pods: &PodsByRevision) -> Option<Reason> {
+    /// Returns a reason to skip a workload whose pods run without a proxy, unless the operator has
+    /// restarted it or a retry is requested. A restart would add a proxy to pods that had none, or
+    /// injection would fail again for the same reason.
+    fn not_injected_reason(&self, pods: &PodsByRevision) -> Option<Reason> {
         let runs_without_proxy = pods.is_empty() && self.workload.rollout.ready > 0;
-        let is_ours = self.workload.retry || self.started().is_some();
+        let is_ours = self.workload.retry || self.started_state().is_some();
         (runs_without_proxy && !is_ours).then_some(Reason::NotInjected)
     }
 
@@ -332,7 +337,7 @@ impl Candidate<'_> {
     }
 }
 
-/// Whether the last write to a subject failed with an error that a retry alone does not fix.
+/// Whether the last write to a subject failed with an error that a retry alone does not resolve.
 pub(super) fn is_rejected(snapshot: &Snapshot, subject: &Subject) -> bool {
     let class = snapshot.last_failure(subject).map(|failure| failure.class);
     matches!(class, Some(ErrorClass::Other | ErrorClass::Validation))
@@ -342,11 +347,11 @@ pub(super) fn is_rejected(snapshot: &Snapshot, subject: &Subject) -> bool {
 pub(crate) struct PendingRestart {
     /// The Istio that restarted the workload.
     pub(crate) istio: String,
-    /// When the readiness timeout ends.
+    /// End of the readiness timeout.
     pub(crate) deadline: Timestamp,
 }
 
-/// Returns the restart whose rollout a workload has not completed, whatever revision it was restarted on.
+/// Returns the last restart of a workload on any revision, if its rollout is not complete.
 pub(crate) fn restart_deadline(snapshot: &Snapshot, workload: &Workload) -> Option<PendingRestart> {
     let record = workload.record.as_ref()?;
     if workload.rollout.was_complete {
@@ -359,7 +364,7 @@ pub(crate) fn restart_deadline(snapshot: &Snapshot, workload: &Workload) -> Opti
     })
 }
 
-/// Returns the Istio that has to relabel a namespace: the owner of the old revision that the namespace's
+/// Returns the Istio that must relabel a namespace: the owner of the old revision that the namespace's
 /// labels name.
 pub(crate) fn relabeling_istio(snapshot: &Snapshot, namespace: &str) -> Option<String> {
     let fact = snapshot.namespace(namespace)?;

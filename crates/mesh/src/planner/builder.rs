@@ -1,4 +1,4 @@
-//! Builds a plan from steps and errors: holds back a step that failed recently, and writes a status only if
+//! Builds a plan from steps and errors. Leaves out a step that failed recently, and writes a status only if
 //! it differs.
 
 use mainstay_api::{
@@ -75,17 +75,17 @@ impl<'a> PlanBuilder<'a> {
         self.add(Action::Event(event), reason);
     }
 
-    /// Adds an event that is sent after the status was written. A status that cannot be written sends no
-    /// event twice.
+    /// Adds an event that is sent after the status was written, so that the event is not repeated while the
+    /// status cannot be written.
     pub(crate) fn add_event_after_status(&mut self, warning: bool, reason: Reason, message: String) {
         let before = self.steps.len();
         self.add_event(warning, reason, message);
         self.events_after_status.extend(self.steps.drain(before..));
     }
 
-    /// Records an error. The first one is reported.
+    /// Records an error. Only the first one is reported.
     pub(crate) fn fail(&mut self, error: ReconcileError) {
-        self.requeue = sooner(self.requeue, error.class().requeue());
+        self.requeue = earlier(self.requeue, error.class().requeue());
         self.error.get_or_insert(error);
     }
 
@@ -94,9 +94,9 @@ impl<'a> PlanBuilder<'a> {
         result.map_err(|error| self.fail(error)).ok()
     }
 
-    /// Requeues the subject at this time, unless it is requeued earlier.
+    /// Requeues the subject, unless it is requeued earlier.
     pub(crate) fn requeue(&mut self, requeue: Requeue) {
-        self.requeue = sooner(self.requeue, requeue);
+        self.requeue = earlier(self.requeue, requeue);
     }
 
     /// Returns the first error.
@@ -109,16 +109,16 @@ impl<'a> PlanBuilder<'a> {
         &self.steps
     }
 
-    /// Drops the step that failed recently and all steps after it until the step may be retried. The failure
-    /// is reported meanwhile.
-    pub(crate) fn hold_back(&mut self) {
+    /// Removes the step that failed recently and all steps after it, until the step may be retried. The
+    /// failure is reported as the error of the plan.
+    pub(crate) fn drop_failed_steps(&mut self) {
         let subject = &self.object.subject;
-        let mut held = self.steps.iter().enumerate();
-        let held = held.find_map(|(at, step)| Some((at, self.snapshot.failure(subject, &step.action)?)));
-        if let Some((at, failure)) = held {
+        let mut steps = self.steps.iter().enumerate();
+        let failed = steps.find_map(|(at, step)| Some((at, self.snapshot.failure(subject, &step.action)?)));
+        if let Some((at, failure)) = failed {
             let prefix = failure.action.failure_prefix();
             self.steps.truncate(at);
-            self.requeue = sooner(self.requeue, Requeue::At(failure.retry_at));
+            self.requeue = earlier(self.requeue, Requeue::At(failure.retry_at));
             self.error.get_or_insert(ReconcileError::Failed {
                 prefix,
                 message: failure.message.clone(),
@@ -129,7 +129,7 @@ impl<'a> PlanBuilder<'a> {
 
     /// Returns the plan without a status.
     pub(crate) fn plan(mut self) -> Plan {
-        self.hold_back();
+        self.drop_failed_steps();
         Plan {
             subject: self.object.subject,
             steps: self.steps,
@@ -148,7 +148,7 @@ impl<'a> PlanBuilder<'a> {
         if *old == new {
             return self.plan();
         }
-        let changed = changes(old.conditions(), new.conditions(), events);
+        let changed = changed_conditions(old.conditions(), new.conditions(), events);
         let write = Action::WriteStatus {
             object: self.object.clone(),
             status: wrap(new),
@@ -169,9 +169,9 @@ impl<'a> PlanBuilder<'a> {
     }
 }
 
-/// Returns the conditions of these types whose status or reason changed. A condition that is new counts only
-/// if it is false.
-fn changes(old: &Conditions, new: &Conditions, types: &[ConditionType]) -> Vec<Condition> {
+/// Returns the conditions of these types with a changed status or reason. A new condition counts only if it
+/// is false.
+fn changed_conditions(old: &Conditions, new: &Conditions, types: &[ConditionType]) -> Vec<Condition> {
     let changed = |kind: &ConditionType| {
         let now = new.find(kind)?;
         let is_changed = match old.find(kind) {
@@ -184,7 +184,7 @@ fn changes(old: &Conditions, new: &Conditions, types: &[ConditionType]) -> Vec<C
 }
 
 /// Returns the earlier of two times.
-fn sooner(a: Requeue, b: Requeue) -> Requeue {
+fn earlier(a: Requeue, b: Requeue) -> Requeue {
     match (a, b) {
         (Requeue::OnEvent, other) | (other, Requeue::OnEvent) => other,
         (Requeue::At(a), Requeue::At(b)) => Requeue::At(a.min(b)),
@@ -202,8 +202,8 @@ mod tests {
     fn the_earlier_requeue_applies() {
         let at = |second| Requeue::At(jiff::Timestamp::from_second(second).unwrap());
         let check = |a, b, expected| {
-            assert_eq!(sooner(a, b), expected);
-            assert_eq!(sooner(b, a), expected);
+            assert_eq!(earlier(a, b), expected);
+            assert_eq!(earlier(b, a), expected);
         };
         check(Requeue::OnEvent, Requeue::Backoff, Requeue::Backoff);
         check(Requeue::OnEvent, at(1), at(1));

@@ -3,10 +3,10 @@
 use mainstay_api::{CniStatus, ConditionType, IstioCni, derive_state, names};
 
 use super::builder::{PlanBuilder, StatusUpdate};
-use super::condition::reconciled;
+use super::condition::reconciled_condition;
 use super::daemonset;
 use super::finalize::with_finalizer;
-use super::release::{Chart, key, release, settle};
+use super::release::{Chart, add_release_steps, new_release, new_release_key};
 use super::target::{check_version_and_namespace, resolve_version};
 use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
 use crate::values::Pipeline;
@@ -23,15 +23,15 @@ pub(super) fn plan(snapshot: &Snapshot, cni: &IstioCni) -> Plan {
 }
 
 fn release_key(cni: &IstioCni) -> ReleaseKey {
-    key(cni, &cni.spec.namespace, names::CNI_RELEASE.to_owned())
+    new_release_key(cni, &cni.spec.namespace, names::CNI_RELEASE.to_owned())
 }
 
 fn reconcile(snapshot: &Snapshot, cni: &IstioCni) -> Plan {
     let mut builder = PlanBuilder::for_object(snapshot, cni);
-    if let Some(wanted) = builder.check(wanted(snapshot, cni)) {
-        settle(snapshot, &mut builder, vec![wanted], &[]);
+    if let Some(release) = builder.check(desired_release(snapshot, cni)) {
+        add_release_steps(snapshot, &mut builder, vec![release], &[]);
     }
-    builder.hold_back();
+    builder.drop_failed_steps();
     let status = status(snapshot, cni, builder.error());
     let events = [ConditionType::Reconciled, ConditionType::Ready];
     builder.plan_with_status(StatusUpdate {
@@ -42,13 +42,13 @@ fn reconcile(snapshot: &Snapshot, cni: &IstioCni) -> Plan {
     })
 }
 
-fn wanted(snapshot: &Snapshot, cni: &IstioCni) -> Result<Release, ReconcileError> {
+fn desired_release(snapshot: &Snapshot, cni: &IstioCni) -> Result<Release, ReconcileError> {
     let spec = &cni.spec;
     check_version_and_namespace(snapshot, &spec.version, &spec.namespace)?;
     let version = resolve_version(snapshot, &spec.version, || "CNI version".to_owned())?;
     let values =
         Pipeline::for_snapshot(snapshot).cni_values(spec.values.as_ref(), &spec.profile, &version)?;
-    Ok(release(
+    Ok(new_release(
         cni,
         release_key(cni),
         Chart {
@@ -62,8 +62,8 @@ fn wanted(snapshot: &Snapshot, cni: &IstioCni) -> Result<Release, ReconcileError
 fn status(snapshot: &Snapshot, cni: &IstioCni, error: Option<&ReconcileError>) -> CniStatus {
     let mut status = cni.status.clone();
     let conditions = [
-        reconciled(error),
-        daemonset::ready(snapshot, &cni.spec.namespace, names::CNI_DAEMONSET),
+        reconciled_condition(error),
+        daemonset::ready_condition(snapshot, &cni.spec.namespace, names::CNI_DAEMONSET),
     ];
     status.observed_generation = cni.metadata.generation;
     status.state = derive_state(&conditions);

@@ -2,15 +2,15 @@
 
 use mainstay_api::{Condition, ConditionStatus, ConditionType, Reason};
 
-use super::condition::unknown;
+use super::condition::unknown_condition;
 use crate::Snapshot;
 use crate::snapshot::Source;
 
-/// Returns the `Ready` condition for a `DaemonSet`.
-pub(super) fn ready(snapshot: &Snapshot, namespace: &str, name: &str) -> Condition {
+/// Returns the `Ready` condition of the object that installs a `DaemonSet`.
+pub(super) fn ready_condition(snapshot: &Snapshot, namespace: &str, name: &str) -> Condition {
     if let Err(error) = snapshot.readable(Source::DaemonSets) {
         let message = format!("failed to get readiness: {error}");
-        return unknown(ConditionType::Ready, Reason::ReadinessCheckFailed, message);
+        return unknown_condition(ConditionType::Ready, Reason::ReadinessCheckFailed, message);
     }
     let problem = match snapshot.daemonset(namespace, name) {
         None => Some(format!("{name} DaemonSet not found")),

@@ -5,21 +5,21 @@ use mainstay_api::{
     names, values,
 };
 
-use super::condition::unknown;
+use super::condition::unknown_condition;
 use crate::Snapshot;
 use crate::snapshot::{Objects, Source};
 use crate::values::{ControlPlane, Pipeline};
 
 /// Returns the `DependenciesHealthy` condition of a revision: `IstioCNI` first, then `ZTunnel`.
-pub(super) fn healthy(snapshot: &Snapshot, revision: &IstioRevision) -> Condition {
-    let values = computed(snapshot, revision);
+pub(super) fn healthy_condition(snapshot: &Snapshot, revision: &IstioRevision) -> Condition {
+    let values = compute_values(snapshot, revision);
     let needs = |check: fn(&Values) -> bool| values.as_ref().is_some_and(check);
-    let plug_in = needs(needs_cni)
-        .then(|| checked(snapshot, snapshot.cnis(), &CNI))
+    let cni = needs(needs_cni)
+        .then(|| unhealthy_condition(snapshot, snapshot.cnis(), &CNI))
         .flatten();
-    let found = plug_in.or_else(|| {
+    let found = cni.or_else(|| {
         needs(needs_ztunnel)
-            .then(|| checked(snapshot, snapshot.ztunnels(), &ZTUNNEL))
+            .then(|| unhealthy_condition(snapshot, snapshot.ztunnels(), &ZTUNNEL))
             .flatten()
     });
     found.unwrap_or_else(|| {
@@ -47,13 +47,17 @@ const ZTUNNEL: Dependency = Dependency {
     unhealthy: Reason::ZTunnelNotHealthy,
 };
 
-/// Returns the condition of a dependency that is not healthy.
-fn checked<S: Kind>(snapshot: &Snapshot, objects: &Objects<S>, dependency: &Dependency) -> Option<Condition> {
+/// Returns the condition if a dependency is missing or not healthy, or cannot be checked.
+fn unhealthy_condition<S: Kind>(
+    snapshot: &Snapshot,
+    objects: &Objects<S>,
+    dependency: &Dependency,
+) -> Option<Condition> {
     let kind = ConditionType::DependenciesHealthy;
     let name = dependency.kind.name();
     if let Err(error) = snapshot.readable(Source::Objects(dependency.kind)) {
         let message = format!("failed to get {name} status: {error}");
-        return Some(unknown(kind, Reason::DependencyCheckFailed, message));
+        return Some(unknown_condition(kind, Reason::DependencyCheckFailed, message));
     }
     let (reason, message) = match objects.get(names::SINGLETON) {
         None => (&dependency.missing, format!("{name} resource does not exist")),
@@ -71,8 +75,9 @@ fn checked<S: Kind>(snapshot: &Snapshot, objects: &Objects<S>, dependency: &Depe
     ))
 }
 
-/// Returns the computed values without TLS. A revision whose values cannot be computed has no dependencies.
-fn computed(snapshot: &Snapshot, revision: &IstioRevision) -> Option<Values> {
+/// Returns the computed values without TLS, or `None` if they cannot be computed. Such a revision has no
+/// dependencies.
+fn compute_values(snapshot: &Snapshot, revision: &IstioRevision) -> Option<Values> {
     let version = revision.spec.version.parse().ok()?;
     let pipeline = Pipeline {
         tls: None,
@@ -87,7 +92,8 @@ fn computed(snapshot: &Snapshot, revision: &IstioRevision) -> Option<Values> {
     pipeline.revision_values(plane, &version).ok()
 }
 
-/// On `OpenShift` unless disabled, elsewhere only if enabled.
+/// Whether a control plane with these values needs `IstioCNI`: on `OpenShift` unless disabled, elsewhere
+/// only if enabled.
 fn needs_cni(computed: &Values) -> bool {
     let switched = values::flag(computed, &["pilot", "cni", "enabled"]);
     let openshift = values::text(computed, &["global", "platform"]) == Some("openshift");

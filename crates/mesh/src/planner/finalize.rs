@@ -7,10 +7,11 @@ use crate::Snapshot;
 use crate::plan::{Action, Plan, ReleaseKey};
 use crate::snapshot::ReleaseFact;
 
-/// Adds the finalizer, or uninstalls and then removes the finalizer; otherwise calls `reconcile`.
+/// Adds the finalizer if it is missing, uninstalls the releases of a deleted object and then removes the
+/// finalizer, and otherwise calls `reconcile`.
 ///
-/// The finalizer is removed only once every release is known to be gone, never in the plan that uninstalls
-/// one.
+/// The finalizer is removed only once every release is known to be absent, never in the plan that
+/// uninstalls one.
 pub(super) fn with_finalizer<S: Kind>(
     snapshot: &Snapshot,
     object: &Resource<S>,
@@ -21,7 +22,7 @@ pub(super) fn with_finalizer<S: Kind>(
     let mut builder = PlanBuilder::for_object(snapshot, object);
     match (metadata.is_deleting(), metadata.has_finalizer()) {
         (true, false) => {}
-        (true, true) => uninstall(snapshot, object, installs(), &mut builder),
+        (true, true) => add_uninstall_steps(snapshot, object, installs(), &mut builder),
         (false, false) => {
             let finalizers = metadata
                 .finalizers
@@ -39,13 +40,13 @@ pub(super) fn with_finalizer<S: Kind>(
     builder.plan()
 }
 
-fn uninstall<S: Kind>(
+fn add_uninstall_steps<S: Kind>(
     snapshot: &Snapshot,
     object: &Resource<S>,
     installs: Vec<ReleaseKey>,
     builder: &mut PlanBuilder<'_>,
 ) {
-    let left = remaining(snapshot, &object.metadata.uid, installs);
+    let left = remaining_releases(snapshot, &object.metadata.uid, installs);
     if left.is_empty() {
         let others = object
             .metadata
@@ -63,8 +64,9 @@ fn uninstall<S: Kind>(
     }
 }
 
-/// Returns the releases in `installs`, and all recorded releases of the owner, that are not known to be gone.
-fn remaining(snapshot: &Snapshot, owner: &str, installs: Vec<ReleaseKey>) -> Vec<ReleaseKey> {
+/// Returns the releases in `installs` and the recorded releases of the owner, except those that are known
+/// to be absent.
+fn remaining_releases(snapshot: &Snapshot, owner: &str, installs: Vec<ReleaseKey>) -> Vec<ReleaseKey> {
     let mut left: Vec<ReleaseKey> = installs;
     for (key, _) in snapshot.releases_of(owner) {
         if !left.contains(key) {

@@ -4,7 +4,7 @@ use mainstay_api::{
     Condition, ConditionStatus, ConditionType, IstioRevision, IstioRevisionTag, ObjectKind, Reason, names,
 };
 
-use super::condition::unknown;
+use super::condition::unknown_condition;
 use super::target;
 use crate::Snapshot;
 use crate::error::ReconcileError;
@@ -12,15 +12,15 @@ use crate::snapshot::Source;
 
 /// Returns the `InUse` condition of a revision.
 pub(super) fn revision_condition(snapshot: &Snapshot, revision: &IstioRevision) -> Condition {
-    condition("revision", &revision_used(snapshot, revision))
+    in_use_condition("revision", &is_revision_in_use(snapshot, revision))
 }
 
 /// Returns the `InUse` condition of a tag.
 pub(super) fn tag_condition(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Condition {
-    condition("revision tag", &tag_used(snapshot, tag))
+    in_use_condition("revision tag", &is_tag_in_use(snapshot, tag))
 }
 
-/// Reasons why the use of a revision or tag is unknown.
+/// Errors while determining whether a revision or tag is in use.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UsageError {
     /// A kind of referrers cannot be read.
@@ -31,7 +31,7 @@ pub(super) enum UsageError {
     Target(#[from] ReconcileError),
 }
 
-fn condition(what: &str, used: &Result<bool, UsageError>) -> Condition {
+fn in_use_condition(what: &str, used: &Result<bool, UsageError>) -> Condition {
     let (reason, message) = match used {
         Ok(true) => (
             Reason::ReferencedByWorkloads,
@@ -43,7 +43,7 @@ fn condition(what: &str, used: &Result<bool, UsageError>) -> Condition {
         ),
         Err(error) => {
             let message = format!("failed to determine if {what} is in use: {error}");
-            return unknown(ConditionType::InUse, Reason::UsageCheckFailed, message);
+            return unknown_condition(ConditionType::InUse, Reason::UsageCheckFailed, message);
         }
     };
     Condition::new(
@@ -54,17 +54,17 @@ fn condition(what: &str, used: &Result<bool, UsageError>) -> Condition {
     )
 }
 
-/// Whether a revision is in use. Unknown if any source cannot be read, even if another one shows a reference:
-/// nothing is deleted either way.
-pub(super) fn revision_used(snapshot: &Snapshot, revision: &IstioRevision) -> Result<bool, UsageError> {
-    listed(snapshot, Source::Objects(ObjectKind::IstioRevisionTag))?;
-    workloads_listed(snapshot)?;
+/// Whether a revision is in use. Fails if any source cannot be read, even if another source contains a
+/// reference: the revision is kept in both cases.
+pub(super) fn is_revision_in_use(snapshot: &Snapshot, revision: &IstioRevision) -> Result<bool, UsageError> {
+    check_readable(snapshot, Source::Objects(ObjectKind::IstioRevisionTag))?;
+    check_workloads_readable(snapshot)?;
     let referred_to = snapshot.references().uses_revision(revision.name());
     Ok(referred_to || is_default_for_all(revision.name(), revision))
 }
 
-fn tag_used(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<bool, UsageError> {
-    workloads_listed(snapshot)?;
+fn is_tag_in_use(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<bool, UsageError> {
+    check_workloads_readable(snapshot)?;
     if snapshot.references().uses_tag(tag.name()) {
         return Ok(true);
     }
@@ -72,12 +72,12 @@ fn tag_used(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<bool, UsageEr
     Ok(is_default_for_all(tag.name(), target))
 }
 
-fn workloads_listed(snapshot: &Snapshot) -> Result<(), UsageError> {
-    listed(snapshot, Source::Namespaces)?;
-    listed(snapshot, Source::Pods)
+fn check_workloads_readable(snapshot: &Snapshot) -> Result<(), UsageError> {
+    check_readable(snapshot, Source::Namespaces)?;
+    check_readable(snapshot, Source::Pods)
 }
 
-fn listed(snapshot: &Snapshot, source: Source) -> Result<(), UsageError> {
+fn check_readable(snapshot: &Snapshot, source: Source) -> Result<(), UsageError> {
     snapshot
         .readable(source)
         .map_err(|message| UsageError::Unreadable {
@@ -86,7 +86,8 @@ fn listed(snapshot: &Snapshot, source: Source) -> Result<(), UsageError> {
         })
 }
 
-/// With `enableNamespacesByDefault` the default revision injects every namespace without injection labels.
+/// Whether `name` is the default revision or tag and `enableNamespacesByDefault` is set: it injects every
+/// namespace without injection labels.
 fn is_default_for_all(name: &str, revision: &IstioRevision) -> bool {
     name == names::DEFAULT_REVISION && revision.spec.enables_namespaces_by_default()
 }

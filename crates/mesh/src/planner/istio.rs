@@ -19,38 +19,39 @@ use crate::{ReconcileError, Snapshot, Subject};
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
 /// The requested active revision.
-struct Active {
+struct ActiveRevision {
     name: String,
     spec: RevisionSpec,
 }
 
-/// Returns the plan of an Istio. Empty while it is deleted: its objects are garbage-collected.
+/// Returns the plan of an Istio. The plan is empty while the Istio is being deleted, because its objects
+/// are garbage-collected.
 pub(super) fn plan(snapshot: &Snapshot, istio: &Istio) -> Plan {
     let mut builder = PlanBuilder::for_object(snapshot, istio);
     if istio.metadata.is_deleting() {
         return builder.plan();
     }
     warn_about_deprecated_field(istio, &mut builder);
-    let active = builder.check(requested(snapshot, istio));
+    let active = builder.check(desired_active_revision(snapshot, istio));
     let mut tags = None;
-    // If revisions cannot be read, the status reports it and no revision is changed.
+    // If revisions cannot be read, the status reports that, and no revision is changed.
     if let Some(active) = active.as_ref().filter(|_| can_read_revisions(snapshot).is_ok()) {
-        let settled = apply_active(snapshot, istio, active, &mut builder);
-        if builder.check(settled).is_some() {
-            tags = tags::manage(snapshot, istio, &active.name, &mut builder);
+        let applied = apply_active(snapshot, istio, active, &mut builder);
+        if builder.check(applied).is_some() {
+            tags = tags::plan_tags(snapshot, istio, &active.name, &mut builder);
             prune::prune(snapshot, istio, &active.name, &mut builder);
         }
     }
-    builder.hold_back();
+    builder.drop_failed_steps();
     let progress = active
         .is_some()
         .then(|| migration::plan_progress(snapshot, istio, &mut builder))
         .flatten();
     let status = status(snapshot, istio, (active.as_ref(), tags, progress), &builder);
     let events = [ConditionType::TagsReconciled];
-    let own = [ConditionType::Reconciled, ConditionType::TagsReconciled];
+    let events_with_error = [ConditionType::Reconciled, ConditionType::TagsReconciled];
     let events = if builder.error().is_some() {
-        &own[..]
+        &events_with_error[..]
     } else {
         &events[..]
     };
@@ -62,7 +63,7 @@ pub(super) fn plan(snapshot: &Snapshot, istio: &Istio) -> Plan {
     })
 }
 
-/// Warns about a field without effect, once per change of the spec.
+/// Adds a warning about a field that has no effect, once per change of the spec.
 fn warn_about_deprecated_field(istio: &Istio, builder: &mut PlanBuilder<'_>) {
     let set = istio
         .spec
@@ -100,7 +101,7 @@ pub fn grace_period(istio: &Istio) -> SignedDuration {
     SignedDuration::from_secs(seconds.unwrap_or(DEFAULT_GRACE_SECONDS).max(0))
 }
 
-fn requested(snapshot: &Snapshot, istio: &Istio) -> Result<Active, ReconcileError> {
+fn desired_active_revision(snapshot: &Snapshot, istio: &Istio) -> Result<ActiveRevision, ReconcileError> {
     let spec = &istio.spec;
     check_set("spec.version", &spec.version)?;
     check_set("spec.namespace", &spec.namespace)?;
@@ -118,31 +119,36 @@ fn requested(snapshot: &Snapshot, istio: &Istio) -> Result<Active, ReconcileErro
         namespace: spec.namespace.clone(),
         values: Some(values),
     };
-    Ok(Active { name, spec })
+    Ok(ActiveRevision { name, spec })
 }
 
 /// Creates or updates the active revision.
 fn apply_active(
     snapshot: &Snapshot,
     istio: &Istio,
-    active: &Active,
+    active: &ActiveRevision,
     builder: &mut PlanBuilder<'_>,
 ) -> Result<(), ReconcileError> {
     match snapshot.revisions().get(&active.name) {
-        None => create(snapshot, istio, active, builder),
-        Some(revision) => return update(istio, active, revision, builder),
+        None => create_revision(snapshot, istio, active, builder),
+        Some(revision) => return update_revision(istio, active, revision, builder),
     }
     Ok(())
 }
 
-fn create(snapshot: &Snapshot, istio: &Istio, active: &Active, builder: &mut PlanBuilder<'_>) {
+fn create_revision(
+    snapshot: &Snapshot,
+    istio: &Istio,
+    active: &ActiveRevision,
+    builder: &mut PlanBuilder<'_>,
+) {
     let has_tag = snapshot.has_implicit_tag(istio);
-    let mark = has_tag.then(|| (names::IMPLICIT_TAG.to_owned(), "true".to_owned()));
+    let annotation = has_tag.then(|| (names::IMPLICIT_TAG.to_owned(), "true".to_owned()));
     let new = NewObject {
         name: active.name.clone(),
         owner: istio.owner_reference(),
         finalizers: vec![names::FINALIZER.to_owned()],
-        annotations: mark.into_iter().collect(),
+        annotations: annotation.into_iter().collect(),
         spec: active.spec.clone(),
     };
     let message = format!(
@@ -152,11 +158,11 @@ fn create(snapshot: &Snapshot, istio: &Istio, active: &Active, builder: &mut Pla
     builder.add_with_event(Action::CreateRevision(new), &Reason::RevisionCreated, message);
 }
 
-/// Updates a revision. One without a controlling owner is adopted, one with another owner is an error, and
-/// one that is being deleted is left until it is gone.
-fn update(
+/// Updates a revision. A revision without a controlling owner is adopted, one with another owner is an
+/// error, and one that is being deleted is not changed.
+fn update_revision(
     istio: &Istio,
-    active: &Active,
+    active: &ActiveRevision,
     revision: &IstioRevision,
     builder: &mut PlanBuilder<'_>,
 ) -> Result<(), ReconcileError> {
@@ -173,7 +179,7 @@ fn update(
             namespace: revision.spec.namespace.clone(),
         });
     }
-    let owners = owners(istio, revision);
+    let owners = owners_with(istio, revision);
     let same = revision.spec == active.spec && owners == revision.metadata.owner_references;
     if !same && !revision.metadata.is_deleting() {
         let change = Change {
@@ -186,8 +192,8 @@ fn update(
     Ok(())
 }
 
-/// Returns the current owners and this Istio.
-fn owners(istio: &Istio, revision: &IstioRevision) -> Vec<OwnerReference> {
+/// Returns the current owners, with this Istio added if it is missing.
+fn owners_with(istio: &Istio, revision: &IstioRevision) -> Vec<OwnerReference> {
     let mut owners = revision.metadata.owner_references.clone();
     if !revision.metadata.is_owned_by(&istio.metadata.uid) {
         owners.push(istio.owner_reference());
@@ -198,26 +204,26 @@ fn owners(istio: &Istio, revision: &IstioRevision) -> Vec<OwnerReference> {
 fn status(
     snapshot: &Snapshot,
     istio: &Istio,
-    (active, tags, progress): (Option<&Active>, Option<Condition>, Option<Progress>),
+    (active, tags, progress): (Option<&ActiveRevision>, Option<Condition>, Option<Progress>),
     builder: &PlanBuilder<'_>,
 ) -> IstioStatus {
     let mut status = istio.status.clone();
     status.observed_generation = istio.metadata.generation;
     match (builder.error(), active) {
-        (Some(error), _) => report(&mut status, snapshot, error),
-        (None, Some(active)) => follow(&mut status, snapshot, &active.name),
+        (Some(error), _) => report_error(&mut status, snapshot, error),
+        (None, Some(active)) => copy_active_conditions(&mut status, snapshot, &active.name),
         (None, None) => {}
     }
     if let Some(condition) = tags {
         status.conditions.set(condition, snapshot.now);
     }
     report_migration(&mut status, snapshot, istio, progress);
-    status.revisions = summary(snapshot, istio, is_creating(builder));
+    status.revisions = revision_summary(snapshot, istio, is_creating(builder));
     status
 }
 
-/// Sets the progress of the migration. It stays unchanged while the Istio has an error, and is removed when
-/// no migration is requested.
+/// Sets the progress of the migration. The progress stays unchanged while the Istio has an error, and is
+/// removed if no migration is requested.
 fn report_migration(
     status: &mut IstioStatus,
     snapshot: &Snapshot,
@@ -241,8 +247,8 @@ fn is_creating(builder: &PlanBuilder<'_>) -> bool {
     actions.any(|action| matches!(action, Action::CreateRevision(_)))
 }
 
-/// Reports an error of the Istio itself. The active revision in the status stays.
-fn report(status: &mut IstioStatus, snapshot: &Snapshot, error: &ReconcileError) {
+/// Reports an error of the Istio itself. The active revision in the status stays unchanged.
+fn report_error(status: &mut IstioStatus, snapshot: &Snapshot, error: &ReconcileError) {
     let (reason, unknown) = (Reason::ReconcileError, ConditionStatus::Unknown);
     let message = error.to_string();
     let reconciled = Condition::new(
@@ -251,34 +257,34 @@ fn report(status: &mut IstioStatus, snapshot: &Snapshot, error: &ReconcileError)
         reason.clone(),
         message,
     );
-    let silent = "cannot determine readiness due to reconciliation error";
-    let ready = Condition::new(ConditionType::Ready, unknown, reason.clone(), silent);
+    let message = "cannot determine readiness due to reconciliation error";
+    let ready = Condition::new(ConditionType::Ready, unknown, reason.clone(), message);
     status.conditions.set(reconciled, snapshot.now);
     status.conditions.set(ready, snapshot.now);
     status.state = reason;
 }
 
-/// Copies the conditions of the active revision, or reports why there are none.
-fn follow(status: &mut IstioStatus, snapshot: &Snapshot, active: &str) {
+/// Copies the conditions of the active revision, or reports that it does not exist or cannot be read.
+fn copy_active_conditions(status: &mut IstioStatus, snapshot: &Snapshot, active: &str) {
     let known = status.active_revision_name == active;
     active.clone_into(&mut status.active_revision_name);
     if let Err(error) = can_read_revisions(snapshot) {
         let message = format!("failed to get active IstioRevision: get failed: {error}");
         let unknown = (ConditionStatus::Unknown, Reason::FailedToGetActiveRevision);
-        return set_both(status, snapshot, unknown, &message);
+        return set_reconciled_and_ready(status, snapshot, unknown, &message);
     }
     match snapshot.revisions().get(active).map(|revision| &revision.status) {
         None => {
             let missing = (ConditionStatus::False, Reason::ActiveRevisionNotFound);
-            set_both(status, snapshot, missing, "active IstioRevision not found");
+            set_reconciled_and_ready(status, snapshot, missing, "active IstioRevision not found");
         }
-        // A new revision has no conditions yet: the previous ones apply until it has.
-        Some(silent) if silent.conditions.is_empty() && known => {}
-        Some(revision) => mirror(status, snapshot, revision),
+        // A new revision has no conditions yet. The previous conditions stay until it does.
+        Some(revision) if revision.conditions.is_empty() && known => {}
+        Some(revision) => copy_conditions(status, snapshot, revision),
     }
 }
 
-fn mirror(status: &mut IstioStatus, snapshot: &Snapshot, revision: &RevisionStatus) {
+fn copy_conditions(status: &mut IstioStatus, snapshot: &Snapshot, revision: &RevisionStatus) {
     let kinds = [
         ConditionType::Reconciled,
         ConditionType::Ready,
@@ -292,7 +298,7 @@ fn mirror(status: &mut IstioStatus, snapshot: &Snapshot, revision: &RevisionStat
     status.state = revision.state.clone();
 }
 
-fn set_both(
+fn set_reconciled_and_ready(
     status: &mut IstioStatus,
     snapshot: &Snapshot,
     (holds, reason): (ConditionStatus, Reason),
@@ -309,7 +315,7 @@ fn can_read_revisions(snapshot: &Snapshot) -> Result<(), &str> {
     snapshot.readable(Source::Objects(ObjectKind::IstioRevision))
 }
 
-fn summary(snapshot: &Snapshot, istio: &Istio, created: bool) -> RevisionSummary {
+fn revision_summary(snapshot: &Snapshot, istio: &Istio, created: bool) -> RevisionSummary {
     if can_read_revisions(snapshot).is_err() {
         return RevisionSummary::UNREADABLE;
     }

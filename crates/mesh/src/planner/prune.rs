@@ -1,14 +1,14 @@
-//! Prunes inactive revisions that are known to be unused for the grace period.
+//! Prunes inactive revisions that were not in use during the grace period.
 
 use jiff::{SignedDuration, Timestamp};
 use mainstay_api::{ConditionStatus, ConditionType, Istio, IstioRevision, Reason, values};
 
 use super::builder::PlanBuilder;
-use super::in_use::revision_used;
+use super::in_use::is_revision_in_use;
 use crate::plan::{Action, Precondition, Requeue};
 use crate::{Snapshot, Subject};
 
-/// Whether a revision is pruned.
+/// Decision whether to prune a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PruneDecision {
     /// Kept: it is the active revision.
@@ -37,13 +37,13 @@ pub fn prune_decisions<'a>(
         let decision = if revision.name() == active {
             PruneDecision::Active
         } else {
-            decide(snapshot, istio, revision, grace)
+            inactive_decision(snapshot, istio, revision, grace)
         };
         (revision, decision)
     })
 }
 
-fn decide(
+fn inactive_decision(
     snapshot: &Snapshot,
     istio: &Istio,
     revision: &IstioRevision,
@@ -58,8 +58,8 @@ fn decide(
     let condition = revision.status.conditions.get(&ConditionType::InUse);
     match (condition.status, condition.last_transition_time) {
         (ConditionStatus::True, _) => PruneDecision::InUse,
-        // The status may be older than the index: both must show that it is unused.
-        (ConditionStatus::False, Some(since)) => match revision_used(snapshot, revision) {
+        // The status may be older than the index, so the revision must be unused according to both.
+        (ConditionStatus::False, Some(since)) => match is_revision_in_use(snapshot, revision) {
             Ok(false) => PruneDecision::DeleteAt(since.after(grace)),
             Ok(true) => PruneDecision::InUse,
             Err(_) => PruneDecision::Unknown,
@@ -68,7 +68,7 @@ fn decide(
     }
 }
 
-/// Deletes the revisions that are due, and requeues the Istio when the next one is.
+/// Deletes the revisions that are due, and requeues the Istio at the time of the next deletion.
 pub(super) fn prune(snapshot: &Snapshot, istio: &Istio, active: &str, builder: &mut PlanBuilder<'_>) {
     let grace = super::grace_period(istio);
     for (revision, decision) in prune_decisions(snapshot, istio, active, grace) {
@@ -87,7 +87,7 @@ fn delete(revision: &IstioRevision, builder: &mut PlanBuilder<'_>) {
     builder.add_with_event(Action::DeleteRevision(object), &Reason::RevisionPruned, message);
 }
 
-/// An external control plane serves clusters that are not observed here.
+/// Whether the control plane is external. It serves clusters that are not observed here.
 fn is_external(istio: &Istio) -> bool {
     let values = istio.spec.values.as_ref();
     values.and_then(|map| values::text(map, &["pilot", "env", "EXTERNAL_ISTIOD"])) == Some("true")

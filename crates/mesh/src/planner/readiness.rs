@@ -1,23 +1,23 @@
-//! Readiness of a control plane: of its Deployment, or of its webhook if it is remote.
+//! Readiness of a control plane, determined from its Deployment, or from its webhook if it is remote.
 
 use mainstay_api::{
     Condition, ConditionStatus, ConditionType, IstioRevision, Reason, RevisionSpec, Status, names,
 };
 
-use super::condition::unknown;
+use super::condition::unknown_condition;
 use crate::Snapshot;
 use crate::snapshot::Source;
 
 /// Returns the `Ready` condition of a revision.
-pub(super) fn ready(snapshot: &Snapshot, spec: &RevisionSpec) -> Condition {
+pub(super) fn ready_condition(snapshot: &Snapshot, spec: &RevisionSpec) -> Condition {
     let (source, found) = if spec.is_remote() {
-        (Source::Webhooks, remote(snapshot, spec))
+        (Source::Webhooks, remote_readiness(snapshot, spec))
     } else {
-        (Source::Deployments, local(snapshot, spec))
+        (Source::Deployments, local_readiness(snapshot, spec))
     };
     if let Err(error) = snapshot.readable(source) {
         let message = format!("failed to get readiness: {error}");
-        return unknown(ConditionType::Ready, Reason::ReadinessCheckFailed, message);
+        return unknown_condition(ConditionType::Ready, Reason::ReadinessCheckFailed, message);
     }
     let (status, reason, message) = match found {
         Ok(()) => (ConditionStatus::True, Reason::Ready, String::new()),
@@ -26,8 +26,9 @@ pub(super) fn ready(snapshot: &Snapshot, spec: &RevisionSpec) -> Condition {
     Condition::new(ConditionType::Ready, status, reason, message)
 }
 
-/// Whether workloads may use a revision: it is installed completely, including its webhook, and ready,
-/// according to a status of its current generation. Its Deployment alone may be ready long before.
+/// Whether workloads may use a revision: according to a status of its current generation, it is completely
+/// installed, including its webhook, and ready. The Deployment may be ready long before the webhook is
+/// installed.
 pub(crate) fn is_serving(revision: &IstioRevision) -> bool {
     let conditions = &revision.status.conditions;
     revision.status.observed_generation() >= revision.metadata.generation
@@ -38,7 +39,7 @@ pub(crate) fn is_serving(revision: &IstioRevision) -> bool {
 
 type Readiness = Result<(), (Reason, String)>;
 
-fn local(snapshot: &Snapshot, spec: &RevisionSpec) -> Readiness {
+fn local_readiness(snapshot: &Snapshot, spec: &RevisionSpec) -> Readiness {
     let not_ready = |message: &str| Err((Reason::IstiodNotReady, message.to_owned()));
     match snapshot.deployment(&spec.namespace, &names::istiod(spec.revision())) {
         None => not_ready("istiod Deployment not found"),
@@ -48,7 +49,7 @@ fn local(snapshot: &Snapshot, spec: &RevisionSpec) -> Readiness {
     }
 }
 
-fn remote(snapshot: &Snapshot, spec: &RevisionSpec) -> Readiness {
+fn remote_readiness(snapshot: &Snapshot, spec: &RevisionSpec) -> Readiness {
     let name = names::injector(spec.revision(), &spec.namespace);
     let not_ready = |message: String| Err((Reason::RemoteIstiodNotReady, message));
     let Some(webhook) = snapshot.webhook(&name) else {
@@ -75,8 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// Checks a revision of this generation whose status has these conditions and was written for generation
-    /// 2.
+    /// Checks a revision of this generation with these conditions in a status of generation 2.
     fn check(generation: i64, reconciled: &str, ready: &str, expected: bool) {
         let condition = |kind: &str, status: &str| json!({"type": kind, "status": status});
         let revision: IstioRevision = serde_json::from_value(json!({

@@ -1,4 +1,4 @@
-//! Plans releases: installs and uninstalls what differs from the requested releases.
+//! Plans releases: installs missing or outdated ones, and uninstalls obsolete ones.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::snapshot::ReleaseFact;
 use crate::{Library, ReconcileError, Resolution, Snapshot};
 
 /// Returns the key of a release of an object.
-pub(super) fn key<S: Kind>(object: &Resource<S>, namespace: &str, name: String) -> ReleaseKey {
+pub(super) fn new_release_key<S: Kind>(object: &Resource<S>, namespace: &str, name: String) -> ReleaseKey {
     ReleaseKey {
         owner: object.metadata.uid.clone(),
         namespace: namespace.to_owned(),
@@ -26,7 +26,7 @@ pub(super) struct Chart<'a> {
 }
 
 /// Creates a release of an object.
-pub(super) fn release<S: Kind>(
+pub(super) fn new_release<S: Kind>(
     object: &Resource<S>,
     key: ReleaseKey,
     chart: Chart<'_>,
@@ -41,36 +41,41 @@ pub(super) fn release<S: Kind>(
     }
 }
 
-/// Uninstalls obsolete releases, then installs outdated ones. `former` are releases that may exist although
-/// they are not recorded.
-pub(super) fn settle(
+/// Uninstalls obsolete releases, then installs missing or outdated ones. `former` contains releases that
+/// may exist although they are not recorded.
+pub(super) fn add_release_steps(
     snapshot: &Snapshot,
     builder: &mut PlanBuilder<'_>,
-    wanted: Vec<Release>,
+    desired: Vec<Release>,
     former: &[ReleaseKey],
 ) {
-    for key in obsolete(snapshot, &builder.object().uid, &wanted, former) {
+    for key in obsolete_releases(snapshot, &builder.object().uid, &desired, former) {
         builder.add(Action::Uninstall(key), Reason::ReleaseObsolete);
     }
-    for release in wanted {
-        if let Some(reason) = outdated(snapshot, &release) {
+    for release in desired {
+        if let Some(reason) = install_reason(snapshot, &release) {
             builder.add(Action::Install(Arc::new(release)), reason);
         }
     }
 }
 
-fn obsolete(snapshot: &Snapshot, owner: &str, wanted: &[Release], former: &[ReleaseKey]) -> Vec<ReleaseKey> {
+fn obsolete_releases(
+    snapshot: &Snapshot,
+    owner: &str,
+    desired: &[Release],
+    former: &[ReleaseKey],
+) -> Vec<ReleaseKey> {
     let known = snapshot.releases_of(owner).map(|(key, _)| key);
     let mut left: Vec<ReleaseKey> = known.chain(former).cloned().collect();
     left.sort();
     left.dedup();
     left.retain(|key| snapshot.release(key) != Some(&ReleaseFact::Absent));
-    left.retain(|key| wanted.iter().all(|release| release.key != *key));
+    left.retain(|key| desired.iter().all(|release| release.key != *key));
     left
 }
 
-/// Returns why a release must be installed, if it must.
-fn outdated(snapshot: &Snapshot, release: &Release) -> Option<Reason> {
+/// Returns the reason to install a release, or `None` if it is up to date.
+fn install_reason(snapshot: &Snapshot, release: &Release) -> Option<Reason> {
     match snapshot.release(&release.key) {
         None | Some(ReleaseFact::Absent | ReleaseFact::Present) => Some(Reason::ReleaseMissing),
         Some(ReleaseFact::Drifted) => Some(Reason::ReleaseDrifted),

@@ -5,9 +5,9 @@ use mainstay_api::{
 };
 
 use super::builder::{PlanBuilder, StatusUpdate};
-use super::condition::reconciled;
+use super::condition::reconciled_condition;
 use super::finalize::with_finalizer;
-use super::release::{Chart, check_charts, key, release, settle};
+use super::release::{Chart, add_release_steps, check_charts, new_release, new_release_key};
 use super::target::{check_namespace, check_set};
 use super::{dependency, in_use, readiness};
 use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
@@ -36,7 +36,7 @@ fn charts<'a>(
     let named = move |(chart, namespace)| {
         (
             chart,
-            key(revision, namespace, names::release(revision.name(), chart)),
+            new_release_key(revision, namespace, names::release(revision.name(), chart)),
         )
     };
     [istiod].into_iter().chain(base).map(named)
@@ -44,10 +44,10 @@ fn charts<'a>(
 
 fn reconcile(snapshot: &Snapshot, revision: &IstioRevision) -> Plan {
     let mut builder = PlanBuilder::for_object(snapshot, revision);
-    if let Some(releases) = builder.check(wanted(snapshot, revision)) {
-        settle(snapshot, &mut builder, releases, &[]);
+    if let Some(releases) = builder.check(desired_releases(snapshot, revision)) {
+        add_release_steps(snapshot, &mut builder, releases, &[]);
     }
-    builder.hold_back();
+    builder.drop_failed_steps();
     let status = status(snapshot, revision, builder.error());
     let events = [
         ConditionType::Reconciled,
@@ -63,7 +63,7 @@ fn reconcile(snapshot: &Snapshot, revision: &IstioRevision) -> Plan {
     })
 }
 
-fn wanted(snapshot: &Snapshot, revision: &IstioRevision) -> Result<Vec<Release>, ReconcileError> {
+fn desired_releases(snapshot: &Snapshot, revision: &IstioRevision) -> Result<Vec<Release>, ReconcileError> {
     let spec = &revision.spec;
     check_consistent(revision)?;
     check_name(snapshot, revision)?;
@@ -74,7 +74,7 @@ fn wanted(snapshot: &Snapshot, revision: &IstioRevision) -> Result<Vec<Release>,
     check_charts(&snapshot.library, names::ISTIOD_CHART, &spec.version)?;
     let releases = charts(snapshot, revision);
     let releases = releases.map(|(chart, key)| {
-        release(
+        new_release(
             revision,
             key,
             Chart {
@@ -87,7 +87,7 @@ fn wanted(snapshot: &Snapshot, revision: &IstioRevision) -> Result<Vec<Release>,
     Ok(releases.collect())
 }
 
-/// Name and namespace must match the values. Missing values are reported later.
+/// Checks that name and namespace match the values. Missing values are reported later.
 fn check_consistent(revision: &IstioRevision) -> Result<(), ReconcileError> {
     let Some(map) = &revision.spec.values else {
         return Ok(());
@@ -105,7 +105,8 @@ fn check_consistent(revision: &IstioRevision) -> Result<(), ReconcileError> {
     }
 }
 
-/// An older tag of the same name keeps it. If tags cannot be read, such a tag might exist.
+/// Checks that no older tag has the same name. Fails if tags cannot be read, because such a tag might
+/// exist.
 fn check_name(snapshot: &Snapshot, revision: &IstioRevision) -> Result<(), ReconcileError> {
     let source = Source::Objects(ObjectKind::IstioRevisionTag);
     snapshot
@@ -123,9 +124,9 @@ fn check_name(snapshot: &Snapshot, revision: &IstioRevision) -> Result<(), Recon
 fn status(snapshot: &Snapshot, revision: &IstioRevision, error: Option<&ReconcileError>) -> RevisionStatus {
     let mut status = revision.status.clone();
     let deciding = [
-        reconciled(error),
-        readiness::ready(snapshot, &revision.spec),
-        dependency::healthy(snapshot, revision),
+        reconciled_condition(error),
+        readiness::ready_condition(snapshot, &revision.spec),
+        dependency::healthy_condition(snapshot, revision),
     ];
     status.observed_generation = revision.metadata.generation;
     status.state = derive_state(&deciding);

@@ -1,7 +1,7 @@
 //! Plans `IstioRevisionTag`: releases, finalizer and status.
 //!
-//! A tag that refers to an Istio moves to its active revision only once that is ready, and reports what it
-//! waits for. A tag that an Istio manages also respects the maximum version of its workload migration.
+//! A tag that refers to an Istio moves to the active revision only once that revision is ready, and reports
+//! while it waits. A tag that an Istio manages also respects the maximum version of its workload migration.
 
 use mainstay_api::{
     ConditionType, IstioRevision, IstioRevisionTag, ObjectKind, Reason, TagStatus, TargetKind, derive_state,
@@ -10,21 +10,21 @@ use mainstay_api::{
 use serde_json::Value;
 
 use super::builder::{PlanBuilder, StatusUpdate};
-use super::condition::reconciled;
+use super::condition::reconciled_condition;
 use super::finalize::with_finalizer;
 use super::in_use;
 use super::readiness::is_serving;
-use super::release::{Chart, check_charts, key, release, settle};
+use super::release::{Chart, add_release_steps, check_charts, new_release, new_release_key};
 use super::tags::is_managed_by;
-use super::target::{read, resolve};
+use super::target::{check_kind_readable, resolve};
 use crate::migration::exceeded_maximum;
 use crate::plan::{Action, NewStatus, Plan, Release, ReleaseKey};
 use crate::{Invalid, ReconcileError, Snapshot};
 
-/// The revision a tag refers to, and why it does not move to the active one.
+/// The revision a tag refers to, and the reason if it does not move to the active one.
 struct TagTarget<'a> {
     revision: &'a IstioRevision,
-    held: Option<String>,
+    hold_reason: Option<String>,
 }
 
 /// Returns the plan of a tag.
@@ -32,27 +32,27 @@ pub(super) fn plan(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Plan {
     with_finalizer(
         snapshot,
         tag,
-        || installed(snapshot, tag),
+        || installed_releases(snapshot, tag),
         || reconcile(snapshot, tag),
     )
 }
 
 /// Returns the releases the tag has installed according to its status.
-fn installed(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Vec<ReleaseKey> {
-    let home = &tag.status.istiod_namespace;
-    let webhooks = (!home.is_empty()).then(|| webhooks_key(tag, home));
+fn installed_releases(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Vec<ReleaseKey> {
+    let namespace = &tag.status.istiod_namespace;
+    let webhooks = (!namespace.is_empty()).then(|| webhooks_key(tag, namespace));
     webhooks.into_iter().chain(base_key(snapshot, tag)).collect()
 }
 
 fn webhooks_key(tag: &IstioRevisionTag, namespace: &str) -> ReleaseKey {
-    key(tag, namespace, names::release(tag.name(), names::TAGS_CHART))
+    new_release_key(tag, namespace, names::release(tag.name(), names::TAGS_CHART))
 }
 
-/// Only the default tag installs the default validator.
+/// Returns the release of the default validator, which only the default tag installs.
 fn base_key(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Option<ReleaseKey> {
     let name = || names::release(tag.name(), names::BASE_CHART);
     let is_default = tag.name() == names::DEFAULT_REVISION;
-    is_default.then(|| key(tag, &snapshot.settings.operator_namespace, name()))
+    is_default.then(|| new_release_key(tag, &snapshot.settings.operator_namespace, name()))
 }
 
 fn reconcile(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Plan {
@@ -60,16 +60,16 @@ fn reconcile(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Plan {
     let target = builder.check(resolve_target(snapshot, tag));
     if let Some(target) = &target {
         let former = former_webhooks(tag, target.revision);
-        settle(
+        add_release_steps(
             snapshot,
             &mut builder,
-            releases(snapshot, tag, target.revision),
+            desired_releases(snapshot, tag, target.revision),
             &former,
         );
     }
-    builder.hold_back();
+    builder.drop_failed_steps();
     let status = status(snapshot, tag, target.as_ref(), builder.error());
-    let moved = moved(&tag.status, &status);
+    let moved = move_message(&tag.status, &status);
     let events = [ConditionType::Reconciled, ConditionType::InUse];
     let mut plan = builder.plan_with_status(StatusUpdate {
         old: &tag.status,
@@ -81,25 +81,28 @@ fn reconcile(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Plan {
     plan
 }
 
-/// Returns the release in the previous namespace, if the tag has moved to another one.
+/// Returns the release in the previous namespace, if the tag has moved to another namespace.
 fn former_webhooks(tag: &IstioRevisionTag, revision: &IstioRevision) -> Vec<ReleaseKey> {
-    let home = &tag.status.istiod_namespace;
-    let left = !home.is_empty() && *home != revision.spec.namespace;
-    left.then(|| webhooks_key(tag, home)).into_iter().collect()
+    let namespace = &tag.status.istiod_namespace;
+    let has_moved = !namespace.is_empty() && *namespace != revision.spec.namespace;
+    has_moved
+        .then(|| webhooks_key(tag, namespace))
+        .into_iter()
+        .collect()
 }
 
 fn resolve_target<'a>(
     snapshot: &'a Snapshot,
     tag: &IstioRevisionTag,
 ) -> Result<TagTarget<'a>, ReconcileError> {
-    check(snapshot, tag)?;
-    let wanted = resolve(snapshot, &tag.spec.target_ref)?;
-    if wanted.spec.is_remote() {
+    check_target(snapshot, tag)?;
+    let desired = resolve(snapshot, &tag.spec.target_ref)?;
+    if desired.spec.is_remote() {
         return Err(Invalid::RemoteTarget.into());
     }
-    let target = held_target(snapshot, tag, wanted).unwrap_or(TagTarget {
-        revision: wanted,
-        held: None,
+    let target = held_target(snapshot, tag, desired).unwrap_or(TagTarget {
+        revision: desired,
+        hold_reason: None,
     });
     check_charts(
         &snapshot.library,
@@ -109,38 +112,38 @@ fn resolve_target<'a>(
     Ok(target)
 }
 
-/// Returns the revision a floating tag stays on: its current one, while that is not being deleted and the new
-/// one is not ready or above the maximum version.
+/// Returns the current revision of a tag that refers to an Istio, if the tag must not move yet: the current
+/// revision is not being deleted, and the new one is not ready or above the maximum version.
 fn held_target<'a>(
     snapshot: &'a Snapshot,
     tag: &IstioRevisionTag,
-    wanted: &IstioRevision,
+    desired: &IstioRevision,
 ) -> Option<TagTarget<'a>> {
     let floats = tag.spec.target_ref.target() == TargetKind::Istio;
     let current = snapshot.revisions().get(&tag.status.istio_revision)?;
     let stays =
-        current.name() != wanted.name() && !current.metadata.is_deleting() && !current.spec.is_remote();
+        current.name() != desired.name() && !current.metadata.is_deleting() && !current.spec.is_remote();
     if !floats || !stays {
         return None;
     }
     let name = current.name();
-    let held = if is_serving(wanted) {
+    let hold_reason = if is_serving(desired) {
         let reason = maximum_exceeded(snapshot, tag)?;
         format!("stays on IstioRevision {name:?}: {reason}")
     } else {
         format!(
             "stays on IstioRevision {name:?} until {:?} is ready",
-            wanted.name()
+            desired.name()
         )
     };
     Some(TagTarget {
         revision: current,
-        held: Some(held),
+        hold_reason: Some(hold_reason),
     })
 }
 
-/// Returns why the workloads of a tag's Istio must not move to its version, if the Istio manages the tag. Its
-/// pods would move with the tag at their next restart.
+/// Returns the reason why the workloads of a tag's Istio must not move to its version, if there is one and
+/// the Istio manages the tag. Pods would move with the tag at their next restart.
 fn maximum_exceeded(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Option<String> {
     let istio = snapshot.istios().get(&tag.spec.target_ref.name)?;
     is_managed_by(tag, istio)
@@ -148,12 +151,12 @@ fn maximum_exceeded(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Option<Strin
         .flatten()
 }
 
-fn check(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<(), ReconcileError> {
+fn check_target(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<(), ReconcileError> {
     let target = &tag.spec.target_ref;
     if target.is_unset() {
         return Err(Invalid::NotSet("spec.targetRef").into());
     }
-    read(snapshot, ObjectKind::IstioRevision, "")?;
+    check_kind_readable(snapshot, ObjectKind::IstioRevision, "")?;
     match snapshot.revisions().get(tag.name()) {
         Some(revision) if takes_precedence(&revision.metadata, &tag.metadata) => {
             return Err(ReconcileError::RevisionExists);
@@ -175,9 +178,9 @@ fn check(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<(), ReconcileErr
     }
 }
 
-/// Returns the releases: the values of the revision with the name of the tag. The default tag also makes the
-/// revision the default.
-fn releases(snapshot: &Snapshot, tag: &IstioRevisionTag, revision: &IstioRevision) -> Vec<Release> {
+/// Returns the releases of a tag. Their values are those of the revision, with the name of the tag. The
+/// default tag also makes the revision the default revision.
+fn desired_releases(snapshot: &Snapshot, tag: &IstioRevisionTag, revision: &IstioRevision) -> Vec<Release> {
     let spec = &revision.spec;
     let chart = |name| Chart {
         name,
@@ -188,10 +191,10 @@ fn releases(snapshot: &Snapshot, tag: &IstioRevisionTag, revision: &IstioRevisio
     let base = base_key(snapshot, tag).map(|key| {
         let mut values = values.clone();
         values.insert("defaultRevision".into(), revision.name().into());
-        release(tag, key, chart(names::BASE_CHART), values)
+        new_release(tag, key, chart(names::BASE_CHART), values)
     });
     let key = webhooks_key(tag, &spec.namespace);
-    let webhooks = release(tag, key, chart(names::TAGS_CHART), values);
+    let webhooks = new_release(tag, key, chart(names::TAGS_CHART), values);
     [webhooks].into_iter().chain(base).collect()
 }
 
@@ -202,14 +205,14 @@ fn status(
     error: Option<&ReconcileError>,
 ) -> TagStatus {
     let mut status = tag.status.clone();
-    let mut reconciled = reconciled(error);
+    let mut reconciled = reconciled_condition(error);
     if let (None, Some(target)) = (error, target) {
         target.revision.name().clone_into(&mut status.istio_revision);
         status
             .istiod_namespace
             .clone_from(&target.revision.spec.namespace);
-        if let Some(held) = &target.held {
-            reconciled.message.clone_from(held);
+        if let Some(hold_reason) = &target.hold_reason {
+            reconciled.message.clone_from(hold_reason);
         }
     }
     let conditions = [reconciled, in_use::tag_condition(snapshot, tag)];
@@ -221,12 +224,12 @@ fn status(
     status
 }
 
-fn moved(old: &TagStatus, new: &TagStatus) -> Option<String> {
+fn move_message(old: &TagStatus, new: &TagStatus) -> Option<String> {
     let (from, to) = (&old.istio_revision, &new.istio_revision);
     (!from.is_empty() && from != to).then(|| format!("moved from IstioRevision {from:?} to {to:?}"))
 }
 
-/// Adds the event about a move after the status that records it, so that it is sent once.
+/// Inserts the event about a move after the status that records the move, so that the event is sent once.
 fn add_move_event(plan: &mut Plan, moved: Option<String>) {
     let written = plan
         .steps

@@ -14,16 +14,17 @@ use crate::plan::{Action, Change, NewObject, Precondition, Requeue};
 use crate::snapshot::{listed_tags, may_be_active};
 use crate::{Snapshot, Subject};
 
-/// Why a tag is not as the Istio requests it.
+/// Reason why a tag differs from the Istio's request.
 struct Obstacle {
     reason: Reason,
     message: String,
-    /// Status of the condition: true for an implicit tag whose name is in use.
+    /// Status of the condition. True for an implicit tag if its name is in use, because the user did not
+    /// request it.
     status: ConditionStatus,
 }
 
 impl Obstacle {
-    fn serious(reason: Reason, message: String) -> Self {
+    fn new_false(reason: Reason, message: String) -> Self {
         let status = ConditionStatus::False;
         Self {
             reason,
@@ -33,41 +34,41 @@ impl Obstacle {
     }
 }
 
-/// Adds the steps and returns the `TagsReconciled` condition. No tag may have the name of the active
-/// revision. A tag that cannot be written does not affect the others.
-pub(super) fn manage(
+/// Adds the steps for all tags of an Istio, and returns the `TagsReconciled` condition. No tag may have the
+/// name of the active revision. A tag that cannot be written does not affect the others.
+pub(super) fn plan_tags(
     snapshot: &Snapshot,
     istio: &Istio,
     active: &str,
     builder: &mut PlanBuilder<'_>,
 ) -> Option<Condition> {
     let requested = snapshot.requested_tags(istio);
-    let (mut obstacles, mut wanted) = (Vec::new(), BTreeSet::new());
+    let (mut obstacles, mut desired) = (Vec::new(), BTreeSet::new());
     for tag in &requested {
-        if let Some(obstacle) = denied(snapshot, istio, tag, active) {
+        if let Some(obstacle) = name_obstacle(snapshot, istio, tag, active) {
             obstacles.push(obstacle);
         } else {
-            wanted.insert(tag.as_str());
-            obstacles.extend(apply(snapshot, istio, Requested { tag, active }, builder));
+            desired.insert(tag.as_str());
+            obstacles.extend(apply_tag(snapshot, istio, RequestedTag { tag, active }, builder));
         }
     }
     let mut managed = !requested.is_empty();
     let owned = snapshot.tags().owned_by(&istio.metadata.uid);
     for tag in owned.filter(|tag| is_managed_by(tag, istio)) {
         managed = true;
-        if !wanted.contains(tag.name()) {
-            obstacles.extend(remove(snapshot, tag, active, builder));
+        if !desired.contains(tag.name()) {
+            obstacles.extend(remove_tag(snapshot, tag, active, builder));
         }
     }
     if !managed && lacks_implicit_tag(istio) {
-        return Some(explain_missing_tag());
+        return Some(no_tags_condition());
     }
     let was_reported = istio
         .status
         .conditions
         .find(&ConditionType::TagsReconciled)
         .is_some();
-    (managed || was_reported).then(|| condition(&obstacles))
+    (managed || was_reported).then(|| tags_condition(&obstacles))
 }
 
 /// Whether an Istio without requested tags would have an implicit one if the operator had created its first
@@ -76,7 +77,7 @@ fn lacks_implicit_tag(istio: &Istio) -> bool {
     listed_tags(istio).is_none() && istio.spec.strategy() == UpdateStrategyType::RevisionBased
 }
 
-fn explain_missing_tag() -> Condition {
+fn no_tags_condition() -> Condition {
     let message = "no tag is created, because this Istio already had revisions; set \
                    spec.updateStrategy.revisionTags to [\"default\"] to create the tag \"default\"";
     Condition::new(
@@ -87,8 +88,8 @@ fn explain_missing_tag() -> Condition {
     )
 }
 
-/// Returns the condition: false if a tag has a serious obstacle, unknown if one is waited for.
-fn condition(obstacles: &[Obstacle]) -> Condition {
+/// Returns the condition. Its status is the worst status of the obstacles: false, then unknown, then true.
+fn tags_condition(obstacles: &[Obstacle]) -> Condition {
     let first = |status| obstacles.iter().find(|obstacle| obstacle.status == status);
     let worst = first(ConditionStatus::False).or_else(|| first(ConditionStatus::Unknown));
     let messages: Vec<&str> = obstacles
@@ -102,71 +103,76 @@ fn condition(obstacles: &[Obstacle]) -> Condition {
     Condition::new(ConditionType::TagsReconciled, status, reason, messages.join("; "))
 }
 
-/// Returns why this Istio may not have a tag, even if it has it: the name is invalid, an older Istio requests
-/// it, or it is the name of the active revision.
-fn denied(snapshot: &Snapshot, istio: &Istio, name: &str, active: &str) -> Option<Obstacle> {
+/// Returns an obstacle if this Istio must not have a tag, even if the tag exists: the name is invalid, an
+/// older Istio requests it, or it is the name of the active revision.
+fn name_obstacle(snapshot: &Snapshot, istio: &Istio, name: &str, active: &str) -> Option<Obstacle> {
     if !names::is_valid_tag(name) {
         let length = names::MAX_TAG_LENGTH;
         let message = format!(
             "tag {name:?} is invalid: use at most {length} lower-case letters, digits and '-', and start and \
              end with a letter or digit"
         );
-        return Some(Obstacle::serious(Reason::InvalidTagName, message));
+        return Some(Obstacle::new_false(Reason::InvalidTagName, message));
     }
     if name == active {
         let message = format!("tag {name:?} cannot be created: it is the name of the active IstioRevision");
-        return Some(taken(istio, message));
+        return Some(name_in_use(istio, message));
     }
-    let older = older_claimant(snapshot, istio, name)?;
+    let older = older_istio_requesting(snapshot, istio, name)?;
     let message = format!(
         "tag {name:?} belongs to Istio {:?}, which is older and lists it too",
         older.name()
     );
-    Some(Obstacle::serious(Reason::TagClaimedByOther, message))
+    Some(Obstacle::new_false(Reason::TagClaimedByOther, message))
 }
 
 /// A requested tag, and the active revision of its Istio.
 #[derive(Clone, Copy)]
-struct Requested<'a> {
+struct RequestedTag<'a> {
     tag: &'a str,
     active: &'a str,
 }
 
 /// Creates or updates a requested tag, unless the name has another owner.
-fn apply(
+fn apply_tag(
     snapshot: &Snapshot,
     istio: &Istio,
-    requested: Requested<'_>,
+    requested: RequestedTag<'_>,
     builder: &mut PlanBuilder<'_>,
 ) -> Option<Obstacle> {
     let name = requested.tag;
     match snapshot.tags().get(name) {
-        Some(tag) if is_managed_by(tag, istio) => update(snapshot, istio, tag, builder),
-        Some(_) => Some(taken(
+        Some(tag) if is_managed_by(tag, istio) => update_tag(snapshot, istio, tag, builder),
+        Some(_) => Some(name_in_use(
             istio,
             format!("IstioRevisionTag {name:?} exists and is not managed by this Istio"),
         )),
-        None if snapshot.revisions().get(name).is_some() => Some(taken(
+        None if snapshot.revisions().get(name).is_some() => Some(name_in_use(
             istio,
             format!("tag {name:?} cannot be created while an IstioRevision of that name exists"),
         )),
         None => {
             if let Some(other) = istio_with_active_revision(snapshot, name) {
-                let whose = format!("the active IstioRevision of Istio {:?}", other.name());
-                return Some(taken(
+                let owner = format!("the active IstioRevision of Istio {:?}", other.name());
+                return Some(name_in_use(
                     istio,
-                    format!("tag {name:?} cannot be created: it is the name of {whose}"),
+                    format!("tag {name:?} cannot be created: it is the name of {owner}"),
                 ));
             }
-            postponed(snapshot, istio, requested).or_else(|| create(snapshot, istio, name, builder))
+            implicit_tag_obstacle(snapshot, istio, requested)
+                .or_else(|| create_tag(snapshot, istio, name, builder))
         }
     }
 }
 
-/// Returns why the implicit tag is not created yet: the revision is not ready, or another injector serves
-/// `istio-injection: enabled`.
-fn postponed(snapshot: &Snapshot, istio: &Istio, requested: Requested<'_>) -> Option<Obstacle> {
-    let Requested { tag, active } = requested;
+/// Returns an obstacle while the implicit tag must not be created: the revision is not ready, or another
+/// injector serves `istio-injection: enabled`.
+fn implicit_tag_obstacle(
+    snapshot: &Snapshot,
+    istio: &Istio,
+    requested: RequestedTag<'_>,
+) -> Option<Obstacle> {
+    let RequestedTag { tag, active } = requested;
     if listed_tags(istio).is_some() {
         return None;
     }
@@ -175,7 +181,7 @@ fn postponed(snapshot: &Snapshot, istio: &Istio, requested: Requested<'_>) -> Op
             "tag {tag:?} is not created: MutatingWebhookConfiguration {other:?} already injects namespaces \
              labelled istio-injection=enabled"
         );
-        return Some(taken(istio, message));
+        return Some(name_in_use(istio, message));
     }
     let revision = snapshot.revisions().get(active);
     if revision.is_some_and(is_serving) {
@@ -188,7 +194,8 @@ fn postponed(snapshot: &Snapshot, istio: &Istio, requested: Requested<'_>) -> Op
     })
 }
 
-/// Returns the Istio whose active revision has this name, even before it exists: a tag must not take it.
+/// Returns the Istio with an active revision of this name. The revision may not exist yet, but no tag may
+/// have its name.
 fn istio_with_active_revision<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a Istio> {
     let mut others = snapshot
         .istios()
@@ -200,7 +207,7 @@ fn istio_with_active_revision<'a>(snapshot: &'a Snapshot, name: &str) -> Option<
     })
 }
 
-fn taken(istio: &Istio, message: String) -> Obstacle {
+fn name_in_use(istio: &Istio, message: String) -> Obstacle {
     let status = if listed_tags(istio).is_some() {
         ConditionStatus::False
     } else {
@@ -213,28 +220,33 @@ fn taken(istio: &Istio, message: String) -> Obstacle {
     }
 }
 
-fn older_claimant<'a>(snapshot: &'a Snapshot, istio: &Istio, tag: &str) -> Option<&'a Istio> {
+fn older_istio_requesting<'a>(snapshot: &'a Snapshot, istio: &Istio, tag: &str) -> Option<&'a Istio> {
     snapshot
-        .claimants(tag)
+        .istios_requesting(tag)
         .find(|other| takes_precedence(&other.metadata, &istio.metadata))
 }
 
-/// Whether this Istio is the controlling owner.
+/// Whether this Istio is the controlling owner of a tag.
 pub(super) fn is_managed_by(tag: &IstioRevisionTag, istio: &Istio) -> bool {
     let controller = tag.metadata.controller();
     controller.is_some_and(|owner| !owner.uid.is_empty() && owner.uid == istio.metadata.uid)
 }
 
-fn create(snapshot: &Snapshot, istio: &Istio, name: &str, builder: &mut PlanBuilder<'_>) -> Option<Obstacle> {
+fn create_tag(
+    snapshot: &Snapshot,
+    istio: &Istio,
+    name: &str,
+    builder: &mut PlanBuilder<'_>,
+) -> Option<Obstacle> {
     let new = NewObject {
         name: name.to_owned(),
         owner: istio.owner_reference(),
         finalizers: vec![names::FINALIZER.to_owned()],
         annotations: BTreeMap::new(),
-        spec: wanted_spec(istio),
+        spec: desired_spec(istio),
     };
     let action = Action::CreateTag(new);
-    let failed = backing_off(snapshot, &action, builder);
+    let failed = back_off_obstacle(snapshot, &action, builder);
     if failed.is_none() {
         let message = format!("created IstioRevisionTag {name:?}");
         builder.add_with_event(action, &Reason::TagCreated, message);
@@ -242,28 +254,32 @@ fn create(snapshot: &Snapshot, istio: &Istio, name: &str, builder: &mut PlanBuil
     failed
 }
 
-/// Returns the failure of an action that may not be retried yet. Unlike other failures, it affects only its
-/// tag.
-fn backing_off(snapshot: &Snapshot, action: &Action, builder: &mut PlanBuilder<'_>) -> Option<Obstacle> {
+/// Returns an obstacle if an action has failed and must not be retried yet. Unlike other failures, the
+/// failure affects only its tag.
+fn back_off_obstacle(
+    snapshot: &Snapshot,
+    action: &Action,
+    builder: &mut PlanBuilder<'_>,
+) -> Option<Obstacle> {
     let failure = snapshot.failure(&builder.object().subject, action)?;
     let message = format!("{}{}", action.failure_prefix(), failure.message);
     builder.requeue(Requeue::At(failure.retry_at));
-    Some(Obstacle::serious(Reason::TagFailed, message))
+    Some(Obstacle::new_false(Reason::TagFailed, message))
 }
 
-fn wanted_spec(istio: &Istio) -> TagSpec {
+fn desired_spec(istio: &Istio) -> TagSpec {
     TagSpec {
         target_ref: TargetReference::istio(istio.name()),
     }
 }
 
-fn update(
+fn update_tag(
     snapshot: &Snapshot,
     istio: &Istio,
     tag: &IstioRevisionTag,
     builder: &mut PlanBuilder<'_>,
 ) -> Option<Obstacle> {
-    let spec = wanted_spec(istio);
+    let spec = desired_spec(istio);
     if tag.spec == spec || tag.metadata.is_deleting() {
         return None;
     }
@@ -273,17 +289,17 @@ fn update(
         spec,
     };
     let action = Action::UpdateTag(change);
-    let failed = backing_off(snapshot, &action, builder);
+    let failed = back_off_obstacle(snapshot, &action, builder);
     if failed.is_none() {
         builder.add(action, Reason::TagUpdated);
     }
     failed
 }
 
-/// Deletes a tag that is no longer requested once nothing refers to it: its workloads would silently lose
-/// their injector. A tag with the name of the active revision is deleted at once, because the revision
-/// replaces it for the same workloads.
-fn remove(
+/// Deletes a tag that is no longer requested. A tag in use is kept, because its workloads would lose their
+/// injector without notice, unless it has the name of the active revision, which replaces it for the same
+/// workloads.
+fn remove_tag(
     snapshot: &Snapshot,
     tag: &IstioRevisionTag,
     active: &str,
@@ -295,10 +311,10 @@ fn remove(
     }
     if name != active && snapshot.references().uses_tag(name) {
         let message = format!("tag {name:?} is no longer requested, but kept while workloads refer to it");
-        return Some(Obstacle::serious(Reason::TagStillInUse, message));
+        return Some(Obstacle::new_false(Reason::TagStillInUse, message));
     }
     let action = Action::DeleteTag(Precondition::for_object(Subject::tag(name), &tag.metadata));
-    let failed = backing_off(snapshot, &action, builder);
+    let failed = back_off_obstacle(snapshot, &action, builder);
     if failed.is_none() {
         let message = format!("deleted IstioRevisionTag {name:?}: it is no longer wanted");
         builder.add_with_event(action, &Reason::TagRemoved, message);

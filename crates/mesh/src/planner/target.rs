@@ -13,16 +13,16 @@ pub(super) fn resolve<'a>(
 ) -> Result<&'a IstioRevision, ReconcileError> {
     let name = match target.target() {
         TargetKind::Revision => target.name.as_str(),
-        TargetKind::Istio => active_of(snapshot, &target.name)?,
+        TargetKind::Istio => active_revision_of_istio(snapshot, &target.name)?,
         TargetKind::Unknown => return Err(Invalid::UnknownTarget.into()),
     };
-    read(snapshot, ObjectKind::IstioRevision, "")?;
+    check_kind_readable(snapshot, ObjectKind::IstioRevision, "")?;
     let missing = || ReconcileError::Missing(ObjectKind::IstioRevision, name.to_owned());
     snapshot.revisions().get(name).ok_or_else(missing)
 }
 
-fn active_of<'a>(snapshot: &'a Snapshot, istio: &str) -> Result<&'a str, ReconcileError> {
-    read(snapshot, ObjectKind::Istio, "")?;
+fn active_revision_of_istio<'a>(snapshot: &'a Snapshot, istio: &str) -> Result<&'a str, ReconcileError> {
+    check_kind_readable(snapshot, ObjectKind::Istio, "")?;
     let missing = || ReconcileError::Missing(ObjectKind::Istio, istio.to_owned());
     let active = &snapshot
         .istios()
@@ -38,15 +38,19 @@ fn active_of<'a>(snapshot: &'a Snapshot, istio: &str) -> Result<&'a str, Reconci
 }
 
 /// Checks that a kind can be read.
-pub(super) fn read(
+pub(super) fn check_kind_readable(
     snapshot: &Snapshot,
     kind: ObjectKind,
     context: &'static str,
 ) -> Result<(), ReconcileError> {
-    readable(snapshot, Source::Objects(kind), context)
+    check_source_readable(snapshot, Source::Objects(kind), context)
 }
 
-fn readable(snapshot: &Snapshot, source: Source, context: &'static str) -> Result<(), ReconcileError> {
+fn check_source_readable(
+    snapshot: &Snapshot,
+    source: Source,
+    context: &'static str,
+) -> Result<(), ReconcileError> {
     snapshot
         .readable(source)
         .map_err(|error| ReconcileError::Unreadable {
@@ -55,7 +59,8 @@ fn readable(snapshot: &Snapshot, source: Source, context: &'static str) -> Resul
         })
 }
 
-/// Returns the version that a name resolves to. `what` is upstream's description of the name in an error.
+/// Returns the version that a name resolves to. `what` returns upstream's description of the name for an
+/// error.
 pub(crate) fn resolve_version(
     snapshot: &Snapshot,
     name: &str,
@@ -63,7 +68,9 @@ pub(crate) fn resolve_version(
 ) -> Result<Version, ReconcileError> {
     match snapshot.library.resolve(name) {
         Some(Resolution::Installable(version)) => Ok(version.clone()),
-        Some(Resolution::NotHere(version)) => Err(ReconcileError::NotHere(version.clone())),
+        Some(Resolution::ChartsUnavailable(version)) => {
+            Err(ReconcileError::ChartsUnavailable(version.clone()))
+        }
         Some(Resolution::EndOfLife) => Err(Invalid::EndOfLife(name.to_owned()).into()),
         None => Err(ReconcileError::UnknownVersion {
             what: what(),
@@ -94,7 +101,7 @@ pub(super) fn check_set(field: &'static str, value: &str) -> Result<(), Reconcil
 
 /// Checks that a namespace exists and is not being deleted.
 pub(super) fn check_namespace(snapshot: &Snapshot, name: &str) -> Result<(), ReconcileError> {
-    readable(snapshot, Source::Namespaces, "get failed: ")?;
+    check_source_readable(snapshot, Source::Namespaces, "get failed: ")?;
     match snapshot.namespace(name) {
         None => Err(Invalid::NoNamespace(name.to_owned()).into()),
         Some(namespace) if namespace.terminating => Err(Invalid::NamespaceDeleted(name.to_owned()).into()),

@@ -1,5 +1,5 @@
-//! Plans webhook configurations of remote control planes: probes that are due, and annotations when the
-//! result changed.
+//! Plans webhook configurations of remote control planes: probes when they are due, and annotations when
+//! the result has changed.
 
 use jiff::SignedDuration;
 use mainstay_api::{ObjectKind, Reason, names};
@@ -13,20 +13,21 @@ const DEFAULT_PERIOD_SECONDS: u32 = 3;
 const DEFAULT_TIMEOUT_SECONDS: u32 = 5;
 const DEFAULT_PORT: u16 = 443;
 
-/// Upstream's messages for a webhook that cannot be probed.
+/// Upstream's messages for webhooks that cannot be probed.
 const NO_WEBHOOKS: &str = "mutatingwebhookconfiguration contains no webhooks";
 const NO_SERVICE: &str = "missing webhooks[].clientConfig.service";
 const NO_BUNDLE: &str =
     "webhooks[].clientConfig.caBundle hasn't been set; check if the remote istiod can access this cluster";
 
-/// Returns the plan of a webhook configuration. Empty unless a remote revision owns it.
+/// Returns the plan of a webhook configuration. The plan is empty unless a remote revision owns the
+/// configuration.
 pub(super) fn plan(snapshot: &Snapshot, webhook: &Webhook) -> Plan {
     let subject = Subject::Webhook(webhook.metadata.name.clone());
     let mut builder = PlanBuilder::for_subject(snapshot, subject, &webhook.metadata);
     if is_remote(snapshot, webhook) && !webhook.metadata.is_deleting() {
-        match request(webhook) {
-            Ok(request) => probe(snapshot, webhook, request, &mut builder),
-            Err(reason) => annotate(webhook, false, reason, &mut builder),
+        match probe_request(webhook) {
+            Ok(request) => plan_probe(snapshot, webhook, request, &mut builder),
+            Err(reason) => plan_annotation(webhook, false, reason, &mut builder),
         }
     }
     builder.plan()
@@ -42,7 +43,7 @@ fn is_remote(snapshot: &Snapshot, webhook: &Webhook) -> bool {
     owners.any(|revision| revision.spec.is_remote())
 }
 
-fn request(webhook: &Webhook) -> Result<ProbeRequest, &'static str> {
+fn probe_request(webhook: &Webhook) -> Result<ProbeRequest, &'static str> {
     let client = webhook.client.as_ref().ok_or(NO_WEBHOOKS)?;
     let service = client.service.as_ref().ok_or(NO_SERVICE)?;
     if client.ca_bundle.is_empty() {
@@ -53,12 +54,12 @@ fn request(webhook: &Webhook) -> Result<ProbeRequest, &'static str> {
         webhook: webhook.metadata.name.clone(),
         url: format!("https://{}.{}.svc:{port}/ready", service.name, service.namespace),
         ca_bundle: client.ca_bundle.clone(),
-        timeout_seconds: seconds(webhook, names::PROBE_TIMEOUT, DEFAULT_TIMEOUT_SECONDS),
+        timeout_seconds: annotated_seconds(webhook, names::PROBE_TIMEOUT, DEFAULT_TIMEOUT_SECONDS),
     })
 }
 
-/// Returns a number of seconds from an annotation, at least 1.
-fn seconds(webhook: &Webhook, annotation: &str, default: u32) -> u32 {
+/// Returns a number of seconds from an annotation, or `default` if it is missing or invalid. At least 1.
+fn annotated_seconds(webhook: &Webhook, annotation: &str, default: u32) -> u32 {
     let set = webhook
         .metadata
         .annotations
@@ -67,8 +68,8 @@ fn seconds(webhook: &Webhook, annotation: &str, default: u32) -> u32 {
     set.unwrap_or(default).max(1)
 }
 
-fn probe(snapshot: &Snapshot, webhook: &Webhook, request: ProbeRequest, builder: &mut PlanBuilder<'_>) {
-    let period = SignedDuration::from_secs(i64::from(seconds(
+fn plan_probe(snapshot: &Snapshot, webhook: &Webhook, request: ProbeRequest, builder: &mut PlanBuilder<'_>) {
+    let period = SignedDuration::from_secs(i64::from(annotated_seconds(
         webhook,
         names::PROBE_PERIOD,
         DEFAULT_PERIOD_SECONDS,
@@ -76,7 +77,7 @@ fn probe(snapshot: &Snapshot, webhook: &Webhook, request: ProbeRequest, builder:
     let last = snapshot.probe(&webhook.metadata.name);
     let due = last.and_then(|last| last.at.checked_add(period).ok());
     if let Some(ProbeResult { ready, reason, .. }) = last {
-        annotate(webhook, *ready, reason, builder);
+        plan_annotation(webhook, *ready, reason, builder);
     }
     match due {
         Some(due) if due > snapshot.now => builder.requeue(Requeue::At(due)),
@@ -84,7 +85,7 @@ fn probe(snapshot: &Snapshot, webhook: &Webhook, request: ProbeRequest, builder:
     }
 }
 
-fn annotate(webhook: &Webhook, ready: bool, reason: &str, builder: &mut PlanBuilder<'_>) {
+fn plan_annotation(webhook: &Webhook, ready: bool, reason: &str, builder: &mut PlanBuilder<'_>) {
     let annotations = &webhook.metadata.annotations;
     let written = |key: &str| annotations.get(key).map(String::as_str);
     let status = if ready { "true" } else { "false" };

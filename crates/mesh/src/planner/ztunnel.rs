@@ -3,10 +3,10 @@
 use mainstay_api::{ConditionType, IstioRevision, ZTunnel, ZTunnelStatus, derive_state, names};
 
 use super::builder::{PlanBuilder, StatusUpdate};
-use super::condition::reconciled;
+use super::condition::reconciled_condition;
 use super::daemonset;
 use super::finalize::with_finalizer;
-use super::release::{Chart, key, release, settle};
+use super::release::{Chart, add_release_steps, new_release, new_release_key};
 use super::target::{check_version_and_namespace, resolve, resolve_version};
 use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
 use crate::values::Pipeline;
@@ -23,7 +23,7 @@ pub(super) fn plan(snapshot: &Snapshot, ztunnel: &ZTunnel) -> Plan {
 }
 
 fn release_key(ztunnel: &ZTunnel) -> ReleaseKey {
-    key(
+    new_release_key(
         ztunnel,
         &ztunnel.spec.namespace,
         names::ZTUNNEL_RELEASE.to_owned(),
@@ -33,11 +33,11 @@ fn release_key(ztunnel: &ZTunnel) -> ReleaseKey {
 fn reconcile(snapshot: &Snapshot, ztunnel: &ZTunnel) -> Plan {
     let mut builder = PlanBuilder::for_object(snapshot, ztunnel);
     let plane = builder.check(control_plane(snapshot, ztunnel));
-    let wanted = plane.map(|plane| wanted(snapshot, ztunnel, plane));
-    if let Some(wanted) = wanted.and_then(|wanted| builder.check(wanted)) {
-        settle(snapshot, &mut builder, vec![wanted], &[]);
+    let release = plane.map(|plane| desired_release(snapshot, ztunnel, plane));
+    if let Some(release) = release.and_then(|release| builder.check(release)) {
+        add_release_steps(snapshot, &mut builder, vec![release], &[]);
     }
-    builder.hold_back();
+    builder.drop_failed_steps();
     let status = status(snapshot, ztunnel, plane.flatten(), builder.error());
     let events = [ConditionType::Reconciled, ConditionType::Ready];
     builder.plan_with_status(StatusUpdate {
@@ -48,7 +48,7 @@ fn reconcile(snapshot: &Snapshot, ztunnel: &ZTunnel) -> Plan {
     })
 }
 
-/// Returns its control plane, if it refers to one.
+/// Returns the control plane of a `ZTunnel`, if it refers to one.
 fn control_plane<'a>(
     snapshot: &'a Snapshot,
     ztunnel: &ZTunnel,
@@ -61,7 +61,7 @@ fn control_plane<'a>(
         .transpose()
 }
 
-fn wanted(
+fn desired_release(
     snapshot: &Snapshot,
     ztunnel: &ZTunnel,
     plane: Option<&IstioRevision>,
@@ -70,7 +70,7 @@ fn wanted(
     let version = resolve_version(snapshot, &spec.version, || "ZTunnel version".to_owned())?;
     let plane = plane.map(|plane| &plane.spec);
     let values = Pipeline::for_snapshot(snapshot).ztunnel_values(spec.values.as_ref(), plane, &version)?;
-    Ok(release(
+    Ok(new_release(
         ztunnel,
         release_key(ztunnel),
         Chart {
@@ -89,8 +89,8 @@ fn status(
 ) -> ZTunnelStatus {
     let mut status = ztunnel.status.clone();
     let conditions = [
-        reconciled(error),
-        daemonset::ready(snapshot, &ztunnel.spec.namespace, names::ZTUNNEL_DAEMONSET),
+        reconciled_condition(error),
+        daemonset::ready_condition(snapshot, &ztunnel.spec.namespace, names::ZTUNNEL_DAEMONSET),
     ];
     status.observed_generation = ztunnel.metadata.generation;
     status.state = derive_state(&conditions);

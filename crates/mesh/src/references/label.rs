@@ -9,21 +9,24 @@ use mainstay_api::names::{
 /// Labels or annotations.
 pub type Labels = BTreeMap<String, String>;
 
-/// Returns what the labels of a namespace request. `istio-injection: enabled` takes precedence over a
-/// revision, as in the selectors of the webhooks.
+/// Returns the revision or tag that the labels of a namespace request. `istio-injection: enabled` takes
+/// precedence over a revision, as in the selectors of the webhooks.
 #[must_use]
 pub fn namespace_reference(labels: &Labels) -> Option<&str> {
-    match word(labels, INJECTION_LABEL) {
+    match non_empty_label(labels, INJECTION_LABEL) {
         Some(INJECTION_ENABLED) => Some(DEFAULT_REVISION),
-        _ => word(labels, REVISION_LABEL),
+        _ => non_empty_label(labels, REVISION_LABEL),
     }
 }
 
-/// Returns what the labels of a pod request. "false" takes precedence over everything, a revision over
-/// "true".
+/// Returns the revision or tag that the labels of a pod request. `sidecar.istio.io/inject: "false"` takes
+/// precedence over a revision, and a revision takes precedence over `"true"`.
 #[must_use]
 pub fn pod_reference(labels: &Labels) -> Option<&str> {
-    match (word(labels, INJECT_LABEL), word(labels, REVISION_LABEL)) {
+    match (
+        non_empty_label(labels, INJECT_LABEL),
+        non_empty_label(labels, REVISION_LABEL),
+    ) {
         (Some("false"), _) => None,
         (_, Some(revision)) => Some(revision),
         (Some("true"), None) => Some(DEFAULT_REVISION),
@@ -31,13 +34,13 @@ pub fn pod_reference(labels: &Labels) -> Option<&str> {
     }
 }
 
-/// Returns the revision that injected a pod, never a tag.
+/// Returns the revision that injected a pod. It is never a tag.
 #[must_use]
 pub fn injected_revision(annotations: &Labels) -> Option<&str> {
-    word(annotations, REVISION_LABEL)
+    non_empty_label(annotations, REVISION_LABEL)
 }
 
-fn word<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
+fn non_empty_label<'a>(labels: &'a Labels, key: &str) -> Option<&'a str> {
     labels
         .get(key)
         .map(String::as_str)

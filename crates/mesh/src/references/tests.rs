@@ -1,4 +1,4 @@
-//! Tests which labels keep a revision or tag in use, and compares the index with one built from scratch.
+//! Tests which labels keep a revision or tag in use, and compares the index with a newly built one.
 
 use super::*;
 
@@ -7,27 +7,27 @@ fn labels(text: &str) -> Labels {
     pairs.map(|(key, value)| (key.into(), value.into())).collect()
 }
 
-fn namespace(index: &mut References, name: &str, says: &str) -> Vec<String> {
+fn namespace(index: &mut References, name: &str, labels_text: &str) -> Vec<String> {
     index.upsert(Referrer::Namespace {
         name,
-        labels: &labels(says),
+        labels: &labels(labels_text),
     })
 }
 
-fn pod(index: &mut References, at: (&str, &str), says: &str, annotations: &str) -> Vec<String> {
+fn pod(index: &mut References, at: (&str, &str), labels_text: &str, annotations: &str) -> Vec<String> {
     index.upsert(Referrer::Pod {
         namespace: at.0,
         name: at.1,
-        labels: &labels(says),
+        labels: &labels(labels_text),
         annotations: &labels(annotations),
         finished: false,
-        leaving: false,
+        terminating: false,
         workload: None,
     })
 }
 
-/// Checks which revision and which tag are in use with these labels of a namespace and these labels and
-/// annotations of a pod.
+/// Checks the revision and the tag in use, given the labels of a namespace and the labels and annotations
+/// of a pod.
 fn check(space: &str, pod_labels: &str, annotations: &str, revision: &str, tag: &str) {
     let mut index = References::default();
     namespace(&mut index, "bookinfo", space);
@@ -53,22 +53,22 @@ fn labels_select_the_revision_in_use() {
     const BOTH_DEFAULT: &str = "istio-injection=enabled istio.io/rev=default";
     const INJECT: &str = "sidecar.istio.io/inject=true";
     let rows = [
-        // no labels
+        // No labels.
         ("", "", ""),
-        // labels on the namespace only
+        // Labels on the namespace only.
         (ENABLED, "", "default"),
         (DEFAULT, "", "default"),
         (NAMED, "", "my-rev"),
         (BOTH_DEFAULT, "", "default"),
         (BOTH, "", "default"),
-        // labels on the pod only
+        // Labels on the pod only.
         ("", DEFAULT, "default"),
         ("", NAMED, "my-rev"),
         ("", INJECT, "default"),
         ("", "sidecar.istio.io/inject=true istio.io/rev=my-rev", "my-rev"),
         ("", "sidecar.istio.io/inject=false istio.io/rev=my-rev", ""),
         ("", "sidecar.istio.io/inject=false", ""),
-        // both: the labels of the namespace override those of its pods
+        // Labels on both. Those of the namespace override those of its pods.
         (NAMED, INJECT, "my-rev"),
         (ENABLED, DEFAULT, "default"),
         (ENABLED, NAMED, "default"),
@@ -117,7 +117,7 @@ fn finished_pods_use_no_revision() {
         labels: &labels("istio.io/rev=a"),
         annotations: &labels("istio.io/rev=b"),
         finished: true,
-        leaving: false,
+        terminating: false,
         workload: None,
     });
     assert_eq!(changed, ["a", "b"]);
@@ -223,7 +223,7 @@ impl Random {
 
 #[test]
 fn after_any_events_the_index_equals_a_rebuilt_one() {
-    const SAID: [&str; 7] = [
+    const LABELS: [&str; 7] = [
         "",
         "istio.io/rev=a",
         "istio.io/rev=b",
@@ -234,7 +234,7 @@ fn after_any_events_the_index_equals_a_rebuilt_one() {
     ];
     for seed in 1..=200 {
         let mut random = Random(seed * 0x9E37_79B9);
-        let said = |random: &mut Random| SAID[random.below(SAID.len() as u64) as usize];
+        let random_labels = |random: &mut Random| LABELS[random.below(LABELS.len() as u64) as usize];
         let mut index = References::default();
         let mut spaces: BTreeMap<String, &str> = BTreeMap::new();
         let mut pods: BTreeMap<(String, String), (&str, &str)> = BTreeMap::new();
@@ -246,7 +246,7 @@ fn after_any_events_the_index_equals_a_rebuilt_one() {
                 .into();
             let changed = match random.below(5) {
                 0 => {
-                    spaces.insert(space.clone(), said(&mut random));
+                    spaces.insert(space.clone(), random_labels(&mut random));
                     namespace(&mut index, &space, spaces[&space])
                 }
                 1 => {
@@ -258,12 +258,12 @@ fn after_any_events_the_index_equals_a_rebuilt_one() {
                     index.remove(&ReferrerKey::Pod(space, name))
                 }
                 _ => {
-                    let says = (
-                        said(&mut random),
+                    let labels_text = (
+                        random_labels(&mut random),
                         ["", "istio.io/rev=a", "istio.io/rev=b"][random.below(3) as usize],
                     );
-                    pods.insert((space.clone(), name.clone()), says);
-                    pod(&mut index, (&space, &name), says.0, says.1)
+                    pods.insert((space.clone(), name.clone()), labels_text);
+                    pod(&mut index, (&space, &name), labels_text.0, labels_text.1)
                 }
             };
             for (name, was) in ["a", "b", "default"].iter().zip(before) {
@@ -272,11 +272,11 @@ fn after_any_events_the_index_equals_a_rebuilt_one() {
             }
         }
         let mut rebuilt = References::default();
-        for ((space, name), says) in &pods {
-            pod(&mut rebuilt, (space, name), says.0, says.1);
+        for ((space, name), labels_text) in &pods {
+            pod(&mut rebuilt, (space, name), labels_text.0, labels_text.1);
         }
-        for (space, says) in &spaces {
-            namespace(&mut rebuilt, space, says);
+        for (space, labels_text) in &spaces {
+            namespace(&mut rebuilt, space, labels_text);
         }
         assert_eq!(index, rebuilt, "seed {seed}");
     }

@@ -1,4 +1,4 @@
-//! Dependencies between subjects: which plans depend on an object.
+//! Dependencies between subjects: determines the plans that depend on an object.
 
 use mainstay_api::{Istio, Kind, ObjectKind, ObjectMeta, names};
 
@@ -6,9 +6,9 @@ use super::{AffectedSubjects, Objects, Snapshot, kind_key, possible_tags};
 use crate::Subject;
 
 impl Snapshot {
-    /// Returns the revision and the tag of each name, if they exist, with their controlling owners: an Istio
-    /// may wait for a tag to be unused.
-    pub(super) fn named_subjects(&self, names: Vec<String>) -> AffectedSubjects {
+    /// Returns the revision and the tag of each name, if they exist, with their controlling owners. An
+    /// Istio may wait until a tag is unused.
+    pub(super) fn subjects_with_names(&self, names: Vec<String>) -> AffectedSubjects {
         let mut affected = AffectedSubjects::new();
         for name in names {
             if let Some(revision) = self.revisions.get(&name) {
@@ -29,7 +29,7 @@ impl Snapshot {
     pub(super) fn dependents_of_istio(&self, name: &str) -> AffectedSubjects {
         let mut affected: AffectedSubjects = self
             .targeted_by
-            .of(&kind_key(ObjectKind::Istio, name))
+            .get(&kind_key(ObjectKind::Istio, name))
             .cloned()
             .collect();
         let wants = |other: &&Istio| possible_tags(other).iter().any(|tag| may_be_active(tag, name));
@@ -43,39 +43,44 @@ impl Snapshot {
             return affected;
         };
         for tag in possible_tags(istio) {
-            affected.extend(self.claims.of(tag.as_str()).map(Subject::istio));
+            affected.extend(self.istios_by_tag.get(tag.as_str()).map(Subject::istio));
         }
         affected
     }
 
-    /// Returns the dependents of a revision: Istios that own it or for which it may be active, objects that
-    /// refer to it or to them, tags on it, the tag of the same name, and Istios that request such a tag.
+    /// Returns the dependents of a revision: Istios that own it or whose active revision may have its name,
+    /// objects that refer to the revision or to these Istios, tags that point to it, the tag of the same
+    /// name, and Istios that request a tag of this name.
     pub(super) fn dependents_of_revision(&self, name: &str) -> AffectedSubjects {
         let mut affected: AffectedSubjects = self
             .targeted_by
-            .of(&kind_key(ObjectKind::IstioRevision, name))
+            .get(&kind_key(ObjectKind::IstioRevision, name))
             .cloned()
             .collect();
         affected.extend(self.tags.get(name).map(|_| Subject::tag(name)));
         affected.extend(self.references.tags_targeting(name).map(Subject::tag));
-        affected.extend(self.claims.of(name).map(Subject::istio));
+        affected.extend(self.istios_by_tag.get(name).map(Subject::istio));
         let named = self
             .istios
             .iter()
             .filter(|istio| may_be_active(name, istio.name()));
         for istio in named {
-            affected.extend(self.with_pointers(istio.name()));
+            affected.extend(self.istio_and_referrers(istio.name()));
         }
         let Some(revision) = self.revisions.get(name) else {
             return affected;
         };
         for owner in &revision.metadata.owner_references {
             if owner.kind == ObjectKind::Istio.name() {
-                affected.extend(self.with_pointers(&owner.name));
+                affected.extend(self.istio_and_referrers(&owner.name));
             }
         }
         // Whether an Istio has the implicit tag depends on its revisions.
-        affected.extend(self.claims.of(names::DEFAULT_REVISION).map(Subject::istio));
+        affected.extend(
+            self.istios_by_tag
+                .get(names::DEFAULT_REVISION)
+                .map(Subject::istio),
+        );
         let injector = names::injector(revision.spec.revision(), &revision.spec.namespace);
         if revision.spec.is_remote() && self.webhooks.contains_key(&injector) {
             affected.insert(Subject::Webhook(injector));
@@ -84,22 +89,23 @@ impl Snapshot {
     }
 
     /// Returns an Istio and the objects that refer to it.
-    pub(super) fn with_pointers(&self, istio: &str) -> AffectedSubjects {
+    pub(super) fn istio_and_referrers(&self, istio: &str) -> AffectedSubjects {
         let key = kind_key(ObjectKind::Istio, istio);
-        let targeted_by = self.targeted_by.of(&key).cloned();
+        let targeted_by = self.targeted_by.get(&key).cloned();
         targeted_by.chain([Subject::istio(istio)]).collect()
     }
 
     /// Returns the dependents of a tag: its owner, Istios that request it, and the revision of the same name.
     pub(super) fn dependents_of_tag(&self, name: &str) -> AffectedSubjects {
-        let mut affected: AffectedSubjects = self.claims.of(name).map(Subject::istio).collect();
+        let mut affected: AffectedSubjects = self.istios_by_tag.get(name).map(Subject::istio).collect();
         affected.extend(self.revisions.get(name).map(|_| Subject::revision(name)));
         affected.extend(self.tags.get(name).and_then(|tag| controller(&tag.metadata)));
         affected
     }
 
-    /// Returns the owner of a release. A linear search: there are few owners, and releases change rarely.
-    pub(super) fn owner_of(&self, uid: &str) -> Option<Subject> {
+    /// Returns the owner of a release by its UID. The search is linear, because there are few owners and
+    /// releases change rarely.
+    pub(super) fn release_owner(&self, uid: &str) -> Option<Subject> {
         fn find<S: Kind>(objects: &Objects<S>, uid: &str) -> Option<Subject> {
             let found = objects.iter().find(|object| object.metadata.uid == uid)?;
             Some(Subject::Object(S::KIND, found.name().to_owned()))
@@ -118,8 +124,7 @@ impl Snapshot {
     }
 }
 
-/// Whether a name may be that of an Istio's active revision: the name of the Istio, with or without a
-/// version.
+/// Whether an Istio's active revision may have this name: the name of the Istio, with or without a version.
 pub(crate) fn may_be_active(revision: &str, istio: &str) -> bool {
     let rest = revision.strip_prefix(istio);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))

@@ -24,7 +24,8 @@ pub struct Namespace {
     pub invalid_annotation: bool,
     /// Whether it has the label `istio-injection: enabled`.
     pub injection_label: bool,
-    /// Whether it has the label `istio-injection` with another value: no webhook matches its pods.
+    /// Whether it has the label `istio-injection` with another value. No webhook matches its pods in this
+    /// case.
     pub injection_disabled: bool,
 }
 
@@ -80,29 +81,29 @@ pub struct ServiceReference {
 pub struct ProbeResult {
     /// Time of the probe.
     pub at: Timestamp,
-    /// Whether it is ready.
+    /// Whether the control plane is ready.
     pub ready: bool,
-    /// Why the probe failed; empty if there was a response.
+    /// Cause of the failure; empty if there was a response.
     pub reason: String,
 }
 
-/// What is known about a release that was compared at least once.
+/// Observed state of a release that was compared with the cluster at least once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReleaseFact {
     /// The live objects are equal to this release.
     Applied(Arc<Release>),
-    /// Another client changed live objects after that.
+    /// Another client changed the live objects after they were applied.
     Drifted,
-    /// Objects exist.
+    /// Objects of the release exist, but were not compared.
     Present,
-    /// No objects exist.
+    /// No objects of the release exist.
     Absent,
 }
 
 /// The last failure of a subject. Removed when a later attempt succeeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// The failed action. A plan without this action is not held back.
+    /// The failed action. Plans without this action are not affected.
     pub action: Action,
     /// Class of the error.
     pub class: ErrorClass,
@@ -127,7 +128,7 @@ pub enum Source {
     DaemonSets,
     /// Mutating webhook configurations.
     Webhooks,
-    /// Workloads. Read only while an Istio migrates them, so no other plan waits for them.
+    /// Workloads. They are read only while an Istio migrates them, so no other plan waits for them.
     Workloads,
 }
 
@@ -146,7 +147,7 @@ impl Source {
         Self::Webhooks,
     ];
 
-    /// Returns the plural in upstream's error messages.
+    /// Returns the plural as in upstream's error messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -168,10 +169,10 @@ impl Source {
 /// State of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SourceState {
-    /// Not listed yet: no plan is made.
+    /// Not listed yet. No plan is made.
     #[default]
     Pending,
-    /// Cannot be read, with the error: dependent conditions are unknown.
+    /// Cannot be read, with the error. Conditions that depend on it are unknown.
     Failing(String),
     /// Listed and watched.
     Ready,

@@ -36,7 +36,7 @@ impl<S: Kind> Objects<S> {
 
     /// Returns the objects with an owner of this UID, sorted by name.
     pub fn owned_by(&self, uid: &str) -> impl Iterator<Item = &Resource<S>> {
-        self.by_owner.of(uid).filter_map(|name| self.by_name.get(name))
+        self.by_owner.get(uid).filter_map(|name| self.by_name.get(name))
     }
 
     /// Returns the number of objects.

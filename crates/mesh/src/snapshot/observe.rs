@@ -1,6 +1,8 @@
 //! Records observations in the snapshot, and returns the subjects whose plan may have changed.
 //!
-//! A watch event shows only the current state of an object. The previous state comes from the snapshot.
+//! A watch event contains only the current state of an object. The previous state comes from the snapshot.
+
+mod install_namespace;
 
 use std::collections::BTreeSet;
 
@@ -8,6 +10,7 @@ use mainstay_api::{
     Istio, IstioCni, IstioRevision, IstioRevisionTag, Kind, ObjectKind, Status, ZTunnel, names,
 };
 
+use self::install_namespace::InstallNamespace;
 use super::affected::controller;
 use super::{
     DaemonSet, Deployment, Failure, Namespace, Objects, ProbeResult, ReleaseFact, Snapshot, Source,
@@ -70,7 +73,7 @@ pub enum Observation {
         /// Whether it succeeded or failed.
         finished: bool,
         /// Whether it is being deleted.
-        leaving: bool,
+        terminating: bool,
         /// The workload it belongs to.
         workload: Option<WorkloadKey>,
     },
@@ -82,11 +85,12 @@ pub enum Observation {
     DaemonSet(String, String, Option<DaemonSet>),
     /// The current state of a workload; `None` if it was deleted.
     Workload(WorkloadKey, Option<Workload>),
-    /// What is known about a release now.
+    /// The observed state of a release.
     Release(ReleaseKey, ReleaseFact),
-    /// Whether a webhook configuration of others injects namespaces with `istio-injection: enabled`, by name.
+    /// Whether a webhook configuration of another installation, given by name, injects namespaces with
+    /// `istio-injection: enabled`.
     ForeignInjector(String, bool),
-    /// Result of a probe, by webhook configuration.
+    /// Result of a probe, by name of the webhook configuration.
     Probed(String, ProbeResult),
     /// An attempt on a subject failed.
     Failed(Subject, Failure),
@@ -97,9 +101,9 @@ pub enum Observation {
 }
 
 impl Snapshot {
-    /// Records an observation.
-    pub fn observe(&mut self, seen: Observation) -> AffectedSubjects {
-        match seen {
+    /// Records an observation and returns the affected subjects.
+    pub fn observe(&mut self, observation: Observation) -> AffectedSubjects {
+        match observation {
             Observation::Istio(istio) => self.record_istio(istio),
             Observation::Revision(revision) => self.record_revision(revision),
             Observation::Tag(tag) => self.record_tag(tag),
@@ -115,15 +119,15 @@ impl Snapshot {
                 annotations,
                 terminating,
             } => {
-                let says =
+                let has_value =
                     |map: &Labels, key: &str, word: &str| map.get(key).is_some_and(|text| text == word);
                 let fact = Namespace {
                     uid,
                     resource_version,
                     terminating,
-                    skip_migration: says(&annotations, names::SKIP_MIGRATION, "true"),
+                    skip_migration: has_value(&annotations, names::SKIP_MIGRATION, "true"),
                     invalid_annotation: has_invalid_annotation(&annotations),
-                    injection_label: says(&labels, names::INJECTION_LABEL, names::INJECTION_ENABLED),
+                    injection_label: has_value(&labels, names::INJECTION_LABEL, names::INJECTION_ENABLED),
                     injection_disabled: labels
                         .get(names::INJECTION_LABEL)
                         .is_some_and(|value| value != names::INJECTION_ENABLED),
@@ -136,7 +140,7 @@ impl Snapshot {
                 labels,
                 annotations,
                 finished,
-                leaving,
+                terminating,
                 workload,
             } => self.observe_referrer(Referrer::Pod {
                 namespace: &namespace,
@@ -144,7 +148,7 @@ impl Snapshot {
                 labels: &labels,
                 annotations: &annotations,
                 finished,
-                leaving,
+                terminating,
                 workload: workload.as_ref(),
             }),
             Observation::ReferrerGone(key) => self.remove_referrer(&key),
@@ -158,7 +162,7 @@ impl Snapshot {
                 let failures = self.failures.entry(subject.clone()).or_default();
                 failures.retain(|old| old.retry_at == failure.retry_at && old.action != failure.action);
                 failures.push(failure);
-                let mut affected = self.failure_changed(&subject);
+                let mut affected = self.affected_by_failure(&subject);
                 affected.insert(subject);
                 affected
             }
@@ -167,7 +171,8 @@ impl Snapshot {
         }
     }
 
-    /// Records a namespace or a pod without copying it, because these are the most frequent events.
+    /// Records a namespace or a pod and returns the affected subjects. Does not copy the object, because
+    /// these are the most frequent events.
     pub fn observe_referrer(&mut self, referrer: Referrer<'_>) -> AffectedSubjects {
         let Referrer::Pod {
             namespace,
@@ -177,24 +182,24 @@ impl Snapshot {
         } = referrer
         else {
             let names = self.references.upsert(referrer);
-            return self.named_subjects(names);
+            return self.subjects_with_names(names);
         };
         let shared = workload.map(|key| self.shared_key(key));
         let before = self.workload_of(namespace, name);
         let names = self.references.upsert(referrer.with_workload(shared.as_ref()));
         let after = self.workload_of(namespace, name);
-        let mut affected = self.named_subjects(names);
+        let mut affected = self.subjects_with_names(names);
         for key in before.iter().chain(&after) {
             affected.extend(self.reindex_workload(key));
         }
         affected
     }
 
-    /// Returns the workload of a pod, if any Istio migrates workloads.
+    /// Returns the workload of a pod, or `None` if no Istio migrates workloads.
     fn workload_of(&self, namespace: &str, pod: &str) -> Option<WorkloadKey> {
-        let matters = !self.migration_targets.is_empty();
-        let found = self.references.workload_of(namespace, pod);
-        found.filter(|_| matters).cloned()
+        let migrates = self.migrates_workloads();
+        let workload = self.references.workload_of(namespace, pod);
+        workload.filter(|_| migrates).cloned()
     }
 
     fn remove_referrer(&mut self, key: &ReferrerKey) -> AffectedSubjects {
@@ -203,14 +208,14 @@ impl Snapshot {
             _ => None,
         };
         let names = self.references.remove(key);
-        let mut affected = self.named_subjects(names);
+        let mut affected = self.subjects_with_names(names);
         if let Some(workload) = workload {
             affected.extend(self.reindex_workload(&workload));
         }
         if let ReferrerKey::Namespace(name) = key
             && self.namespaces.remove(name).is_some()
         {
-            affected.extend(self.installers.of(name).cloned());
+            affected.extend(self.installers.get(name).cloned());
             affected.extend(self.reindex_namespace(name));
         }
         affected
@@ -219,12 +224,12 @@ impl Snapshot {
     fn record_istio(&mut self, istio: Istio) -> AffectedSubjects {
         let name = istio.name().to_owned();
         let mut affected = self.dependents_of_istio(&name);
-        let claims = possible_tags(&istio);
+        let requested_tags = possible_tags(&istio);
         if let Some(old) = self.istios.insert(istio) {
-            self.drop_claims(&old);
+            self.remove_requested_tags(&old);
         }
-        for tag in claims {
-            self.claims.insert(tag, name.clone());
+        for tag in requested_tags {
+            self.istios_by_tag.insert(tag, name.clone());
         }
         affected.extend(self.dependents_of_istio(&name));
         affected.extend(self.update_migration_target(&name));
@@ -237,7 +242,7 @@ impl Snapshot {
         let name = revision.name().to_owned();
         let mut affected = self.dependents_of_revision(&name);
         let subject = Subject::revision(&name);
-        self.move_installer(
+        self.update_installer(
             &subject,
             old_namespace(&self.revisions, &name),
             Some(revision.spec.namespace.clone()),
@@ -265,12 +270,12 @@ impl Snapshot {
             name: &name,
             revision: &tag.status.istio_revision,
         });
-        let leads = (tag.spec.target_ref.clone(), tag.status.istio_revision.clone());
+        let target = (tag.spec.target_ref.clone(), tag.status.istio_revision.clone());
         let old = self.tags.insert(tag);
-        if old.is_none_or(|old| (old.spec.target_ref, old.status.istio_revision) != leads) {
+        if old.is_none_or(|old| (old.spec.target_ref, old.status.istio_revision) != target) {
             affected.extend(self.reindex_all());
         }
-        affected.extend(self.named_subjects(changed_names));
+        affected.extend(self.subjects_with_names(changed_names));
         affected.extend(self.dependents_of_tag(&name));
         affected.insert(Subject::tag(name));
         affected
@@ -279,20 +284,20 @@ impl Snapshot {
     fn record_cni(&mut self, cni: IstioCni) -> AffectedSubjects {
         let subject = Subject::cni(cni.name());
         let namespace = cni.spec.namespace.clone();
-        self.move_installer(
+        self.update_installer(
             &subject,
             old_namespace(&self.cnis, subject.name()),
             Some(namespace),
         );
         let state = Some(cni.status.state().clone());
         let old = self.cnis.insert(cni);
-        self.dependency_changed(subject, old.map(|old| old.status.state) != state)
+        self.affected_by_dependency(subject, old.map(|old| old.status.state) != state)
     }
 
     fn record_ztunnel(&mut self, ztunnel: ZTunnel) -> AffectedSubjects {
         let subject = Subject::ztunnel(ztunnel.name());
         let namespace = ztunnel.spec.namespace.clone();
-        self.move_installer(
+        self.update_installer(
             &subject,
             old_namespace(&self.ztunnels, subject.name()),
             Some(namespace),
@@ -307,11 +312,12 @@ impl Snapshot {
         }
         let state = Some(ztunnel.status.state().clone());
         let old = self.ztunnels.insert(ztunnel);
-        self.dependency_changed(subject, old.map(|old| old.status.state) != state)
+        self.affected_by_dependency(subject, old.map(|old| old.status.state) != state)
     }
 
-    /// Revisions depend on the state of `IstioCNI` and `ZTunnel` only.
-    fn dependency_changed(&self, subject: Subject, state_changed: bool) -> AffectedSubjects {
+    /// Returns `IstioCNI` or `ZTunnel`, and all revisions if its state changed. Revisions do not depend on
+    /// its other fields.
+    fn affected_by_dependency(&self, subject: Subject, state_changed: bool) -> AffectedSubjects {
         let mut affected = AffectedSubjects::from([subject]);
         if state_changed {
             affected.extend(
@@ -350,20 +356,20 @@ impl Snapshot {
             Subject::Object(ObjectKind::IstioRevision, name) => self.remove_revision(name),
             Subject::Object(ObjectKind::IstioRevisionTag, name) => self.remove_tag(name),
             Subject::Object(ObjectKind::IstioCni, name) => {
-                self.move_installer(subject, old_namespace(&self.cnis, name), None);
+                self.update_installer(subject, old_namespace(&self.cnis, name), None);
                 let old = self.cnis.remove(name);
-                self.forget_releases(old.map(|old| old.metadata.uid));
+                self.remove_releases(old.map(|old| old.metadata.uid));
                 self.all_revisions()
             }
             Subject::Object(ObjectKind::ZTunnel, name) => {
-                self.move_installer(subject, old_namespace(&self.ztunnels, name), None);
+                self.update_installer(subject, old_namespace(&self.ztunnels, name), None);
                 let old = self.ztunnels.remove(name);
                 let target = old
                     .as_ref()
                     .and_then(|old| old.spec.target_ref.as_ref())
                     .map(target_key);
                 self.remove_target(subject, target);
-                self.forget_releases(old.map(|old| old.metadata.uid));
+                self.remove_releases(old.map(|old| old.metadata.uid));
                 self.all_revisions()
             }
         }
@@ -372,7 +378,7 @@ impl Snapshot {
     fn remove_istio(&mut self, name: &str) -> AffectedSubjects {
         let mut affected = self.dependents_of_istio(name);
         if let Some(old) = self.istios.remove(name) {
-            self.drop_claims(&old);
+            self.remove_requested_tags(&old);
         }
         affected.extend(self.update_migration_target(name));
         affected.remove(&Subject::istio(name));
@@ -381,13 +387,13 @@ impl Snapshot {
 
     fn remove_revision(&mut self, name: &str) -> AffectedSubjects {
         let mut affected = self.dependents_of_revision(name);
-        self.move_installer(
+        self.update_installer(
             &Subject::revision(name),
             old_namespace(&self.revisions, name),
             None,
         );
         let old = self.revisions.remove(name);
-        self.forget_releases(old.map(|old| old.metadata.uid));
+        self.remove_releases(old.map(|old| old.metadata.uid));
         affected.extend(self.reindex_all());
         affected.extend(self.dependents_of_revision(name));
         affected
@@ -401,23 +407,23 @@ impl Snapshot {
             &Subject::tag(name),
             old.as_ref().map(|tag| target_key(&tag.spec.target_ref)),
         );
-        self.forget_releases(old.map(|old| old.metadata.uid));
+        self.remove_releases(old.map(|old| old.metadata.uid));
         affected.extend(self.reindex_all());
-        affected.extend(self.named_subjects(changed_names));
+        affected.extend(self.subjects_with_names(changed_names));
         affected
     }
 
     fn record_namespace(&mut self, name: &str, labels: &Labels, fact: Namespace) -> AffectedSubjects {
-        let chosen = self.references.selected_by_namespace(name).map(str::to_owned);
+        let old_selection = self.references.selected_by_namespace(name).map(str::to_owned);
         let mut affected = self.observe_referrer(Referrer::Namespace { name, labels });
-        let rechosen = self.references.selected_by_namespace(name) != chosen.as_deref();
+        let selection_changed = self.references.selected_by_namespace(name) != old_selection.as_deref();
         let old = self.namespaces.insert(name.to_owned(), fact);
         let new = self.namespaces.get(name);
         let differs = |part: fn(&Namespace) -> bool| old.as_ref().map(part) != new.map(part);
         if differs(|space| space.terminating) {
-            affected.extend(self.installers.of(name).cloned());
+            affected.extend(self.installers.get(name).cloned());
         }
-        let reindexed = rechosen
+        let reindexed = selection_changed
             || differs(|space| space.terminating)
             || differs(|space| space.skip_migration)
             || differs(|space| space.invalid_annotation)
@@ -425,11 +431,11 @@ impl Snapshot {
         if reindexed {
             affected.extend(self.reindex_namespace(name));
         }
-        // A migration reports namespaces that name a missing revision.
-        if rechosen {
+        // The status of a migration lists namespaces that name a missing revision.
+        if selection_changed {
             affected.extend(self.migration_targets.keys().map(Subject::istio));
         }
-        // Its resource version changed: the plan must name the new one.
+        // The plan of the namespace must contain the new resource version.
         if self.relabeling_istio(name).is_some() {
             affected.insert(Subject::Namespace(name.to_owned()));
         }
@@ -472,7 +478,7 @@ impl Snapshot {
     }
 
     fn record_release(&mut self, key: ReleaseKey, fact: ReleaseFact) -> AffectedSubjects {
-        let subject = self.owner_of(&key.owner);
+        let subject = self.release_owner(&key.owner);
         let old = self.releases.insert(key, fact.clone());
         if old == Some(fact) {
             AffectedSubjects::new()
@@ -481,14 +487,18 @@ impl Snapshot {
         }
     }
 
-    /// An implicit tag depends on it.
+    /// Records whether another installation's webhook configuration injects enabled namespaces. Implicit
+    /// tags depend on it.
     fn record_foreign_injector(&mut self, name: String, injects: bool) -> AffectedSubjects {
         let is_changed = if injects {
             self.foreign_injectors.insert(name)
         } else {
             self.foreign_injectors.remove(&name)
         };
-        let istios = self.claims.of(names::DEFAULT_REVISION).filter(|_| is_changed);
+        let istios = self
+            .istios_by_tag
+            .get(names::DEFAULT_REVISION)
+            .filter(|_| is_changed);
         istios.map(Subject::istio).collect()
     }
 
@@ -501,13 +511,14 @@ impl Snapshot {
         if self.failures.remove(&subject).is_none() {
             return AffectedSubjects::new();
         }
-        let mut affected = self.failure_changed(&subject);
+        let mut affected = self.affected_by_failure(&subject);
         affected.insert(subject);
         affected
     }
 
-    /// The state of a workload depends on whether its restart was rejected.
-    fn failure_changed(&mut self, subject: &Subject) -> AffectedSubjects {
+    /// Returns the subjects that depend on failures of a subject. The state of a workload depends on
+    /// whether its restart was rejected.
+    fn affected_by_failure(&mut self, subject: &Subject) -> AffectedSubjects {
         match subject {
             Subject::Workload(key) => self.reindex_workload(key),
             Subject::Namespace(name) => {
@@ -534,7 +545,7 @@ impl Snapshot {
         self.subjects()
     }
 
-    fn move_installer(&mut self, subject: &Subject, old: Option<String>, new: Option<String>) {
+    fn update_installer(&mut self, subject: &Subject, old: Option<String>, new: Option<String>) {
         if let Some(old) = old {
             self.installers.remove(old.as_str(), subject);
         }
@@ -549,13 +560,13 @@ impl Snapshot {
         }
     }
 
-    fn drop_claims(&mut self, istio: &Istio) {
+    fn remove_requested_tags(&mut self, istio: &Istio) {
         for tag in possible_tags(istio) {
-            self.claims.remove(tag.as_str(), &istio.metadata.name);
+            self.istios_by_tag.remove(tag.as_str(), &istio.metadata.name);
         }
     }
 
-    fn forget_releases(&mut self, owner: Option<String>) {
+    fn remove_releases(&mut self, owner: Option<String>) {
         if let Some(owner) = owner {
             let keys: Vec<_> = self.releases_of(&owner).map(|(key, _)| key.clone()).collect();
             for key in keys {
@@ -567,27 +578,4 @@ impl Snapshot {
 
 fn old_namespace<S: Kind + InstallNamespace>(objects: &Objects<S>, name: &str) -> Option<String> {
     objects.get(name).map(|object| object.spec.namespace().to_owned())
-}
-
-/// The namespace into which a kind installs.
-trait InstallNamespace {
-    fn namespace(&self) -> &str;
-}
-
-impl InstallNamespace for mainstay_api::RevisionSpec {
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
-}
-
-impl InstallNamespace for mainstay_api::CniSpec {
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
-}
-
-impl InstallNamespace for mainstay_api::ZTunnelSpec {
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
 }

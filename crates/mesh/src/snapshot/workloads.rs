@@ -1,7 +1,6 @@
-//! Records workloads and keeps the migration indexes up to date. Returns the subjects whose plan may have
-//! changed.
+//! Records workloads and updates the migration indexes. Returns the subjects whose plan may have changed.
 //!
-//! Decisions are made by [`crate::migration`]; this module stores their results per Istio.
+//! Decisions are made by [`crate::migration`]. This module stores their results per Istio.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +21,12 @@ impl Snapshot {
         self.workloads.get(key)
     }
 
-    /// Returns all workloads that are watched.
+    /// Returns all watched workloads.
     pub fn workloads(&self) -> impl Iterator<Item = (&WorkloadKey, &Workload)> {
         self.workloads.iter()
     }
 
-    /// Returns the progress of an Istio's migration, or `None` if the Istio does not migrate workloads.
+    /// Returns the index of an Istio's migration, or `None` if the Istio does not migrate workloads.
     #[must_use]
     pub fn migration_index(&self, istio: &str) -> Option<&MigrationIndex> {
         self.migration_indexes.get(istio)
@@ -51,16 +50,16 @@ impl Snapshot {
         !self.migration_targets.is_empty()
     }
 
-    /// Returns the Istio to whose migration a workload belongs.
+    /// Returns the Istio that migrates a workload.
     #[must_use]
     pub fn migrating_istio(&self, key: &WorkloadKey) -> Option<&Istio> {
         let mut indexes = self.migration_indexes.iter();
-        // A workload is in one index at most, and there are few Istios.
+        // A workload is in at most one index, and there are few Istios.
         let (istio, _) = indexes.find(|(_, index)| index.state(key).is_some())?;
         self.istios.get(istio)
     }
 
-    /// Returns the state of a workload as it was last recorded.
+    /// Returns the last recorded state of a workload.
     pub(crate) fn indexed_state(&self, key: &WorkloadKey) -> Option<&WorkloadState> {
         self.migration_indexes.values().find_map(|index| index.state(key))
     }
@@ -73,7 +72,7 @@ impl Snapshot {
         self.istios.get(istio)
     }
 
-    /// Returns the revision that a name in a label refers to, and the tag in between if the name is a tag's.
+    /// Returns the revision that a name in a label refers to, and the tag if the name is that of a tag.
     pub(crate) fn resolve(&self, name: &str) -> Option<(&IstioRevision, Option<&IstioRevisionTag>)> {
         if let Some(revision) = self.revisions.get(name) {
             return Some((revision, None));
@@ -95,15 +94,15 @@ impl Snapshot {
             (Some(_), None) => drop(self.workloads.remove(&key)),
         }
         let mut affected = self.reindex_workload(&key);
-        // A failure of an older resource version does not apply to this one.
+        // Failures of an older resource version do not apply to this one, so the workload is planned again.
         if self.indexed_state(&key).is_some() {
             affected.insert(Subject::Workload(key));
         }
         affected
     }
 
-    /// Updates the migration target of an Istio after one of our objects changed. Walks all workloads only if
-    /// the target differs.
+    /// Updates the migration target of an Istio after one of our objects changed. Updates all workloads
+    /// only if the target differs.
     pub(super) fn update_migration_target(&mut self, istio: &str) -> AffectedSubjects {
         let object = self.istios.get(istio);
         let target = object.and_then(|object| migration_target(self, object));
@@ -165,8 +164,8 @@ impl Snapshot {
         affected
     }
 
-    /// Updates the entries of one workload. A change affects the workload itself and the next one that may
-    /// use the capacity it leaves.
+    /// Updates the entries of one workload. A change affects the workload itself and the next workload that
+    /// may use the released capacity.
     pub(super) fn reindex_workload(&mut self, key: &WorkloadKey) -> AffectedSubjects {
         let changed = self.index_workload(key);
         if changed.is_empty() {
@@ -180,14 +179,14 @@ impl Snapshot {
             .collect()
     }
 
-    /// Returns the stored copy of a key, so that indexes share its text with the recorded workloads.
+    /// Returns the stored copy of a key, so that indexes and recorded workloads share its strings.
     pub(super) fn shared_key(&self, key: &WorkloadKey) -> WorkloadKey {
         let known = self.workloads.get_key_value(key);
         known.map_or(key, |(known, _)| known).clone()
     }
 
-    /// Records the state of a workload in the index it belongs to, and its restart in the index of the Istio
-    /// that restarted it. Returns the Istios whose index changed.
+    /// Records the state of a workload in the index of the Istio that migrates it, and its restart in the
+    /// index of the Istio that restarted it. Returns the Istios with a changed index.
     fn index_workload(&mut self, key: &WorkloadKey) -> Vec<String> {
         let key = &self.shared_key(key);
         let workload = self.workloads.get(key);
@@ -206,8 +205,8 @@ impl Snapshot {
         changed.collect()
     }
 
-    /// Records in every index whether a namespace has to be relabelled. Returns the Istios whose index
-    /// changed.
+    /// Records in every index whether a namespace must be relabelled. Returns the Istios with a changed
+    /// index.
     fn index_namespace(&mut self, namespace: &str) -> Vec<String> {
         let owner = migration::relabeling_istio(self, namespace);
         let indexes = self.migration_indexes.iter_mut();
@@ -218,7 +217,7 @@ impl Snapshot {
         changed.collect()
     }
 
-    /// Returns an Istio and the workloads that may join its open batch: their plans may change with the
+    /// Returns an Istio and the workloads that may join its open batch. Their plans may change with the
     /// settings or the status of the migration.
     pub(super) fn restartable_subjects(&self, istio: &str) -> AffectedSubjects {
         let (Some(index), Some(object)) = (self.migration_indexes.get(istio), self.istios.get(istio)) else {
@@ -231,8 +230,8 @@ impl Snapshot {
         next.chain([Subject::istio(istio)]).collect()
     }
 
-    /// Returns an Istio and the last workload that may join its open batch: when one workload changes its
-    /// state, the workloads before that one have been enqueued already.
+    /// Returns an Istio and the last workload that may join its open batch. If the state of one workload
+    /// changes, only the last one is new; the workloads before it are already enqueued.
     fn next_restartable_subject(&self, istio: &str) -> AffectedSubjects {
         let (Some(index), Some(object)) = (self.migration_indexes.get(istio), self.istios.get(istio)) else {
             return AffectedSubjects::new();
@@ -243,7 +242,8 @@ impl Snapshot {
         last.into_iter().chain([Subject::istio(istio)]).collect()
     }
 
-    /// Returns the number of workloads that may join the open batch once no other restart holds them up.
+    /// Returns the number of workloads that may join the open batch once all restarts outside the batch are
+    /// complete.
     fn unfilled_places(&self, index: &MigrationIndex, istio: &Istio) -> usize {
         let written = istio.status.workload_migration.as_ref().filter(|written| {
             written.state == MigrationState::InProgress

@@ -5,10 +5,10 @@ use mainstay_api::{Values, values};
 use super::merge::{map_at, set_if_unset};
 use crate::Images;
 
-/// Components, and the keys with which a user sets another image.
-const CHOICE: [&str; 3] = ["image", "hub", "tag"];
+/// Keys of a component with which a user sets another image.
+const IMAGE_KEYS: [&str; 3] = ["image", "hub", "tag"];
 
-/// For a control plane: istiod, proxy and proxy init.
+/// Sets the images of a control plane: istiod, proxy and proxy init.
 pub(super) fn apply_istio(user: &mut Values, images: Option<&Images>) {
     let Some(images) = images.filter(|_| !chooses_registry(user)) else {
         return;
@@ -21,21 +21,21 @@ pub(super) fn apply_istio(user: &mut Values, images: Option<&Images>) {
     }
 }
 
-/// For `IstioCNI`.
+/// Sets the image of `IstioCNI`.
 pub(super) fn apply_cni(user: &mut Values, images: Option<&Images>) {
     if let Some(images) = images.filter(|_| !chooses_registry(user)) {
         set_image(user, "cni", &images.cni);
     }
 }
 
-/// For `ZTunnel`.
+/// Sets the image of `ZTunnel`.
 pub(super) fn apply_ztunnel(user: &mut Values, images: Option<&Images>) {
     if let Some(images) = images.filter(|_| !chooses_registry(user)) {
         set_image(user, "ztunnel", &images.ztunnel);
     }
 }
 
-/// With a global registry or tag, configured digests do not apply.
+/// Whether the user sets a global registry or tag. Configured digests do not apply in this case.
 fn chooses_registry(user: &Values) -> bool {
     ["hub", "tag"]
         .iter()
@@ -43,7 +43,7 @@ fn chooses_registry(user: &Values) -> bool {
 }
 
 fn set_image(user: &mut Values, component: &str, image: &str) {
-    let chosen = CHOICE
+    let chosen = IMAGE_KEYS
         .iter()
         .any(|key| values::at(user, &[component, key]).is_some());
     if let Some(map) = map_at(user, &[component])
@@ -56,7 +56,7 @@ fn set_image(user: &mut Values, component: &str, image: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::testing::{map, shown};
+    use crate::values::testing::{map, to_json};
 
     fn images() -> Images {
         Images {
@@ -70,7 +70,7 @@ mod tests {
     fn check(apply: fn(&mut Values, Option<&Images>), name: &str, known: bool, user: &str, expected: &str) {
         let (mut values, images) = (map(user), images());
         apply(&mut values, known.then_some(&images));
-        assert_eq!(shown(&values), expected, "{name}");
+        assert_eq!(to_json(&values), expected, "{name}");
     }
 
     #[test]

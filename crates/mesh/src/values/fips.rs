@@ -6,18 +6,18 @@ use serde_json::Value;
 
 use super::merge::map_at;
 
-/// Later versions of `ZTunnel` restrict themselves to approved ciphers.
+/// Last version of `ZTunnel` that needs the variable. Later versions use approved ciphers only.
 const LAST_WITHOUT_140_3: &str = "1.30.0";
 const ZTUNNEL_VARIABLE: &str = "TLS12_ENABLED";
 
-/// For a control plane.
+/// Sets the compliance policy of a control plane.
 pub(super) fn apply_istio(fips: bool, values: &mut Values) {
     if fips {
         set_variable(values, "pilot", "COMPLIANCE_POLICY", "fips-140-2");
     }
 }
 
-/// For `ZTunnel`.
+/// Sets the variable of `ZTunnel` up to 1.30.0, and removes it from later versions.
 pub(super) fn apply_ztunnel(fips: bool, version: &Version, values: &mut Values) {
     let approved = LAST_WITHOUT_140_3
         .parse()
@@ -47,14 +47,14 @@ fn set_variable(values: &mut Values, component: &str, name: &str, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::testing::{map, shown};
+    use crate::values::testing::{map, to_json};
 
     #[test]
     fn the_control_plane_gets_a_policy() {
         let check = |name: &str, fips, user: &str, expected: &str| {
             let mut values = map(user);
             apply_istio(fips, &mut values);
-            assert_eq!(shown(&values), expected, "{name}");
+            assert_eq!(to_json(&values), expected, "{name}");
         };
         check("FIPS not enabled", false, "{}", "{}");
         check(
@@ -78,7 +78,7 @@ mod tests {
         let check = |name: &str, fips, version: &str, user: &str, expected: &str| {
             let mut values = map(user);
             apply_ztunnel(fips, &version.parse().unwrap(), &mut values);
-            assert_eq!(shown(&values), expected, "{name}");
+            assert_eq!(to_json(&values), expected, "{name}");
         };
         let set = r#"{"ztunnel":{"env":{"TLS12_ENABLED":"true"}}}"#;
         check("FIPS not enabled", false, "1.29.0", "{}", "{}");

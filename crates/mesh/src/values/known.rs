@@ -1,5 +1,5 @@
-//! Removes keys that the schema of `IstioRevision` does not have. Profiles also contain keys for other
-//! charts; the API server prunes them, and every comparison would show a difference.
+//! Removes keys that the schema of `IstioRevision` does not contain. Profiles also contain keys for other
+//! charts, which the API server prunes, so that every comparison would find a difference.
 
 use mainstay_api::Values;
 
@@ -21,25 +21,25 @@ const KEYS: [&str; 13] = [
 ];
 
 /// Removes unknown keys.
-pub(super) fn keep(values: &mut Values) {
+pub(super) fn remove_unknown(values: &mut Values) {
     values.retain(|key, _| KEYS.contains(&key.as_str()));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::testing::{map, shown};
+    use crate::values::testing::{map, to_json};
 
     #[test]
-    fn keys_for_other_charts_are_dropped() {
+    fn keys_for_other_charts_are_removed() {
         let mut values =
             map(r#"{"global":{"a":1},"ztunnel":{"resourceName":"ztunnel"},"revisionTags":["x"]}"#);
-        keep(&mut values);
-        assert_eq!(shown(&values), r#"{"global":{"a":1}}"#);
+        remove_unknown(&mut values);
+        assert_eq!(to_json(&values), r#"{"global":{"a":1}}"#);
     }
 
     #[test]
-    fn the_table_is_that_of_the_definition() {
+    fn keys_equal_those_of_the_definition() {
         let names = mainstay_api::crd::VersionNames {
             all: &["v1.29.1"],
             concrete: &["v1.29.1"],

@@ -16,7 +16,8 @@ pub(crate) fn merge(base: &mut Values, over: &Values) {
     }
 }
 
-/// Returns the map at `path`, created if missing or `null`. `None` if another value is in the way.
+/// Returns the map at `path`. Creates it if it is missing or `null`; returns `None` if the path contains a
+/// value of another type.
 pub(crate) fn map_at<'a>(values: &'a mut Values, path: &[&str]) -> Option<&'a mut Values> {
     path.iter().try_fold(values, |map, key| {
         let entry = map.entry((*key).to_owned()).or_insert(Value::Null);
@@ -27,7 +28,7 @@ pub(crate) fn map_at<'a>(values: &'a mut Values, path: &[&str]) -> Option<&'a mu
     })
 }
 
-/// Sets `key` unless it is set.
+/// Sets `key` if it is missing or `null`.
 pub(crate) fn set_if_unset(map: &mut Values, key: &str, value: Value) {
     if map.get(key).is_none_or(Value::is_null) {
         map.insert(key.to_owned(), value);
@@ -37,12 +38,12 @@ pub(crate) fn set_if_unset(map: &mut Values, key: &str, value: Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::testing::{map, shown};
+    use crate::values::testing::{map, to_json};
 
     fn check(name: &str, base: &str, over: &str, expected: &str) {
         let mut merged = map(base);
         merge(&mut merged, &map(over));
-        assert_eq!(shown(&merged), expected, "{name}");
+        assert_eq!(to_json(&merged), expected, "{name}");
     }
 
     #[test]
@@ -93,6 +94,6 @@ mod tests {
         let mut values = map(r#"{"a":null,"b":"text"}"#);
         assert!(map_at(&mut values, &["a", "x"]).is_some());
         assert!(map_at(&mut values, &["b", "x"]).is_none());
-        assert_eq!(shown(&values), r#"{"a":{"x":{}},"b":"text"}"#);
+        assert_eq!(to_json(&values), r#"{"a":{"x":{}},"b":"text"}"#);
     }
 }

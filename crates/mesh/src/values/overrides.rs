@@ -7,7 +7,7 @@ use super::merge::map_at;
 /// Sets name and namespace, and removes `defaultRevision`: only a revision named `default` installs the
 /// default validator.
 pub(super) fn apply(revision: &str, namespace: &str, values: &mut Values) {
-    // The chart's selectors for `istio-injection` exist only when the revision is empty.
+    // The chart creates selectors for `istio-injection` only if the revision is empty.
     let revision = if revision == names::DEFAULT_REVISION {
         ""
     } else {
@@ -23,12 +23,12 @@ pub(super) fn apply(revision: &str, namespace: &str, values: &mut Values) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::testing::{map, shown};
+    use crate::values::testing::{map, to_json};
 
     fn check(name: &str, revision: &str, user: &str, expected: &str) {
         let mut values = map(user);
         apply(revision, "ns1", &mut values);
-        assert_eq!(shown(&values), expected, "{name}");
+        assert_eq!(to_json(&values), expected, "{name}");
     }
 
     #[test]

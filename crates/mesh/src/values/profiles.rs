@@ -14,8 +14,8 @@ pub(super) fn apply(
     profile: &str,
     user: &Values,
 ) -> Result<Values, ValuesError> {
-    let profiles = chosen(platform.default_profile(), profile);
-    let mut values = layered(library, version, &profiles).map_err(|problem| ValuesError::Profile {
+    let profiles = profile_names(platform.default_profile(), profile);
+    let mut values = merge_profiles(library, version, &profiles).map_err(|problem| ValuesError::Profile {
         profiles: profiles.iter().map(ToString::to_string).collect(),
         problem,
     })?;
@@ -24,23 +24,28 @@ pub(super) fn apply(
     Ok(values)
 }
 
-/// `default` always, then the user's profile, or else the platform's.
-fn chosen<'a>(platform: &'a str, user: &'a str) -> Vec<&'a str> {
+/// Returns the profiles to apply: always `default`, then the user's profile if it is set, otherwise the
+/// platform's.
+fn profile_names<'a>(platform: &'a str, user: &'a str) -> Vec<&'a str> {
     let second = [user, platform]
         .into_iter()
         .find(|name| !matches!(*name, "" | "default"));
     ["default"].into_iter().chain(second).collect()
 }
 
-fn layered(library: &Library, version: &str, profiles: &[&str]) -> Result<Values, ProfileProblem> {
+fn merge_profiles(library: &Library, version: &str, profiles: &[&str]) -> Result<Values, ProfileProblem> {
     let mut values = Values::new();
     for profile in profiles {
-        merge(&mut values, load(library, version, profile)?);
+        merge(&mut values, load_profile(library, version, profile)?);
     }
     Ok(values)
 }
 
-fn load<'a>(library: &'a Library, version: &str, profile: &str) -> Result<&'a Values, ProfileProblem> {
+fn load_profile<'a>(
+    library: &'a Library,
+    version: &str,
+    profile: &str,
+) -> Result<&'a Values, ProfileProblem> {
     if profile.is_empty() {
         return Err(ProfileProblem::Name(Invalid::EmptyProfile));
     }
@@ -51,7 +56,7 @@ fn load<'a>(library: &'a Library, version: &str, profile: &str) -> Result<&'a Va
     library.profile(version, profile).ok_or_else(missing)
 }
 
-/// Sets `global.platform` unless it is there, even as `null`.
+/// Sets `global.platform` if the key is missing. A `null` value stays.
 fn set_platform(values: &mut Values, platform: Platform) -> Result<(), ValuesError> {
     let Some(platform) = platform.value() else {
         return Ok(());
@@ -61,7 +66,7 @@ fn set_platform(values: &mut Values, platform: Platform) -> Result<(), ValuesErr
         .or_insert_with(|| Value::Object(Values::new()));
     let Value::Object(global) = global else {
         return Err(ValuesError::NotAMap {
-            found: found(global),
+            found: format_value(global),
             kind: go_type(global),
         });
     };
@@ -69,7 +74,7 @@ fn set_platform(values: &mut Values, platform: Platform) -> Result<(), ValuesErr
     Ok(())
 }
 
-fn found(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null => "<nil>".into(),
@@ -91,7 +96,7 @@ fn go_type(value: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::testing::{library, map, shown};
+    use crate::values::testing::{library, map, to_json};
 
     fn library_with(profiles: &[(&str, &str)]) -> Library {
         library("1.29.1", profiles)
@@ -100,7 +105,7 @@ mod tests {
     #[test]
     fn the_default_profile_always_and_one_more_at_most() {
         let check = |platform, user, expected: &[&str]| {
-            assert_eq!(chosen(platform, user), expected, "{platform:?} {user:?}");
+            assert_eq!(profile_names(platform, user), expected, "{platform:?} {user:?}");
         };
         for platform in ["", "default"] {
             check(platform, "", &["default"]);
@@ -126,8 +131,8 @@ mod tests {
             ("overlay", r#"{"value2":"2-from-overlay"}"#),
             ("custom", r#"{"value1":"1-from-custom"}"#),
         ]);
-        let values = layered(&library, "v1.29.1", profiles);
-        let values = values.map_or_else(|problem| problem.to_string(), |values| shown(&values));
+        let values = merge_profiles(&library, "v1.29.1", profiles);
+        let values = values.map_or_else(|problem| problem.to_string(), |values| to_json(&values));
         assert_eq!(values, expected, "{name}");
     }
 
@@ -165,7 +170,7 @@ mod tests {
         let library = library_with(&[("default", "{}"), ("openshift", "{}")]);
         let check = |platform, user: &str, expected: &str| {
             let values = apply(&library, "v1.29.1", platform, "", &map(user));
-            let values = values.map_or_else(|error| error.to_string(), |values| shown(&values));
+            let values = values.map_or_else(|error| error.to_string(), |values| to_json(&values));
             assert_eq!(values, expected, "{platform:?} {user}");
         };
         check(Platform::Kubernetes, "{}", "{}");

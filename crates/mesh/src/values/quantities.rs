@@ -25,7 +25,7 @@ const DECIMAL: [(i32, &str); 10] = [
 ];
 /// Binary suffixes, each 1024 times the previous one.
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-/// Smallest exponent: smaller amounts are rounded up.
+/// Smallest exponent. Smaller amounts are rounded up.
 const MIN_EXPONENT: i32 = -9;
 
 /// Writes every quantity in canonical form. Values come from parsers with a depth limit, so recursion is
@@ -33,31 +33,33 @@ const MIN_EXPONENT: i32 = -9;
 pub(super) fn canonicalize(values: &mut Values) {
     for (key, value) in values.iter_mut() {
         match value {
-            Value::Object(map) if MAPS.contains(&key.as_str()) => map.values_mut().for_each(rewrite),
+            Value::Object(map) if MAPS.contains(&key.as_str()) => {
+                map.values_mut().for_each(canonicalize_value);
+            }
             Value::Object(map) => canonicalize(map),
             Value::Array(items) => items.iter_mut().for_each(|item| {
                 if let Value::Object(map) = item {
                     canonicalize(map);
                 }
             }),
-            _ if FIELDS.contains(&key.as_str()) => rewrite(value),
+            _ if FIELDS.contains(&key.as_str()) => canonicalize_value(value),
             _ => {}
         }
     }
 }
 
-fn rewrite(value: &mut Value) {
+fn canonicalize_value(value: &mut Value) {
     let text = match &*value {
         Value::String(text) => text.trim().to_owned(),
         Value::Number(number) => number.to_string(),
         _ => return,
     };
-    if let Some(canonical) = canonical(&text) {
+    if let Some(canonical) = canonical_form(&text) {
         *value = canonical.into();
     }
 }
 
-/// How a quantity is written.
+/// Notation of a quantity.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     Decimal,
@@ -65,8 +67,8 @@ enum Format {
     Binary,
 }
 
-/// Returns the canonical form, or `None` if the text is not a quantity or out of range.
-fn canonical(text: &str) -> Option<String> {
+/// Returns the canonical form, or `None` if the text is not a quantity or is out of range.
+fn canonical_form(text: &str) -> Option<String> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(rest) => ("-", rest),
         None => ("", text.strip_prefix('+').unwrap_or(text)),
@@ -86,8 +88,8 @@ fn canonical(text: &str) -> Option<String> {
         return Some("0".into());
     }
     let written = match format {
-        Format::Binary => binary(mantissa, exponent)?,
-        other => decimal(mantissa, exponent, other)?,
+        Format::Binary => format_binary(mantissa, exponent)?,
+        other => format_decimal(mantissa, exponent, other)?,
     };
     Some(format!("{sign}{written}"))
 }
@@ -119,7 +121,7 @@ fn round_up(mut mantissa: u128, mut exponent: i32) -> (u128, i32) {
     (mantissa, exponent)
 }
 
-fn decimal(mut mantissa: u128, mut exponent: i32, format: Format) -> Option<String> {
+fn format_decimal(mut mantissa: u128, mut exponent: i32, format: Format) -> Option<String> {
     while mantissa.is_multiple_of(10) {
         mantissa /= 10;
         exponent += 1;
@@ -140,12 +142,13 @@ fn decimal(mut mantissa: u128, mut exponent: i32, format: Format) -> Option<Stri
     Some(format!("{mantissa}{suffix}"))
 }
 
-/// Binary quantities are integers; small ones are written without a suffix.
-fn binary(mantissa: u128, exponent: i32) -> Option<String> {
+/// Formats a binary quantity: an amount below 1024 with decimal places in decimal notation, any other
+/// amount as an integer, rounded up. Returns `None` if the amount is out of range.
+fn format_binary(mantissa: u128, exponent: i32) -> Option<String> {
     let power = 10_u128.checked_pow(exponent.unsigned_abs())?;
     let mut amount = if exponent < 0 {
         if mantissa < power.checked_mul(1024)? {
-            return decimal(mantissa, exponent, Format::Decimal);
+            return format_decimal(mantissa, exponent, Format::Decimal);
         }
         mantissa.div_ceil(power)
     } else {
@@ -166,7 +169,7 @@ fn binary(mantissa: u128, exponent: i32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::testing::{map, shown};
+    use crate::values::testing::{map, to_json};
 
     #[test]
     fn quantities_have_kubernetes_canonical_form() {
@@ -195,7 +198,7 @@ mod tests {
             ("0.0000000001", "1n"),
             ("100u", "100u"),
         ] {
-            assert_eq!(canonical(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(canonical_form(text).as_deref(), Some(expected), "{text}");
         }
         for text in [
             "",
@@ -206,7 +209,7 @@ mod tests {
             "1 Gi",
             "99999999999999999999999999999999999999999",
         ] {
-            assert_eq!(canonical(text), None, "{text}");
+            assert_eq!(canonical_form(text), None, "{text}");
         }
     }
 
@@ -217,7 +220,7 @@ mod tests {
         );
         canonicalize(&mut values);
         assert_eq!(
-            shown(&values),
+            to_json(&values),
             r#"{"pilot":{"cpu":"2000m","resources":{"limits":{"cpu":null},"requests":{"cpu":"2","memory":"2147483648"}},"volumes":[{"emptyDir":{"sizeLimit":"1Gi"}}]}}"#
         );
     }

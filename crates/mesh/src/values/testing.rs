@@ -10,11 +10,11 @@ pub(crate) fn map(json: &str) -> Values {
 }
 
 /// Returns a map as JSON with sorted keys.
-pub(crate) fn shown(values: &Values) -> String {
+pub(crate) fn to_json(values: &Values) -> String {
     serde_json::to_string(&sorted(&serde_json::Value::Object(values.clone()))).unwrap()
 }
 
-/// Sorts keys explicitly: another crate of the build may enable `preserve_order` of `serde_json`.
+/// Sorts keys explicitly, because another crate of the build may enable `preserve_order` of `serde_json`.
 fn sorted(value: &serde_json::Value) -> serde_json::Value {
     match value {
         serde_json::Value::Object(map) => {
@@ -36,6 +36,6 @@ pub(crate) fn library(version: &str, profiles: &[(&str, &str)]) -> Library {
     let profiles = profiles
         .iter()
         .map(|(name, values)| ((*name).to_owned(), map(values)));
-    library.put(version.parse().unwrap(), profiles.collect());
+    library.add_version(version.parse().unwrap(), profiles.collect());
     library
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::testing::{library, map, shown};
+use super::testing::{library, map, to_json};
 use super::*;
 use crate::{Images, Platform, TlsProfile};
 
@@ -19,7 +19,7 @@ const PROFILES: &[(&str, &str)] = &[
     ),
 ];
 
-fn squeezed(text: &str) -> String {
+fn without_whitespace(text: &str) -> String {
     text.split_whitespace().collect()
 }
 
@@ -34,8 +34,8 @@ fn check_revision(settings: &Settings, profile: &str, user: &str, expected: &str
         values: Some(&user),
     };
     let values = pipeline.revision_values(plane, &"1.29.1".parse().unwrap());
-    let values = values.map_or_else(|error| error.to_string(), |values| shown(&values));
-    assert_eq!(values, squeezed(expected), "{profile:?} {user:?}");
+    let values = values.map_or_else(|error| error.to_string(), |values| to_json(&values));
+    assert_eq!(values, without_whitespace(expected), "{profile:?} {user:?}");
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_revision_without_values_has_its_name_and_the_default_profile() {
 }
 
 #[test]
-fn the_user_wins_over_profiles_and_the_override_over_the_user() {
+fn values_are_merged_by_precedence() {
     check_revision(
         &Settings::default(),
         "custom",
@@ -121,7 +121,7 @@ fn a_missing_profile_is_an_error() {
 }
 
 #[test]
-fn the_plug_in_keeps_keys_of_its_chart() {
+fn cni_values_keep_keys_of_the_chart() {
     let library = library("1.29.1", PROFILES);
     let settings = Settings::default();
     let pipeline = Pipeline::new(&settings, &library);
@@ -130,8 +130,8 @@ fn the_plug_in_keeps_keys_of_its_chart() {
         .cni_values(Some(&user), "ambient", &"1.29.1".parse().unwrap())
         .unwrap();
     assert_eq!(
-        shown(&values),
-        squeezed(
+        to_json(&values),
+        without_whitespace(
             r#"{"cni":{"cniConfDir":"/etc"},"defaultRevision":"","global":{"configValidation":true,"istioNamespace":"istio-system"},
                 "profile":"ambient","ztunnel":{"resourceName":"ztunnel"}}"#
         )
@@ -139,7 +139,7 @@ fn the_plug_in_keeps_keys_of_its_chart() {
 }
 
 #[test]
-fn the_node_proxy_inherits_from_its_control_plane_and_lifts_its_own_values() {
+fn ztunnel_values_inherit_from_the_control_plane() {
     let library = library("1.29.1", PROFILES);
     let settings = Settings {
         fips: true,
@@ -157,8 +157,8 @@ fn the_node_proxy_inherits_from_its_control_plane_and_lifts_its_own_values() {
         .ztunnel_values(Some(&user), Some(&plane), &"1.29.1".parse().unwrap())
         .unwrap();
     assert_eq!(
-        shown(&values),
-        squeezed(
+        to_json(&values),
+        without_whitespace(
             r#"{"defaultRevision":"","env":{"TLS12_ENABLED":"true"},
                 "global":{"configValidation":true,"istioNamespace":"mesh","network":"n2"},"logLevel":"debug",
                 "meshConfig":{"trustDomain":"td"},"profile":"ambient","revision":"my-rev",
@@ -168,7 +168,7 @@ fn the_node_proxy_inherits_from_its_control_plane_and_lifts_its_own_values() {
 }
 
 #[test]
-fn an_emptied_list_does_not_hide_a_profiles() {
+fn empty_values_do_not_override_a_profile() {
     check_revision(
         &Settings::default(),
         "custom",

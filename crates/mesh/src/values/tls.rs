@@ -1,4 +1,4 @@
-//! Applies the TLS profile of the cluster: ciphers, minimum version and curves, unless set.
+//! Applies the TLS profile of the cluster: ciphers, minimum version and curves, unless the user sets them.
 
 use mainstay_api::Values;
 use mainstay_catalog::Version;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::merge::map_at;
 use crate::{TlsProfile, TlsVersion};
 
-/// The mesh's two TLS settings.
+/// Keys of the mesh's TLS settings.
 const SETTINGS: [&str; 2] = ["tlsDefaults", "meshMTLS"];
 
 /// The first version whose istiod has `--tls-min-version`.
@@ -20,23 +20,28 @@ pub(super) fn apply(profile: Option<&TlsProfile>, version: &Version, values: &mu
     };
     for settings in SETTINGS {
         if let Some(map) = map_at(values, &["meshConfig", settings]) {
-            fill(map, profile);
+            apply_to_settings(map, profile);
         }
     }
-    // Gateways cannot be provisioned when meshMTLS names curves, so only the defaults do.
+    // Curves are set in tlsDefaults only, because gateways cannot be provisioned if meshMTLS contains
+    // curves.
     if let Some(defaults) = map_at(values, &["meshConfig", "tlsDefaults"]) {
-        let curves: Vec<Value> = profile.groups.iter().map(|group| curve(group).into()).collect();
+        let curves: Vec<Value> = profile
+            .groups
+            .iter()
+            .map(|group| envoy_curve(group).into())
+            .collect();
         if is_unset(defaults.get("ecdhCurves")) && !curves.is_empty() {
             defaults.insert("ecdhCurves".into(), curves.into());
         }
     }
     add_arg(values, "--tls-cipher-suites", &profile.ciphers.join(","));
-    if let Some(least) = profile.min_version.filter(|_| takes_min_version(version)) {
+    if let Some(least) = profile.min_version.filter(|_| has_min_version_flag(version)) {
         add_arg(values, "--tls-min-version", least.number());
     }
 }
 
-fn takes_min_version(version: &Version) -> bool {
+fn has_min_version_flag(version: &Version) -> bool {
     let later = version.minor() > MIN_VERSION_FLAG;
     later || (version.minor() == MIN_VERSION_FLAG && !is_first_pre_release(version))
 }
@@ -47,7 +52,7 @@ fn is_first_pre_release(version: &Version) -> bool {
     version.to_string().starts_with("1.29.0-")
 }
 
-fn fill(settings: &mut Values, profile: &TlsProfile) {
+fn apply_to_settings(settings: &mut Values, profile: &TlsProfile) {
     if is_unset(settings.get("cipherSuites")) {
         settings.insert("cipherSuites".into(), profile.ciphers.clone().into());
     }
@@ -72,7 +77,7 @@ fn is_unset(value: Option<&Value>) -> bool {
     }
 }
 
-/// Adds a flag of istiod, unless the user passes it in either spelling.
+/// Adds a flag of istiod, unless the user passes it as `--name value` or `--name=value`.
 fn add_arg(values: &mut Values, name: &str, value: &str) {
     let Some(pilot) = map_at(values, &["pilot"]) else {
         return;
@@ -92,7 +97,7 @@ fn add_arg(values: &mut Values, name: &str, value: &str) {
 }
 
 /// Returns Envoy's name of a curve.
-fn curve(group: &str) -> &str {
+fn envoy_curve(group: &str) -> &str {
     match group.trim().to_ascii_lowercase().as_str() {
         "secp256r1" | "prime256v1" | "p-256" | "p256" => "P-256",
         "secp384r1" | "p-384" | "p384" => "P-384",
@@ -104,7 +109,7 @@ fn curve(group: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::testing::{map, shown};
+    use crate::values::testing::{map, to_json};
 
     const RSA: &str = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
 
@@ -120,15 +125,15 @@ mod tests {
     fn check(name: &str, profile: &TlsProfile, version: &str, user: &str, expected: &str) {
         let mut values = map(user);
         apply(Some(profile), &version.parse().unwrap(), &mut values);
-        let squeezed: String = expected.split_whitespace().collect();
-        assert_eq!(shown(&values), squeezed, "{name}");
+        let expected: String = expected.split_whitespace().collect();
+        assert_eq!(to_json(&values), expected, "{name}");
     }
 
     #[test]
     fn without_a_profile_nothing_changes() {
         let mut values = map("{}");
         apply(None, &"1.29.0".parse().unwrap(), &mut values);
-        assert_eq!(shown(&values), "{}", "nil TLS config does not change values");
+        assert_eq!(to_json(&values), "{}", "nil TLS config does not change values");
         check(
             "empty cipher suites does not change values",
             &profile(&[], None, &[]),
@@ -164,7 +169,7 @@ mod tests {
         );
     }
 
-    /// Checks the resulting flags of istiod for these flags of the user.
+    /// Checks the flags of istiod that result from these flags of the user.
     fn check_args(name: &str, profile: &TlsProfile, version: &str, user: &[&str], expected: &[&str]) {
         let mut values = map(&serde_json::json!({"pilot": {"extraContainerArgs": user}}).to_string());
         apply(Some(profile), &version.parse().unwrap(), &mut values);

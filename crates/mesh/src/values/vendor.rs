@@ -39,9 +39,10 @@ pub(super) fn apply(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::testing::{map, shown};
+    use crate::values::testing::{map, to_json};
 
-    /// Checks the values of an Istio and an `IstioCNI`, each given as user's values and expected result.
+    /// Checks the values of an Istio and an `IstioCNI`, each given as the user's values and the expected
+    /// result.
     fn check(name: &str, defaults: &str, version: &str, istio: (&str, &str), cni: (&str, &str)) {
         let settings = Settings {
             vendor_defaults: serde_json::from_str(defaults).unwrap(),
@@ -49,7 +50,7 @@ mod tests {
         };
         for (kind, (user, expected)) in [(ObjectKind::Istio, istio), (ObjectKind::IstioCni, cni)] {
             let merged = apply(&settings, version, kind, map(user));
-            let merged = merged.map_or_else(|error| error.to_string(), |values| shown(&values));
+            let merged = merged.map_or_else(|error| error.to_string(), |values| to_json(&values));
             assert_eq!(merged, expected, "{name}: {}", kind.name());
         }
         assert_eq!(

@@ -44,7 +44,7 @@ fn the_workload_of_a_pod_is_derived_from_its_controller() {
 }
 
 #[test]
-fn records_are_parsed_as_they_are_written() {
+fn migration_records_round_trip() {
     let record = MigrationRecord {
         revision: "default-v1-29-1".into(),
         batch: 3,
@@ -173,7 +173,7 @@ fn what_is_missing_for_a_rollout_is_named() {
             available,
             ..Rollout::default()
         };
-        assert_eq!(rollout.missing(), expected);
+        assert_eq!(rollout.describe_missing(), expected);
     };
     check([2, 1, 2, 2, 2], "1 of 2 replicas updated, 2 old replicas left");
     check([1, 1, 1, 1, 1], "1 old replica left");

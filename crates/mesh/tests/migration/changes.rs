@@ -1,35 +1,38 @@
-//! Changes during a migration: deleted workloads, pauses, new targets and operator restarts.
+//! Tests changes during a migration: deleted workloads, pauses, new targets and operator restarts.
 
 use mainstay_api::{IstioSpec, MigrationState};
 use mainstay_mesh::snapshot::{Source, SourceState};
 use mainstay_mesh::{Observation, Requeue, Subject};
 use serde_json::json;
 
-use super::{NEW, OLD, batched, condition, finish, istio, mesh, moves, roll, shown, status, upgrade, wait};
+use super::{
+    NEW, OLD, batched, complete_rollouts, condition, finish_migration, istio, mesh, migration_actions,
+    status, summary, upgrade, wait,
+};
 use crate::support::World;
 
 #[test]
-fn a_workload_without_pods_gets_its_label_and_is_done() {
+fn a_workload_without_pods_is_relabelled_only() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("silent", "");
     let idle = world.app("silent", "idle", &format!("istio.io/rev={OLD}"), "");
     world.change_workload(&idle, |object| object["spec"]["replicas"] = json!(0));
-    world.roll(&idle);
+    world.complete_rollout(&idle);
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let asleep = world.app("shop", "asleep", "", "");
     world.change_workload(&asleep, |object| object["spec"]["replicas"] = json!(0));
-    world.roll(&asleep);
-    let done = upgrade(&mut world, batched(1, "0s"));
+    world.complete_rollout(&asleep);
+    let executed = upgrade(&mut world, batched(1, "0s"));
     assert_eq!(
-        moves(&done),
+        migration_actions(&executed),
         [
             format!("relabel namespace shop to {NEW}"),
             format!("relabel Deployment/silent/idle on {NEW} in batch 1"),
         ]
     );
-    world.roll(&idle);
+    world.complete_rollout(&idle);
     world.settle();
-    assert_eq!(shown(&world), "Completed 1+0+0 of 1, batch 1 of 1");
+    assert_eq!(summary(&world), "Completed 1+0+0 of 1, batch 1 of 1");
 }
 
 #[test]
@@ -40,14 +43,14 @@ fn a_workload_deleted_during_its_migration_is_no_failure() {
     world.app("shop", "b-stays", "", "");
     upgrade(&mut world, batched(1, "0s"));
     world.delete_workload(&gone);
-    let done = world.settle();
+    let executed = world.settle();
     assert_eq!(
-        moves(&done),
+        migration_actions(&executed),
         [format!("restart Deployment/shop/b-stays on {NEW} in batch 1")],
         "the next workload uses the free capacity"
     );
-    finish(&mut world);
-    assert_eq!(shown(&world), "Completed 1+0+0 of 1, batch 1 of 1");
+    finish_migration(&mut world);
+    assert_eq!(summary(&world), "Completed 1+0+0 of 1, batch 1 of 1");
 }
 
 #[test]
@@ -58,72 +61,75 @@ fn migrated_workloads_stay_counted_when_deleted_or_unready() {
         .map(|index| world.app("shop", &format!("app-{index}"), "", ""))
         .collect();
     upgrade(&mut world, batched(2, "30s"));
-    roll(&mut world);
-    assert_eq!(shown(&world), "InProgress 2+0+0 of 3, batch 1 of 2");
+    complete_rollouts(&mut world);
+    assert_eq!(summary(&world), "InProgress 2+0+0 of 3, batch 1 of 2");
     world.delete_workload(&keys[0]);
     world.change_workload(&keys[1], |object| object["status"]["readyReplicas"] = json!(0));
     world.pod_gone("shop", "app-1-0");
     world.settle();
-    assert_eq!(shown(&world), "InProgress 2+0+0 of 3, batch 1 of 2");
-    finish(&mut world);
+    assert_eq!(summary(&world), "InProgress 2+0+0 of 3, batch 1 of 2");
+    finish_migration(&mut world);
     // Once the migration has completed, only existing workloads are counted.
-    assert_eq!(shown(&world), "Completed 2+0+0 of 2, batch 2 of 2");
+    assert_eq!(summary(&world), "Completed 2+0+0 of 2, batch 2 of 2");
 }
 
 #[test]
 fn a_paused_migration_starts_no_batch_until_resumed() {
-    let terms = |paused: bool| json!({"paused": paused, "batched": {"delayBetweenBatches": "0s"}});
-    let mut world = mesh(terms(false));
+    let settings = |paused: bool| json!({"paused": paused, "batched": {"delayBetweenBatches": "0s"}});
+    let mut world = mesh(settings(false));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     world.app("shop", "a", "", "");
     world.app("shop", "b", "", "");
-    upgrade(&mut world, terms(false));
-    upgrade(&mut world, terms(true));
-    assert_eq!(moves(&roll(&mut world)), Vec::<&str>::new());
-    assert_eq!(shown(&world), "InProgress 1+0+0 of 2, batch 1 of 2");
+    upgrade(&mut world, settings(false));
+    upgrade(&mut world, settings(true));
+    assert_eq!(
+        migration_actions(&complete_rollouts(&mut world)),
+        Vec::<&str>::new()
+    );
+    assert_eq!(summary(&world), "InProgress 1+0+0 of 2, batch 1 of 2");
     assert!(
         condition(&world).starts_with("False MigrationPaused"),
         "{}",
         condition(&world)
     );
-    assert_eq!(moves(&wait(&mut world, 3_600)), Vec::<&str>::new());
-    let done = upgrade(&mut world, terms(false));
+    assert_eq!(migration_actions(&wait(&mut world, 3_600)), Vec::<&str>::new());
+    let executed = upgrade(&mut world, settings(false));
     assert_eq!(
-        moves(&done),
+        migration_actions(&executed),
         [format!("restart Deployment/shop/b on {NEW} in batch 2")]
     );
-    finish(&mut world);
-    assert_eq!(shown(&world), "Completed 2+0+0 of 2, batch 2 of 2");
+    finish_migration(&mut world);
+    assert_eq!(summary(&world), "Completed 2+0+0 of 2, batch 2 of 2");
 }
 
 #[test]
 fn a_new_target_waits_for_restarting_workloads() {
     let mut world = World::default();
-    world.see(Observation::Source(Source::Workloads, SourceState::Ready));
-    let terms = || batched(1, "0s");
-    istio(&mut world, "v1.27.9", terms());
+    world.observe(Observation::Source(Source::Workloads, SourceState::Ready));
+    let settings = || batched(1, "0s");
+    istio(&mut world, "v1.27.9", settings());
     world.settle();
     world.namespace("shop", "istio.io/rev=default-v1-27-9");
     let first = world.app("shop", "a", "", "");
     world.app("shop", "b", "", "");
-    istio(&mut world, "v1.28.2", terms());
+    istio(&mut world, "v1.28.2", settings());
     world.settle();
     assert_eq!(status(&world).target_revision, OLD);
-    let done = upgrade(&mut world, terms());
+    let executed = upgrade(&mut world, settings());
     assert_eq!(
-        moves(&done),
+        migration_actions(&executed),
         [format!("relabel namespace shop to {NEW}")],
         "the first workload is not ready yet"
     );
-    assert_eq!(shown(&world), "InProgress 0+0+0 of 2, batch 0 of 2");
-    world.roll(&first);
-    let done = world.settle();
+    assert_eq!(summary(&world), "InProgress 0+0+0 of 2, batch 0 of 2");
+    world.complete_rollout(&first);
+    let executed = world.settle();
     // Its new pods were injected according to the new labels, so it needs no second restart.
     assert_eq!(
-        moves(&done),
+        migration_actions(&executed),
         [format!("restart Deployment/shop/b on {NEW} in batch 1")]
     );
-    finish(&mut world);
+    finish_migration(&mut world);
     assert_eq!(status(&world).state, MigrationState::Completed);
     wait(&mut world, 60);
     wait(&mut world, 60);
@@ -138,19 +144,19 @@ fn a_deleted_istio_migrates_nothing() {
     world.app("shop", "b", "", "");
     upgrade(&mut world, batched(1, "0s"));
     world.delete::<IstioSpec>("default");
-    world.roll(&first);
-    assert_eq!(moves(&world.settle()), Vec::<&str>::new());
+    world.complete_rollout(&first);
+    assert_eq!(migration_actions(&world.settle()), Vec::<&str>::new());
 }
 
 #[test]
 fn a_restarted_operator_continues_the_migration() {
-    let terms = || batched(2, "0s");
-    let mut world = mesh(terms());
+    let settings = || batched(2, "0s");
+    let mut world = mesh(settings());
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let keys: Vec<_> = (0..5)
         .map(|index| world.app("shop", &format!("app-{index}"), "", ""))
         .collect();
-    istio(&mut world, "v1.29.1", terms());
+    istio(&mut world, "v1.29.1", settings());
     let mut restarted = 0;
     let mut touched = std::collections::BTreeMap::<String, usize>::new();
     // The operator restarts after every single write.
@@ -169,7 +175,7 @@ fn a_restarted_operator_continues_the_migration() {
                 break;
             }
             for key in moving {
-                world.roll(&key);
+                world.complete_rollout(&key);
             }
             continue;
         };
@@ -184,13 +190,13 @@ fn a_restarted_operator_continues_the_migration() {
             *touched.entry(line).or_default() += 1;
         }
         world.execute(&plan);
-        // Comparing an unchanged release writes nothing, and every operator does it after its start.
+        // Every operator compares releases after its start, which writes nothing if they are unchanged.
         let wrote = plan
             .actions()
             .any(|action| !matches!(action, mainstay_mesh::Action::Install(_)));
         if wrote {
             restarted += 1;
-            world = world.restarted();
+            world = world.with_restarted_operator();
             let all = world.snapshot.subjects();
             world.queue.extend(all);
             world.queue.extend(keys.iter().cloned().map(Subject::Workload));
@@ -198,7 +204,7 @@ fn a_restarted_operator_continues_the_migration() {
         }
     }
     assert!(restarted > 10, "{restarted}");
-    assert_eq!(shown(&world), "Completed 5+0+0 of 5, batch 3 of 3");
+    assert_eq!(summary(&world), "Completed 5+0+0 of 5, batch 3 of 3");
     assert!(
         touched.len() == 5 && touched.values().all(|count| *count == 1),
         "{touched:#?}"
@@ -213,8 +219,8 @@ fn a_migration_held_past_the_time_of_its_next_batch_waits_for_an_event() {
     world.app("shop", "cart", "", "");
     world.app("shop", "web", "", "");
     upgrade(&mut world, paused(false));
-    roll(&mut world);
-    assert_eq!(shown(&world), "InProgress 1+0+0 of 2, batch 1 of 2");
+    complete_rollouts(&mut world);
+    assert_eq!(summary(&world), "InProgress 1+0+0 of 2, batch 1 of 2");
     istio(&mut world, "v1.29.1", paused(true));
     world.settle();
     wait(&mut world, 60);
@@ -226,9 +232,9 @@ fn a_migration_held_past_the_time_of_its_next_batch_waits_for_an_event() {
         "the time of the next batch has passed"
     );
     istio(&mut world, "v1.29.1", paused(false));
-    let done = world.settle();
+    let executed = world.settle();
     assert_eq!(
-        moves(&done),
+        migration_actions(&executed),
         [format!("restart Deployment/shop/web on {NEW} in batch 2")]
     );
 }

@@ -1,11 +1,15 @@
-//! Workloads that are not ready in time, rejected or not injected: they are reported and hold up no others.
+//! Tests workloads that are not ready in time, rejected or not injected. They are reported and do not block
+//! others.
 
 use mainstay_api::MigrationState;
 use mainstay_mesh::snapshot::Failure;
 use mainstay_mesh::{ErrorClass, Observation, Subject};
 use serde_json::json;
 
-use super::{NEW, OLD, batched, condition, events, istio, mesh, moves, roll, shown, status, upgrade, wait};
+use super::{
+    NEW, OLD, batched, complete_rollouts, condition, events, istio, mesh, migration_actions, status, summary,
+    upgrade, wait,
+};
 use crate::support::World;
 
 #[test]
@@ -15,22 +19,22 @@ fn a_workload_that_is_not_ready_in_time_fails_and_stops_no_other() {
     let bad = world.app("shop", "a-bad", "", "");
     world.app("shop", "b-good", "", "");
     upgrade(&mut world, batched(1, "0s"));
-    world.stall(&bad);
-    assert_eq!(moves(&wait(&mut world, 299)), Vec::<&str>::new());
-    let done = wait(&mut world, 1);
+    world.stall_rollout(&bad);
+    assert_eq!(migration_actions(&wait(&mut world, 299)), Vec::<&str>::new());
+    let executed = wait(&mut world, 1);
     assert_eq!(
-        moves(&done),
+        migration_actions(&executed),
         [format!("restart Deployment/shop/b-good on {NEW} in batch 2")]
     );
     assert!(
-        events(&done).contains(
+        events(&executed).contains(
             &"!WorkloadFailed: Deployment/shop/a-bad: Readiness timeout exceeded after 5m0s: 1 of 2 replicas updated, 2 old replicas left (WorkloadFailed)"
         ),
         "{:#?}",
-        events(&done)
+        events(&executed)
     );
-    roll(&mut world);
-    assert_eq!(shown(&world), "Failed 1+1+0 of 2, batch 2 of 2");
+    complete_rollouts(&mut world);
+    assert_eq!(summary(&world), "Failed 1+1+0 of 2, batch 2 of 2");
     let failure = status(&world).failures.remove(0);
     assert_eq!(
         (failure.kind.as_str(), failure.name.as_str()),
@@ -43,9 +47,9 @@ fn a_workload_that_is_not_ready_in_time_fails_and_stops_no_other() {
     assert!(condition(&world).starts_with("False WorkloadsFailed: 1 of 2 workloads not ready on "));
     assert_eq!(world.revisions(), [OLD, NEW], "old pods still run there");
     // A workload that becomes ready after its timeout counts as migrated.
-    world.roll(&bad);
+    world.complete_rollout(&bad);
     world.settle();
-    assert_eq!(shown(&world), "Completed 2+0+0 of 2, batch 2 of 2");
+    assert_eq!(summary(&world), "Completed 2+0+0 of 2, batch 2 of 2");
     assert!(status(&world).failures.is_empty());
 }
 
@@ -55,7 +59,7 @@ fn a_workload_whose_new_pods_are_not_injected_fails() {
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let cart = world.app("shop", "cart", "", "");
     upgrade(&mut world, batched(1, "0s"));
-    world.roll_uninjected(&cart);
+    world.complete_rollout_uninjected(&cart);
     world.settle();
     assert_eq!(
         status(&world).state,
@@ -83,8 +87,8 @@ fn only_the_ten_latest_failures_are_kept() {
         );
     }
     upgrade(&mut world, batched(20, "0s"));
-    let done = wait(&mut world, 60);
-    let reported: Vec<&str> = events(&done)
+    let executed = wait(&mut world, 60);
+    let reported: Vec<&str> = events(&executed)
         .into_iter()
         .filter(|event| event.starts_with("!WorkloadFailed"))
         .collect();
@@ -111,24 +115,24 @@ fn only_the_ten_latest_failures_are_kept() {
 
 #[test]
 fn fail_fast_ends_after_the_running_batch() {
-    let terms =
+    let settings =
         || json!({"failurePolicy": "FailFast", "batched": {"batchSize": 2, "delayBetweenBatches": "0s"}});
-    let mut world = mesh(terms());
+    let mut world = mesh(settings());
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let keys: Vec<_> = (0..4)
         .map(|index| world.app("shop", &format!("app-{index}"), "", ""))
         .collect();
-    upgrade(&mut world, terms());
-    world.roll(&keys[1]);
+    upgrade(&mut world, settings());
+    world.complete_rollout(&keys[1]);
     world.settle();
-    let done = wait(&mut world, 300);
-    assert_eq!(moves(&done), Vec::<&str>::new());
-    assert_eq!(shown(&world), "Failed 1+1+0 of 4, batch 1 of 2");
-    assert_eq!(moves(&wait(&mut world, 3_600)), Vec::<&str>::new());
+    let executed = wait(&mut world, 300);
+    assert_eq!(migration_actions(&executed), Vec::<&str>::new());
+    assert_eq!(summary(&world), "Failed 1+1+0 of 4, batch 1 of 2");
+    assert_eq!(migration_actions(&wait(&mut world, 3_600)), Vec::<&str>::new());
 }
 
 #[test]
-fn a_rejected_workload_fails_and_leaves_its_capacity_to_others() {
+fn a_rejected_workload_fails_and_releases_its_capacity() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let denied = world.app("shop", "a-denied", "", "");
@@ -151,22 +155,23 @@ fn a_rejected_workload_fails_and_leaves_its_capacity_to_others() {
                     .checked_add(jiff::SignedDuration::from_secs(10))
                     .unwrap(),
             };
-            world.see(Observation::Failed(next, failure));
+            world.observe(Observation::Failed(next, failure));
         } else {
             world.execute(&plan);
         }
     }
-    assert_eq!(shown(&world), "InProgress 0+1+0 of 2, batch 1 of 1");
+    assert_eq!(summary(&world), "InProgress 0+1+0 of 2, batch 1 of 1");
     let failure = status(&world).failures.remove(0);
     assert_eq!(
         failure.reason,
         "rejected: admission webhook \"freeze.example.com\" denied the request: change freeze"
     );
-    roll(&mut world);
-    assert_eq!(shown(&world), "Failed 1+1+0 of 2, batch 1 of 1");
+    complete_rollouts(&mut world);
+    assert_eq!(summary(&world), "Failed 1+1+0 of 2, batch 1 of 1");
 }
 
-/// Executes the queued plans, but rejects those of subjects that match, with this retry delay in seconds.
+/// Executes the queued plans, except those of subjects that `rejects` matches, which fail with a retry
+/// after this many seconds.
 fn settle_rejecting(world: &mut World, rejects: impl Fn(&Subject) -> bool, seconds: i64) {
     for _ in 0..1000 {
         let Some(next) = world.queue.pop_first() else {
@@ -187,13 +192,13 @@ fn settle_rejecting(world: &mut World, rejects: impl Fn(&Subject) -> bool, secon
             message: "denied".into(),
             retry_at: retry_at.unwrap(),
         };
-        world.see(Observation::Failed(next, failure));
+        world.observe(Observation::Failed(next, failure));
     }
     panic!("never settled: {:#?}", status(world));
 }
 
 #[test]
-fn more_rejections_than_a_status_holds_do_not_alternate() {
+fn more_rejections_than_the_maximum_do_not_alternate() {
     let mut world = mesh(batched(20, "0s"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     for number in 0..15 {
@@ -201,17 +206,17 @@ fn more_rejections_than_a_status_holds_do_not_alternate() {
     }
     istio(&mut world, "v1.29.1", batched(20, "0s"));
     settle_rejecting(&mut world, |subject| matches!(subject, Subject::Workload(_)), 600);
-    assert_eq!(shown(&world), "Failed 0+15+0 of 15, batch 1 of 1");
-    let said = status(&world).failures;
-    assert_eq!(said.len(), 10);
+    assert_eq!(summary(&world), "Failed 0+15+0 of 15, batch 1 of 1");
+    let failures = status(&world).failures;
+    assert_eq!(failures.len(), 10);
     world.advance(60);
     world.queue.insert(Subject::istio("default"));
     assert_eq!(world.settle(), Vec::<String>::new(), "nothing new to report");
-    assert_eq!(status(&world).failures, said);
+    assert_eq!(status(&world).failures, failures);
 }
 
 #[test]
-fn a_namespace_that_cannot_be_relabelled_holds_up_no_other() {
+fn a_namespace_that_cannot_be_relabelled_does_not_block_others() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("empty", &format!("istio.io/rev={OLD}"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
@@ -219,7 +224,7 @@ fn a_namespace_that_cannot_be_relabelled_holds_up_no_other() {
     istio(&mut world, "v1.29.1", batched(1, "0s"));
     let empty = Subject::Namespace("empty".into());
     settle_rejecting(&mut world, |subject| *subject == empty, 600);
-    assert_eq!(shown(&world), "InProgress 0+0+0 of 1, batch 1 of 1");
-    roll(&mut world);
-    assert_eq!(shown(&world), "Completed 1+0+0 of 1, batch 1 of 1");
+    assert_eq!(summary(&world), "InProgress 0+0+0 of 1, batch 1 of 1");
+    complete_rollouts(&mut world);
+    assert_eq!(summary(&world), "Completed 1+0+0 of 1, batch 1 of 1");
 }

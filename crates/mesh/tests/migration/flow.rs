@@ -1,5 +1,4 @@
-//! The course of a migration from the version change to its end: batches, counts, states, conditions and
-//! events.
+//! Tests a migration from the version change to its end: batches, counts, states, conditions and events.
 
 use mainstay_api::{ConditionType, IstioSpec, MigrationState, Time, names};
 use mainstay_mesh::snapshot::{Source, SourceState};
@@ -8,7 +7,8 @@ use mainstay_mesh::{Observation, Requeue, Subject};
 use serde_json::{Value, json};
 
 use super::{
-    NEW, OLD, batched, condition, events, finish, istio, mesh, moves, roll, shown, status, upgrade, wait,
+    NEW, OLD, batched, complete_rollouts, condition, events, finish_migration, istio, mesh,
+    migration_actions, status, summary, upgrade, wait,
 };
 use crate::support::World;
 
@@ -20,23 +20,23 @@ fn every_workload_moves_when_the_version_changes() {
     world.app("labelled", "cart", "app=cart", "");
     world.app("silent", "web", &format!("istio.io/rev={OLD}"), "");
     assert_eq!(world.settle(), Vec::<String>::new());
-    let done = upgrade(&mut world, batched(1, "0s"));
+    let executed = upgrade(&mut world, batched(1, "0s"));
     assert_eq!(
-        moves(&done),
+        migration_actions(&executed),
         [
             format!("relabel namespace labelled to {NEW}"),
             format!("restart Deployment/labelled/cart on {NEW} in batch 1"),
         ]
     );
-    assert_eq!(shown(&world), "InProgress 0+0+0 of 2, batch 1 of 2");
-    let done = roll(&mut world);
+    assert_eq!(summary(&world), "InProgress 0+0+0 of 2, batch 1 of 2");
+    let executed = complete_rollouts(&mut world);
     assert_eq!(
-        moves(&done),
+        migration_actions(&executed),
         [format!("relabel Deployment/silent/web on {NEW} in batch 2")]
     );
-    roll(&mut world);
-    assert_eq!(shown(&world), "Completed 2+0+0 of 2, batch 2 of 2");
-    assert_eq!(world.labels_of("labelled"), format!("istio.io/rev={NEW}"));
+    complete_rollouts(&mut world);
+    assert_eq!(summary(&world), "Completed 2+0+0 of 2, batch 2 of 2");
+    assert_eq!(world.namespace_labels("labelled"), format!("istio.io/rev={NEW}"));
     assert_eq!(
         condition(&world),
         format!("True AllWorkloadsMigrated: 2 of 2 workloads migrated to {NEW}, 0 skipped")
@@ -44,7 +44,7 @@ fn every_workload_moves_when_the_version_changes() {
     wait(&mut world, 31);
     wait(&mut world, 1);
     assert_eq!(world.revisions(), [NEW], "the old revision is pruned");
-    world.settle_for_good();
+    world.settle_and_check_idle();
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn a_workload_that_needs_no_new_label_is_restarted_and_one_that_does_is_not_rest
 fn no_workloads_means_completed_at_once() {
     let mut world = mesh(batched(1, "30s"));
     upgrade(&mut world, batched(1, "30s"));
-    assert_eq!(shown(&world), "Completed 0+0+0 of 0, batch 0 of 0");
-    world.settle_for_good();
+    assert_eq!(summary(&world), "Completed 0+0+0 of 0, batch 0 of 0");
+    world.settle_and_check_idle();
 }
 
 #[test]
@@ -92,27 +92,31 @@ fn workloads_already_on_the_target_are_left_alone() {
     world.app("new", "cart", "app=cart", "");
     world.namespace("plain", "");
     world.app("plain", "tool", "app=tool", "");
-    let done = world.settle();
-    assert_eq!(moves(&done), Vec::<&str>::new());
-    assert_eq!(shown(&world), "Completed 0+0+0 of 0, batch 0 of 0");
+    let executed = world.settle();
+    assert_eq!(migration_actions(&executed), Vec::<&str>::new());
+    assert_eq!(summary(&world), "Completed 0+0+0 of 0, batch 0 of 0");
 }
 
 #[test]
 fn batches_have_the_configured_size_and_delay() {
-    let terms = || batched(3, "30s");
-    let mut world = mesh(terms());
+    let settings = || batched(3, "30s");
+    let mut world = mesh(settings());
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     for index in 0..10 {
         world.app("shop", &format!("app-{index}"), "", "");
     }
-    let done = upgrade(&mut world, terms());
-    assert_eq!(moves(&done).len(), 1 + 3, "the namespace and one batch");
-    assert_eq!(shown(&world), "InProgress 0+0+0 of 10, batch 1 of 4");
+    let executed = upgrade(&mut world, settings());
+    assert_eq!(
+        migration_actions(&executed).len(),
+        1 + 3,
+        "the namespace and one batch"
+    );
+    assert_eq!(summary(&world), "InProgress 0+0+0 of 10, batch 1 of 4");
     let mut sizes = Vec::new();
     for batch in 1..=4 {
-        let done = roll(&mut world);
+        let executed = complete_rollouts(&mut world);
         assert_eq!(
-            moves(&done),
+            migration_actions(&executed),
             Vec::<&str>::new(),
             "nothing starts before the delay"
         );
@@ -125,11 +129,11 @@ fn batches_have_the_configured_size_and_delay() {
                 .unwrap();
             assert_eq!(again, Requeue::At(due));
         }
-        assert_eq!(moves(&wait(&mut world, 29)), Vec::<&str>::new());
-        sizes.push(moves(&wait(&mut world, 1)).len());
+        assert_eq!(migration_actions(&wait(&mut world, 29)), Vec::<&str>::new());
+        sizes.push(migration_actions(&wait(&mut world, 1)).len());
     }
     assert_eq!(sizes, [3, 3, 1, 0]);
-    assert_eq!(shown(&world), "Completed 10+0+0 of 10, batch 4 of 4");
+    assert_eq!(summary(&world), "Completed 10+0+0 of 10, batch 4 of 4");
 }
 
 #[test]
@@ -142,10 +146,10 @@ fn counts_follow_the_readiness_of_workloads() {
     upgrade(&mut world, batched(3, "30s"));
     for (index, key) in keys.iter().enumerate() {
         assert_eq!(status(&world).migrated_workloads, i32::try_from(index).unwrap());
-        world.roll(key);
+        world.complete_rollout(key);
         world.settle();
     }
-    assert_eq!(shown(&world), "Completed 3+0+0 of 3, batch 1 of 1");
+    assert_eq!(summary(&world), "Completed 3+0+0 of 3, batch 1 of 1");
     let status = status(&world);
     assert!(status.start_time.is_some() && status.completion_time.is_some());
 }
@@ -170,7 +174,7 @@ fn the_states_of_a_migration_in_their_order() {
         wait(&mut world, 299);
         assert_eq!(status(&world), begun, "the status stays unchanged");
         if comes_up {
-            roll(&mut world);
+            complete_rollouts(&mut world);
         } else {
             wait(&mut world, 1);
         }
@@ -194,21 +198,21 @@ fn nothing_moves_before_the_new_revision_is_ready() {
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     world.app("shop", "cart", "", "");
     world.ready = false;
-    let done = upgrade(&mut world, batched(1, "0s"));
-    assert_eq!(moves(&done), Vec::<&str>::new());
-    assert_eq!(shown(&world), "Idle 0+0+0 of 1, batch 0 of 0");
+    let executed = upgrade(&mut world, batched(1, "0s"));
+    assert_eq!(migration_actions(&executed), Vec::<&str>::new());
+    assert_eq!(summary(&world), "Idle 0+0+0 of 1, batch 0 of 0");
     assert_eq!(
         condition(&world),
         format!("False TargetRevisionNotReady: waiting for IstioRevision \"{NEW}\" to be ready")
     );
     world.deployment("istio-system", &format!("istiod-{NEW}"), 1, 1);
-    assert_eq!(moves(&world.settle()).len(), 2);
+    assert_eq!(migration_actions(&world.settle()).len(), 2);
 }
 
 #[test]
-fn lower_numbers_move_first_and_batches_do_not_mix_them() {
-    let terms = || batched(2, "0s");
-    let mut world = mesh(terms());
+fn lower_priorities_move_first_and_batches_contain_one_priority() {
+    let settings = || batched(2, "0s");
+    let mut world = mesh(settings());
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     for (name, batch) in [("a", "2"), ("b", "2"), ("c", "2"), ("d", "-1"), ("e", "0")] {
         world.app(
@@ -219,29 +223,31 @@ fn lower_numbers_move_first_and_batches_do_not_mix_them() {
         );
     }
     world.app("shop", "f", "", "");
-    let mut order = vec![upgrade(&mut world, terms())];
-    assert_eq!(shown(&world), "InProgress 0+0+0 of 6, batch 1 of 4");
+    let mut order = vec![upgrade(&mut world, settings())];
+    assert_eq!(summary(&world), "InProgress 0+0+0 of 6, batch 1 of 4");
     for _ in 0..3 {
-        order.push(roll(&mut world));
+        order.push(complete_rollouts(&mut world));
     }
     let names: Vec<Vec<&str>> = order
         .iter()
-        .map(|done| {
-            let started = moves(done).into_iter().filter(|line| line.starts_with("restart"));
+        .map(|executed| {
+            let started = migration_actions(executed)
+                .into_iter()
+                .filter(|line| line.starts_with("restart"));
             started
                 .map(|line| line.split(' ').nth(1).unwrap().rsplit('/').next().unwrap())
                 .collect()
         })
         .collect();
     assert_eq!(names, [vec!["d"], vec!["e", "f"], vec!["a", "b"], vec!["c"]]);
-    roll(&mut world);
-    assert_eq!(shown(&world), "Completed 6+0+0 of 6, batch 4 of 4");
+    complete_rollouts(&mut world);
+    assert_eq!(summary(&world), "Completed 6+0+0 of 6, batch 4 of 4");
 }
 
 #[test]
 fn workloads_of_several_old_revisions_move_to_one() {
     let mut world = World::default();
-    world.see(Observation::Source(Source::Workloads, SourceState::Ready));
+    world.observe(Observation::Source(Source::Workloads, SourceState::Ready));
     let held = || json!({"paused": true, "batched": {"delayBetweenBatches": "0s", "batchSize": 10}});
     let open = || batched(10, "0s");
     for version in ["v1.27.9", "v1.28.2"] {
@@ -253,36 +259,38 @@ fn workloads_of_several_old_revisions_move_to_one() {
         world.settle();
     }
     upgrade(&mut world, open());
-    finish(&mut world);
-    assert_eq!(shown(&world), "Completed 2+0+0 of 2, batch 1 of 1");
+    finish_migration(&mut world);
+    assert_eq!(summary(&world), "Completed 2+0+0 of 2, batch 1 of 1");
     wait(&mut world, 60);
     wait(&mut world, 60);
     assert_eq!(world.revisions(), [NEW]);
 }
 
 #[test]
-fn two_istios_move_their_own_workloads() {
+fn two_istios_migrate_their_own_workloads() {
     let mut world = mesh(batched(1, "0s"));
     let other = |version: &str| {
         json!({"version": version, "namespace": "istio-system",
             "updateStrategy": {"type": "RevisionBased", "revisionTags": [], "workloadMigration": {"strategy": "Batched"}}})
     };
-    world.put::<IstioSpec>("other", other("v1.28.2"));
+    world.apply::<IstioSpec>("other", other("v1.28.2"));
     world.settle();
     world.namespace("ours", &format!("istio.io/rev={OLD}"));
     world.app("ours", "cart", "", "");
     world.namespace("theirs", "istio.io/rev=other-v1-28-2");
     world.app("theirs", "cart", "", "");
-    let done = upgrade(&mut world, batched(1, "0s"));
+    let executed = upgrade(&mut world, batched(1, "0s"));
     assert!(
-        moves(&done).iter().all(|line| !line.contains("theirs")),
+        migration_actions(&executed)
+            .iter()
+            .all(|line| !line.contains("theirs")),
         "{:?}",
-        moves(&done)
+        migration_actions(&executed)
     );
-    world.put::<IstioSpec>("other", other("v1.29.1"));
-    let done = world.settle();
+    world.apply::<IstioSpec>("other", other("v1.29.1"));
+    let executed = world.settle();
     assert_eq!(
-        moves(&done),
+        migration_actions(&executed),
         [
             "relabel namespace theirs to other-v1-29-1".to_owned(),
             "restart Deployment/theirs/cart on other-v1-29-1 in batch 1".to_owned(),
@@ -304,7 +312,7 @@ fn without_a_migration_no_progress_is_reported() {
     );
     let spec_in_place = json!({"version": "v1.29.1", "namespace": "istio-system",
         "updateStrategy": {"type": "InPlace", "workloadMigration": {"strategy": "Batched"}}});
-    world.put::<IstioSpec>("default", spec_in_place);
+    world.apply::<IstioSpec>("default", spec_in_place);
     world.settle();
     assert_eq!(status(&world).state, MigrationState::Idle);
     assert!(condition(&world).starts_with("False NotRevisionBased"));
@@ -316,10 +324,10 @@ fn start_batches_and_end_are_reported_as_events() {
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     world.app("shop", "a", "", "");
     world.app("shop", "b", "", "");
-    let mut done = upgrade(&mut world, batched(1, "0s"));
-    done.extend(roll(&mut world));
-    done.extend(roll(&mut world));
-    let about: Vec<_> = events(&done)
+    let mut executed = upgrade(&mut world, batched(1, "0s"));
+    executed.extend(complete_rollouts(&mut world));
+    executed.extend(complete_rollouts(&mut world));
+    let about: Vec<_> = events(&executed)
         .into_iter()
         .filter(|line| line.contains("Migration") || line.contains("Batch"))
         .collect();

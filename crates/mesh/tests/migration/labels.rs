@@ -1,4 +1,4 @@
-//! Which labels migrate a workload, and which workloads are skipped with which reason.
+//! Tests the labels of migrated workloads, and the workloads that are skipped with their reasons.
 
 use mainstay_api::IstioSpec;
 use mainstay_mesh::Observation;
@@ -7,7 +7,10 @@ use mainstay_mesh::snapshot::{Source, SourceState};
 use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
 use serde_json::json;
 
-use super::{NEW, OLD, batched, condition, events, finish, mesh, moves, roll, shown, upgrade, wait};
+use super::{
+    NEW, OLD, batched, complete_rollouts, condition, events, finish_migration, mesh, migration_actions,
+    summary, upgrade, wait,
+};
 use crate::support::World;
 use crate::support::workloads::deployment;
 
@@ -15,30 +18,33 @@ use crate::support::workloads::deployment;
 fn a_namespace_of_the_default_revision_names_the_new_one_afterwards() {
     // The revision `default` remains from the time when the update strategy was `InPlace`.
     let mut world = World::default();
-    world.see(Observation::Source(Source::Workloads, SourceState::Ready));
+    world.observe(Observation::Source(Source::Workloads, SourceState::Ready));
     let spec = json!({"version": "v1.28.2", "namespace": "istio-system"});
-    world.put::<IstioSpec>("default", spec);
+    world.apply::<IstioSpec>("default", spec);
     world.settle();
     world.namespace("shop", "istio-injection=enabled team=a");
     world.app("shop", "cart", "", "");
-    let done = upgrade(&mut world, batched(1, "0s"));
+    let executed = upgrade(&mut world, batched(1, "0s"));
     assert_eq!(
-        moves(&done),
+        migration_actions(&executed),
         [
             format!("relabel namespace shop to {NEW}"),
             format!("restart Deployment/shop/cart on {NEW} in batch 1"),
         ]
     );
-    assert_eq!(world.labels_of("shop"), format!("istio.io/rev={NEW} team=a"));
-    finish(&mut world);
-    assert_eq!(shown(&world), "Completed 1+0+0 of 1, batch 1 of 1");
+    assert_eq!(
+        world.namespace_labels("shop"),
+        format!("istio.io/rev={NEW} team=a")
+    );
+    finish_migration(&mut world);
+    assert_eq!(summary(&world), "Completed 1+0+0 of 1, batch 1 of 1");
 }
 
 #[test]
 fn a_template_on_the_default_revision_is_relabelled() {
     let mut world = World::default();
-    world.see(Observation::Source(Source::Workloads, SourceState::Ready));
-    world.put::<IstioSpec>(
+    world.observe(Observation::Source(Source::Workloads, SourceState::Ready));
+    world.apply::<IstioSpec>(
         "default",
         json!({"version": "v1.28.2", "namespace": "istio-system"}),
     );
@@ -67,20 +73,20 @@ fn workloads_on_a_tag_are_restarted_once_it_has_moved_and_never_relabelled() {
     world.ready = false;
     upgrade(&mut world, batched(1, "0s"));
     assert_eq!(
-        shown(&world),
+        summary(&world),
         "Idle 0+0+0 of 3, batch 0 of 0",
         "they wait for their tags"
     );
     world.deployment("istio-system", &format!("istiod-{NEW}"), 1, 1);
-    let done = world.settle();
+    let executed = world.settle();
     assert_eq!(
-        moves(&done),
+        migration_actions(&executed),
         [format!("restart Deployment/injected/web on {NEW} in batch 1")]
     );
-    finish(&mut world);
-    assert_eq!(shown(&world), "Completed 3+0+0 of 3, batch 3 of 3");
-    assert_eq!(world.labels_of("tagged"), "istio.io/rev=prod");
-    assert_eq!(world.labels_of("injected"), "istio-injection=enabled");
+    finish_migration(&mut world);
+    assert_eq!(summary(&world), "Completed 3+0+0 of 3, batch 3 of 3");
+    assert_eq!(world.namespace_labels("tagged"), "istio.io/rev=prod");
+    assert_eq!(world.namespace_labels("injected"), "istio-injection=enabled");
     let labels = &world.workloads[&tool]["spec"]["template"]["metadata"]["labels"];
     assert_eq!(*labels, json!({"istio.io/rev": "prod"}));
 }
@@ -95,7 +101,7 @@ fn skipped_workloads_are_reported_before_their_tag_moves() {
     let audit = world.app("tagged", "audit", "", "sailoperator.io/skip-migration=true");
     world.ready = false;
     upgrade(&mut world, batched(1, "0s"));
-    assert_eq!(shown(&world), "Idle 0+0+1 of 2, batch 0 of 0");
+    assert_eq!(summary(&world), "Idle 0+0+1 of 2, batch 0 of 0");
     let istio = world.snapshot.istios().get("default").unwrap().clone();
     let preview = mainstay_mesh::preview(&world.snapshot, &istio).unwrap();
     assert_eq!(
@@ -112,9 +118,9 @@ fn a_tag_that_is_pinned_to_an_old_revision_keeps_its_workloads() {
     world.settle();
     world.namespace("pinned", "istio.io/rev=stable");
     let cart = world.app("pinned", "cart", "", "");
-    let done = upgrade(&mut world, batched(1, "0s"));
-    assert_eq!(moves(&done), Vec::<&str>::new());
-    assert_eq!(shown(&world), "Completed 0+0+1 of 1, batch 0 of 0");
+    let executed = upgrade(&mut world, batched(1, "0s"));
+    assert_eq!(migration_actions(&executed), Vec::<&str>::new());
+    assert_eq!(summary(&world), "Completed 0+0+1 of 1, batch 0 of 0");
     let index = world.snapshot.migration_index("default").unwrap();
     assert_eq!(
         index.state(&cart),
@@ -142,16 +148,16 @@ fn excluded_workloads_are_skipped_with_a_reason() {
     );
     world.app("quiet", "cart", "", "");
     world.app("shop", "moved", "", "");
-    let done = upgrade(&mut world, batched(10, "0s"));
+    let executed = upgrade(&mut world, batched(10, "0s"));
     assert_eq!(
-        moves(&done),
+        migration_actions(&executed),
         [
             format!("relabel namespace shop to {NEW}"),
             format!("restart Deployment/shop/moved on {NEW} in batch 1"),
         ]
     );
-    roll(&mut world);
-    assert_eq!(shown(&world), "Completed 1+0+4 of 5, batch 1 of 1");
+    complete_rollouts(&mut world);
+    assert_eq!(summary(&world), "Completed 1+0+4 of 5, batch 1 of 1");
     let index = world.snapshot.migration_index("default").unwrap();
     let why = |key: &WorkloadKey| match index.state(key) {
         Some(WorkloadState::Skipped(reason)) => reason.name().to_owned(),
@@ -162,19 +168,19 @@ fn excluded_workloads_are_skipped_with_a_reason() {
     assert_eq!(why(&paused), "WorkloadPaused");
     assert_eq!(why(&set), "KindNotSelected");
     assert_eq!(why(&deployment("shop", "opted-out")), "None");
-    assert_eq!(world.labels_of("quiet"), old);
+    assert_eq!(world.namespace_labels("quiet"), old);
     // A paused workload is migrated once it is resumed.
     world.change_workload(&paused, |object| object["spec"]["paused"] = json!(false));
     assert_eq!(
-        moves(&world.settle()),
+        migration_actions(&world.settle()),
         [format!("restart Deployment/shop/paused on {NEW} in batch 2")]
     );
 }
 
 #[test]
 fn stateful_and_daemon_sets_are_migrated_when_selected() {
-    let terms = || json!({"kinds": ["Deployment", "StatefulSet", "DaemonSet"], "batched": {"delayBetweenBatches": "0s"}});
-    let mut world = mesh(terms());
+    let settings = || json!({"kinds": ["Deployment", "StatefulSet", "DaemonSet"], "batched": {"delayBetweenBatches": "0s"}});
+    let mut world = mesh(settings());
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let set = WorkloadKey::new("shop", WorkloadKind::StatefulSet, "db");
     world.workload(set.clone(), "", "");
@@ -183,13 +189,13 @@ fn stateful_and_daemon_sets_are_migrated_when_selected() {
     world.change_workload(&stuck, |object| {
         object["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
     });
-    let done = upgrade(&mut world, terms());
+    let executed = upgrade(&mut world, settings());
     assert_eq!(
-        moves(&done).last().copied(),
+        migration_actions(&executed).last().copied(),
         Some(format!("restart {set} on {NEW} in batch 1").as_str())
     );
-    finish(&mut world);
-    assert_eq!(shown(&world), "Completed 1+0+1 of 2, batch 1 of 1");
+    finish_migration(&mut world);
+    assert_eq!(summary(&world), "Completed 1+0+1 of 2, batch 1 of 1");
     let standing = world.snapshot.migration_index("default").unwrap().state(&stuck);
     assert_eq!(
         standing,
@@ -208,7 +214,7 @@ fn pods_without_a_workload_are_reported() {
         &format!("istio.io/rev={OLD}"),
     );
     upgrade(&mut world, batched(1, "0s"));
-    assert_eq!(shown(&world), "Completed 0+0+0 of 0, batch 0 of 0");
+    assert_eq!(summary(&world), "Completed 0+0+0 of 0, batch 0 of 0");
     assert!(
         condition(&world).ends_with("; not restarted, because no workload owns them: Pod/batch/nightly-x"),
         "{}",
@@ -222,8 +228,8 @@ fn a_workload_without_a_reference_keeps_its_proxy() {
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let cart = world.app("shop", "cart", "", "");
     world.namespace("shop", "");
-    let done = upgrade(&mut world, batched(1, "0s"));
-    assert_eq!(moves(&done), Vec::<&str>::new());
+    let executed = upgrade(&mut world, batched(1, "0s"));
+    assert_eq!(migration_actions(&executed), Vec::<&str>::new());
     let standing = world.snapshot.migration_index("default").unwrap().state(&cart);
     assert_eq!(
         standing,
@@ -232,11 +238,11 @@ fn a_workload_without_a_reference_keeps_its_proxy() {
 }
 
 #[test]
-fn a_namespace_without_workloads_names_the_new_revision_too() {
+fn a_namespace_without_workloads_is_relabelled_too() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("empty", &format!("istio.io/rev={OLD}"));
-    let done = upgrade(&mut world, batched(1, "0s"));
-    let reported = events(&done);
+    let executed = upgrade(&mut world, batched(1, "0s"));
+    let reported = events(&executed);
     assert!(
         reported
             .iter()
@@ -245,7 +251,7 @@ fn a_namespace_without_workloads_names_the_new_revision_too() {
     );
     let labels = world.snapshot.references().selected_by_namespace("empty");
     assert_eq!(labels, Some(NEW));
-    assert_eq!(shown(&world), "Completed 0+0+0 of 0, batch 0 of 0");
+    assert_eq!(summary(&world), "Completed 0+0+0 of 0, batch 0 of 0");
     wait(&mut world, 60);
     assert_eq!(world.revisions(), [NEW], "nothing keeps the old one");
 }

@@ -1,4 +1,4 @@
-//! Workload migration, tested on plans: one test for each entry of the proposal's lists of unit and
+//! Tests workload migration on plans, with a test for each entry of the proposal's lists of unit and
 //! integration tests.
 
 #![allow(
@@ -32,20 +32,20 @@ const NEW: &str = "default-v1-29-1";
 
 /// Applies an Istio that migrates workloads with these settings.
 fn istio(world: &mut World, version: &str, migration: Value) {
-    let mut wanted = json!({"strategy": "Batched"});
-    wanted
+    let mut settings = json!({"strategy": "Batched"});
+    settings
         .as_object_mut()
         .unwrap()
         .extend(migration.as_object().unwrap().clone());
     let spec = json!({"version": version, "namespace": "istio-system",
-        "updateStrategy": {"type": "RevisionBased", "workloadMigration": wanted}});
-    world.put::<IstioSpec>("default", spec);
+        "updateStrategy": {"type": "RevisionBased", "workloadMigration": settings}});
+    world.apply::<IstioSpec>("default", spec);
 }
 
 /// Returns a world with an Istio at 1.28.2, fully reconciled.
 fn mesh(migration: Value) -> World {
     let mut world = World::default();
-    world.see(Observation::Source(Source::Workloads, SourceState::Ready));
+    world.observe(Observation::Source(Source::Workloads, SourceState::Ready));
     istio(&mut world, "v1.28.2", migration);
     world.settle();
     world
@@ -55,7 +55,7 @@ fn batched(size: i64, delay: &str) -> Value {
     json!({"batched": {"batchSize": size, "delayBetweenBatches": delay, "readinessTimeout": "5m"}})
 }
 
-/// Changes the version, and returns the actions executed until no plan is left.
+/// Changes the version, and returns the actions that are executed until all plans are empty.
 fn upgrade(world: &mut World, migration: Value) -> Vec<String> {
     istio(world, "v1.29.1", migration);
     world.settle()
@@ -66,8 +66,8 @@ fn status(world: &World) -> WorkloadMigrationStatus {
     istio.status.workload_migration.clone().unwrap_or_default()
 }
 
-/// `state migrated/failed/skipped of total, batch of batches`.
-fn shown(world: &World) -> String {
+/// Formats the status as `STATE MIGRATED+FAILED+SKIPPED of TOTAL, batch CURRENT of TOTAL`.
+fn summary(world: &World) -> String {
     let status = status(world);
     let batched = status.batched.unwrap_or_default();
     format!(
@@ -92,33 +92,34 @@ fn condition(world: &World) -> String {
 }
 
 /// Returns the executed actions that restart workloads or relabel namespaces.
-fn moves(done: &[String]) -> Vec<&str> {
-    let word = |line: &&str| line.contains(": relabel ") || line.contains(": restart ");
-    let lines = done.iter().map(String::as_str).filter(word);
+fn migration_actions(executed: &[String]) -> Vec<&str> {
+    let is_migration = |line: &&str| line.contains(": relabel ") || line.contains(": restart ");
+    let lines = executed.iter().map(String::as_str).filter(is_migration);
     lines
         .filter_map(|line| Some(line.split_once(": ")?.1.split_once(" (")?.0))
         .collect()
 }
 
-fn events(done: &[String]) -> Vec<&str> {
-    done.iter()
+fn events(executed: &[String]) -> Vec<&str> {
+    executed
+        .iter()
         .filter_map(|line| line.split_once("event "))
         .map(|(_, text)| text)
         .collect()
 }
 
 /// Completes the rollout of every restarted workload.
-fn roll(world: &mut World) -> Vec<String> {
+fn complete_rollouts(world: &mut World) -> Vec<String> {
     let now = world.snapshot.now;
     let index = world.snapshot.migration_index("default").unwrap();
     let keys: Vec<WorkloadKey> = index.moving(now).map(|(_, key)| key.clone()).collect();
     for key in keys {
-        world.roll(&key);
+        world.complete_rollout(&key);
     }
     world.settle()
 }
 
-/// Advances the clock, and enqueues the subjects whose requeue is due.
+/// Advances the clock, and plans the Istio and all workloads again.
 fn wait(world: &mut World, seconds: i64) -> Vec<String> {
     world.advance(seconds);
     world.queue.insert(Subject::istio("default"));
@@ -128,13 +129,13 @@ fn wait(world: &mut World, seconds: i64) -> Vec<String> {
 }
 
 /// Completes rollouts and advances the clock until the migration has ended.
-fn finish(world: &mut World) {
+fn finish_migration(world: &mut World) {
     for _ in 0..100 {
-        roll(world);
+        complete_rollouts(world);
         wait(world, 30);
         if status(world).state != MigrationState::InProgress {
             return;
         }
     }
-    panic!("the migration does not end: {}", shown(world));
+    panic!("the migration does not end: {}", summary(world));
 }

@@ -1,4 +1,5 @@
-//! Workloads that a restart cannot migrate are skipped with a reason; batch totals match the plan.
+//! Tests workloads that a restart cannot migrate, which are skipped with a reason, and the number of
+//! batches.
 
 use mainstay_api::MigrationState;
 use mainstay_mesh::migration::WorkloadState;
@@ -6,7 +7,10 @@ use mainstay_mesh::preview;
 use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
 use serde_json::{Value, json};
 
-use super::{NEW, OLD, batched, condition, finish, istio, mesh, moves, roll, shown, status, upgrade, wait};
+use super::{
+    NEW, OLD, batched, complete_rollouts, condition, finish_migration, istio, mesh, migration_actions,
+    status, summary, upgrade, wait,
+};
 use crate::support::World;
 use crate::support::workloads::deployment;
 
@@ -17,7 +21,7 @@ fn skip_reason(world: &World, key: &WorkloadKey) -> String {
     }
 }
 
-/// A workload whose template names the old revision, with its pods running and injected.
+/// Adds a workload with injected pods and a template that names the old revision.
 fn labelled(world: &mut World, name: &str, edit: impl FnOnce(&mut Value)) -> WorkloadKey {
     let key = world.app("shop", name, &format!("istio.io/rev={OLD}"), "");
     world.change_workload(&key, edit);
@@ -34,7 +38,7 @@ fn workloads_that_cannot_be_injected_are_skipped() {
         object["spec"]["template"]["spec"] = json!({"hostNetwork": true});
     });
     let plain = labelled(&mut world, "plain", |_| {});
-    world.roll_uninjected(&plain);
+    world.complete_rollout_uninjected(&plain);
     let annotated = labelled(&mut world, "annotated", |object| {
         object["spec"]["template"]["metadata"]["annotations"] = json!({"sidecar.istio.io/inject": "false"});
     });
@@ -47,25 +51,25 @@ fn workloads_that_cannot_be_injected_are_skipped() {
     world.namespace("off", &format!("istio.io/rev={OLD}"));
     let off = world.app("off", "cart", "", "");
     world.namespace("off", &format!("istio.io/rev={OLD} istio-injection=disabled"));
-    let done = upgrade(&mut world, kinds());
-    let restarts: Vec<&str> = moves(&done)
+    let executed = upgrade(&mut world, kinds());
+    let restarts: Vec<&str> = migration_actions(&executed)
         .into_iter()
         .filter(|step| !step.contains("namespace"))
         .collect();
     assert_eq!(restarts, [format!("relabel {moved} on {NEW} in batch 1")]);
-    finish(&mut world);
-    assert_eq!(shown(&world), "Completed 1+0+5 of 6, batch 1 of 1");
+    finish_migration(&mut world);
+    assert_eq!(summary(&world), "Completed 1+0+5 of 6, batch 1 of 1");
     assert_eq!(skip_reason(&world, &host), "HostNetwork");
     assert_eq!(skip_reason(&world, &plain), "NotInjected");
     assert_eq!(skip_reason(&world, &annotated), "NoReference");
     assert_eq!(skip_reason(&world, &set), "UpdatesPartitioned");
     assert_eq!(skip_reason(&world, &off), "InjectionDisabled");
-    // Skipped only as long as the reason holds.
+    // A workload is skipped only as long as the reason applies.
     world.change_workload(&set, |object| {
         object["spec"]["updateStrategy"] = json!({"type": "RollingUpdate"});
     });
     assert_eq!(
-        moves(&world.settle()),
+        migration_actions(&world.settle()),
         [format!("relabel {set} on {NEW} in batch 2")]
     );
 }
@@ -89,8 +93,11 @@ fn workloads_with_malformed_annotations_are_skipped() {
             world.app("shop", &format!("app-{index}"), "", &annotation)
         })
         .collect();
-    let done = upgrade(&mut world, batched(10, "0s"));
-    assert_eq!(moves(&done), [format!("relabel namespace shop to {NEW}")]);
+    let executed = upgrade(&mut world, batched(10, "0s"));
+    assert_eq!(
+        migration_actions(&executed),
+        [format!("relabel namespace shop to {NEW}")]
+    );
     for key in &keys {
         assert_eq!(skip_reason(&world, key), "InvalidAnnotation", "{key}");
     }
@@ -98,7 +105,7 @@ fn workloads_with_malformed_annotations_are_skipped() {
         object["metadata"]["annotations"] = json!({"sailoperator.io/readiness-timeout": "10s"});
     });
     assert_eq!(
-        moves(&world.settle()),
+        migration_actions(&world.settle()),
         [format!("restart {} on {NEW} in batch 1", keys[2])]
     );
 }
@@ -112,10 +119,10 @@ fn namespaces_that_name_a_missing_revision_are_reported() {
     upgrade(&mut world, batched(1, "0s"));
     let reported = "; namespaces that name a missing revision: lost (\"no-such\")";
     assert!(condition(&world).ends_with(reported), "{}", condition(&world));
-    finish(&mut world);
+    finish_migration(&mut world);
     assert!(condition(&world).ends_with(reported), "{}", condition(&world));
     world.namespace("lost", "");
-    world.settle_for_good();
+    world.settle_and_check_idle();
     assert!(!condition(&world).contains("missing"), "{}", condition(&world));
 }
 
@@ -125,32 +132,35 @@ fn a_retry_restarts_a_workload_whose_pods_were_not_injected() {
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let cart = world.app("shop", "cart", "", "");
     upgrade(&mut world, batched(1, "0s"));
-    world.roll_uninjected(&cart);
+    world.complete_rollout_uninjected(&cart);
     world.settle();
     wait(&mut world, 300);
-    assert_eq!(shown(&world), "Failed 0+1+0 of 1, batch 1 of 1");
+    assert_eq!(summary(&world), "Failed 0+1+0 of 1, batch 1 of 1");
     world.change_workload(&cart, |object| {
         object["metadata"]["annotations"] = json!({"sailoperator.io/migration": "retry"});
     });
-    let done = world.settle();
-    assert_eq!(moves(&done), [format!("restart {cart} on {NEW} in batch 2")]);
-    assert_eq!(shown(&world), "InProgress 0+0+0 of 1, batch 2 of 2");
-    roll(&mut world);
-    assert_eq!(shown(&world), "Completed 1+0+0 of 1, batch 2 of 2");
+    let executed = world.settle();
+    assert_eq!(
+        migration_actions(&executed),
+        [format!("restart {cart} on {NEW} in batch 2")]
+    );
+    assert_eq!(summary(&world), "InProgress 0+0+0 of 1, batch 2 of 2");
+    complete_rollouts(&mut world);
+    assert_eq!(summary(&world), "Completed 1+0+0 of 1, batch 2 of 2");
     // A retry of a migrated workload restarts nothing.
     world.change_workload(&cart, |object| {
         object["metadata"]["annotations"] = json!({"sailoperator.io/migration": "retry"});
     });
-    assert_eq!(moves(&world.settle()), Vec::<&str>::new());
+    assert_eq!(migration_actions(&world.settle()), Vec::<&str>::new());
 }
 
-/// Checks that the number of batches in the status is the number of past batches plus the planned ones.
+/// Checks that the number of batches in the status equals the current batch plus the planned ones.
 fn check_totals(world: &World) {
     let istio = world.snapshot.istios().get("default").unwrap();
     let planned = preview(&world.snapshot, istio).unwrap().batches.len();
     let batched = status(world).batched.unwrap_or_default();
     let total = usize::try_from(batched.total_batches - batched.current_batch).unwrap();
-    assert_eq!(total, planned, "{}", shown(world));
+    assert_eq!(total, planned, "{}", summary(world));
 }
 
 fn apps(world: &mut World, count: usize) -> Vec<WorkloadKey> {
@@ -176,7 +186,7 @@ fn totals_match_the_plan_when_workloads_are_added() {
     }
     upgrade(&mut world, batched(2, "30s"));
     check_totals(&world);
-    roll(&mut world);
+    complete_rollouts(&mut world);
     check_totals(&world);
     world.namespace("late", "");
     for name in ["x", "y", "z"] {
@@ -184,40 +194,40 @@ fn totals_match_the_plan_when_workloads_are_added() {
     }
     world.settle();
     check_totals(&world);
-    finish(&mut world);
+    finish_migration(&mut world);
     assert_eq!(status(&world).state, MigrationState::Completed);
     check_totals(&world);
 }
 
 #[test]
 fn totals_match_the_plan_after_a_stop_and_a_pause() {
-    let terms = |paused: bool| {
+    let settings = |paused: bool| {
         json!({"failurePolicy": "FailFast", "paused": paused,
             "batched": {"batchSize": 2, "delayBetweenBatches": "0s", "readinessTimeout": "5m"}})
     };
-    let mut world = mesh(terms(false));
+    let mut world = mesh(settings(false));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let keys = apps(&mut world, 5);
-    upgrade(&mut world, terms(false));
-    world.roll(&keys[1]);
+    upgrade(&mut world, settings(false));
+    world.complete_rollout(&keys[1]);
     world.settle();
     wait(&mut world, 300);
-    assert_eq!(shown(&world), "Failed 1+1+0 of 5, batch 1 of 3");
+    assert_eq!(summary(&world), "Failed 1+1+0 of 5, batch 1 of 3");
     check_totals(&world);
-    istio(&mut world, "v1.29.1", terms(true));
+    istio(&mut world, "v1.29.1", settings(true));
     world.settle();
     assert_eq!(
-        shown(&world),
+        summary(&world),
         "Failed 1+1+0 of 5, batch 1 of 3",
         "a pause does not undo the stop"
     );
     check_totals(&world);
-    istio(&mut world, "v1.29.1", terms(false));
+    istio(&mut world, "v1.29.1", settings(false));
     world.settle();
-    world.roll(&keys[0]);
+    world.complete_rollout(&keys[0]);
     world.settle();
     check_totals(&world);
-    istio(&mut world, "v1.29.1", terms(true));
+    istio(&mut world, "v1.29.1", settings(true));
     world.settle();
     world.app("shop", "late", &format!("istio.io/rev={OLD}"), "");
     world.delete_workload(&keys[4]);
@@ -231,20 +241,20 @@ fn a_revert_counts_only_workloads_that_moved() {
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     apps(&mut world, 4);
     upgrade(&mut world, batched(1, "0s"));
-    finish(&mut world);
-    assert_eq!(shown(&world), "Completed 4+0+0 of 4, batch 4 of 4");
+    finish_migration(&mut world);
+    assert_eq!(summary(&world), "Completed 4+0+0 of 4, batch 4 of 4");
     // Migrate half of the workloads to another version, then revert.
     istio(&mut world, "v1.27.9", batched(1, "0s"));
     world.settle();
-    roll(&mut world);
-    roll(&mut world);
-    assert_eq!(shown(&world), "InProgress 2+0+0 of 4, batch 3 of 4");
+    complete_rollouts(&mut world);
+    complete_rollouts(&mut world);
+    assert_eq!(summary(&world), "InProgress 2+0+0 of 4, batch 3 of 4");
     istio(&mut world, "v1.29.1", batched(1, "0s"));
     world.settle();
     check_totals(&world);
-    finish(&mut world);
-    // The third was restarted, but its pods were not replaced yet.
-    assert_eq!(shown(&world), "Completed 2+0+0 of 2, batch 2 of 2");
+    finish_migration(&mut world);
+    // The third workload was restarted, but its pods were not replaced yet.
+    assert_eq!(summary(&world), "Completed 2+0+0 of 2, batch 2 of 2");
     let index = world.snapshot.migration_index("default").unwrap();
     for name in ["app-2", "app-3"] {
         assert_eq!(index.state(&deployment("shop", name)), None, "{name}");

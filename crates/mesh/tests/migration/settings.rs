@@ -1,24 +1,26 @@
-//! Effects of the migration settings, and how invalid settings are handled.
+//! Tests the effects of the migration settings and the handling of invalid settings.
 
 use mainstay_mesh::Subject;
 use serde_json::{Value, json};
 
-use super::{NEW, OLD, batched, condition, istio, mesh, moves, roll, shown, upgrade, wait};
+use super::{
+    NEW, OLD, batched, complete_rollouts, condition, istio, mesh, migration_actions, summary, upgrade, wait,
+};
 use crate::support::World;
 
 #[test]
 fn the_maximum_version_limits_the_migration() {
     // An upgrade from `OLD` to `NEW` with different maximum versions.
     let check = |maximum: Option<&str>, migrates: bool| {
-        let mut terms = batched(1, "0s");
+        let mut settings = batched(1, "0s");
         if let Some(maximum) = maximum {
-            terms["batched"]["maxVersion"] = json!(maximum);
+            settings["batched"]["maxVersion"] = json!(maximum);
         }
-        let mut world = mesh(terms.clone());
+        let mut world = mesh(settings.clone());
         world.namespace("shop", &format!("istio.io/rev={OLD}"));
         world.app("shop", "cart", "", "");
-        let done = upgrade(&mut world, terms);
-        assert_eq!(!moves(&done).is_empty(), migrates, "{maximum:?}");
+        let executed = upgrade(&mut world, settings);
+        assert_eq!(!migration_actions(&executed).is_empty(), migrates, "{maximum:?}");
         world
     };
     check(None, true);
@@ -31,7 +33,7 @@ fn the_maximum_version_limits_the_migration() {
     check(Some("1.28.999"), false);
     check(Some("1.29.0"), false);
     let world = check(Some("1.29.1-rc.1"), false);
-    assert_eq!(shown(&world), "Idle 0+0+0 of 1, batch 0 of 0");
+    assert_eq!(summary(&world), "Idle 0+0+0 of 1, batch 0 of 0");
     assert_eq!(
         condition(&world),
         "False VersionAboveMaximum: 1.29.1 is above batched.maxVersion 1.29.1-rc.1; workloads and managed tags stay"
@@ -50,17 +52,20 @@ fn target(world: &World, tag: &str) -> String {
 
 #[test]
 fn managed_tags_stay_below_the_maximum_version() {
-    let terms = |maximum: &str| {
-        let mut terms = batched(1, "0s");
-        terms["batched"]["maxVersion"] = json!(maximum);
-        terms
+    let settings = |maximum: &str| {
+        let mut settings = batched(1, "0s");
+        settings["batched"]["maxVersion"] = json!(maximum);
+        settings
     };
-    let mut world = mesh(terms("1.28.999"));
+    let mut world = mesh(settings("1.28.999"));
     world.tag("own", "Istio", "default");
     world.settle();
     world.namespace("shop", "istio-injection=enabled");
     world.app("shop", "cart", "", "");
-    assert_eq!(moves(&upgrade(&mut world, terms("1.28.999"))), [""; 0]);
+    assert_eq!(
+        migration_actions(&upgrade(&mut world, settings("1.28.999"))),
+        [""; 0]
+    );
     assert_eq!(target(&world, "default"), OLD);
     assert_eq!(target(&world, "own"), NEW, "a user's own tag follows");
     assert_eq!(
@@ -69,13 +74,13 @@ fn managed_tags_stay_below_the_maximum_version() {
          batched.maxVersion 1.28.999; workloads and managed tags stay"
     );
     // An invalid maximum may be any version.
-    istio(&mut world, "v1.29.1", terms("newest"));
+    istio(&mut world, "v1.29.1", settings("newest"));
     wait(&mut world, 3600);
     assert_eq!(target(&world, "default"), OLD);
     assert_eq!(world.revisions(), [OLD, NEW], "the tag keeps the old one");
-    istio(&mut world, "v1.29.1", terms("1.29.999"));
+    istio(&mut world, "v1.29.1", settings("1.29.999"));
     assert_eq!(
-        moves(&world.settle()),
+        migration_actions(&world.settle()),
         [format!("restart Deployment/shop/cart on {NEW} in batch 1")]
     );
     assert_eq!(target(&world, "default"), NEW);
@@ -83,11 +88,14 @@ fn managed_tags_stay_below_the_maximum_version() {
 
 #[test]
 fn invalid_settings_migrate_nothing() {
-    let check = |terms: Value, expected: &str| {
+    let check = |settings: Value, expected: &str| {
         let mut world = mesh(json!({}));
         world.namespace("shop", &format!("istio.io/rev={OLD}"));
         world.app("shop", "cart", "", "");
-        assert_eq!(moves(&upgrade(&mut world, terms)), Vec::<&str>::new());
+        assert_eq!(
+            migration_actions(&upgrade(&mut world, settings)),
+            Vec::<&str>::new()
+        );
         assert_eq!(
             condition(&world),
             format!("False InvalidMigrationSettings: {expected}")
@@ -118,11 +126,11 @@ fn defaults_are_one_at_a_time_half_a_minute_apart() {
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     world.app("shop", "a", "", "");
     world.app("shop", "b", "", "");
-    assert_eq!(moves(&upgrade(&mut world, json!({}))).len(), 2);
-    roll(&mut world);
-    assert_eq!(moves(&wait(&mut world, 29)).len(), 0);
-    assert_eq!(moves(&wait(&mut world, 1)).len(), 1);
-    assert_eq!(moves(&wait(&mut world, 299)).len(), 0);
+    assert_eq!(migration_actions(&upgrade(&mut world, json!({}))).len(), 2);
+    complete_rollouts(&mut world);
+    assert_eq!(migration_actions(&wait(&mut world, 29)).len(), 0);
+    assert_eq!(migration_actions(&wait(&mut world, 1)).len(), 1);
+    assert_eq!(migration_actions(&wait(&mut world, 299)).len(), 0);
     wait(&mut world, 1);
-    assert_eq!(shown(&world), "Failed 1+1+0 of 2, batch 2 of 2");
+    assert_eq!(summary(&world), "Failed 1+1+0 of 2, batch 2 of 2");
 }

@@ -9,24 +9,24 @@ use mainstay_mesh::snapshot::{Objects, ReleaseFact, Webhook, WebhookClient};
 use mainstay_mesh::{Action, Observation, Plan, Subject};
 use serde_json::Value;
 
-use super::{Stored, World};
+use super::{StoredKind, World};
 
 impl World {
     /// Executes a plan.
     pub fn execute(&mut self, plan: &Plan) {
         for step in &plan.steps {
-            self.done
+            self.executed
                 .push(format!("{}: {} ({})", plan.subject, step.action, step.reason));
-            self.act(&step.action);
+            self.execute_action(&step.action);
         }
         if !plan.is_empty() {
             self.queue.insert(plan.subject.clone());
         }
     }
 
-    fn act(&mut self, action: &Action) {
-        if let Some(seen) = action.precondition() {
-            self.check(seen);
+    fn execute_action(&mut self, action: &Action) {
+        if let Some(precondition) = action.precondition() {
+            self.check_precondition(precondition);
         }
         match action {
             Action::CreateRevision(new) => self.create(new),
@@ -53,8 +53,8 @@ impl World {
                         .clone_from(&change.owner_references);
                 });
             }
-            Action::DeleteRevision(seen) => self.delete::<mainstay_api::RevisionSpec>(seen.name()),
-            Action::DeleteTag(seen) => self.delete::<mainstay_api::TagSpec>(seen.name()),
+            Action::DeleteRevision(object) => self.delete::<mainstay_api::RevisionSpec>(object.name()),
+            Action::DeleteTag(object) => self.delete::<mainstay_api::TagSpec>(object.name()),
             Action::AddFinalizer { object, finalizers } | Action::RemoveFinalizer { object, finalizers } => {
                 self.set_finalizers(&object.subject, finalizers);
             }
@@ -78,18 +78,18 @@ impl World {
                     .metadata
                     .annotations
                     .insert(names::PROBE_REASON.into(), reason.clone());
-                webhook.metadata.resource_version = self.fresh().to_string();
-                self.see(Observation::Webhook(webhook));
+                webhook.metadata.resource_version = self.next_serial().to_string();
+                self.observe(Observation::Webhook(webhook));
             }
         }
     }
 
     /// Asserts that a precondition matches the current version of its object.
-    fn check(&self, seen: &Precondition) {
-        let (uid, version) = match &seen.subject {
+    fn check_precondition(&self, precondition: &Precondition) {
+        let (uid, version) = match &precondition.subject {
             Subject::Namespace(name) => {
-                let space = self.snapshot.namespace(name).expect("a namespace");
-                (space.uid.clone(), space.resource_version.clone())
+                let namespace = self.snapshot.namespace(name).expect("a namespace");
+                (namespace.uid.clone(), namespace.resource_version.clone())
             }
             Subject::Workload(key) => {
                 let workload = self.snapshot.workload(key).expect("a workload");
@@ -104,9 +104,9 @@ impl World {
         };
         assert_eq!(
             (&uid, &version),
-            (&seen.uid, &seen.resource_version),
+            (&precondition.uid, &precondition.resource_version),
             "{}",
-            seen.subject
+            precondition.subject
         );
     }
 
@@ -128,13 +128,13 @@ impl World {
         }
     }
 
-    fn create<S: Kind + Stored>(&mut self, new: &NewObject<S>) {
+    fn create<S: Kind + StoredKind>(&mut self, new: &NewObject<S>) {
         assert!(
             S::all(&self.snapshot).get(&new.name).is_none(),
             "{} exists",
             new.name
         );
-        let uid = format!("uid-{:04}", self.fresh());
+        let uid = format!("uid-{:04}", self.next_serial());
         self.store(Resource {
             metadata: ObjectMeta {
                 name: new.name.clone(),
@@ -152,12 +152,12 @@ impl World {
     }
 
     fn set_finalizers(&mut self, subject: &Subject, finalizers: &[String]) {
-        fn set<S: Kind + Stored>(world: &mut World, name: &str, finalizers: &[String]) {
+        fn set<S: Kind + StoredKind>(world: &mut World, name: &str, finalizers: &[String]) {
             world.edit::<S>(name, |object| object.metadata.finalizers = finalizers.to_vec());
             let object = S::all(&world.snapshot).get(name).cloned().unwrap();
             if finalizers.is_empty() && object.metadata.is_deleting() {
-                world.see(Observation::Gone(Subject::Object(S::KIND, name.into())));
-                world.collect(&object.metadata.uid);
+                world.observe(Observation::Gone(Subject::Object(S::KIND, name.into())));
+                world.collect_garbage(&object.metadata.uid);
             }
         }
         let name = subject.name();
@@ -177,9 +177,9 @@ impl World {
         }
     }
 
-    /// Creates the objects of a release that readiness depends on.
+    /// Records a release as applied, and creates those of its objects that readiness depends on.
     fn install(&mut self, release: &Arc<Release>) {
-        self.see(Observation::Release(
+        self.observe(Observation::Release(
             release.key.clone(),
             ReleaseFact::Applied(release.clone()),
         ));
@@ -216,8 +216,8 @@ impl World {
         if self.snapshot.webhook(&name).is_some() {
             return;
         }
-        let version = self.fresh();
-        self.see(Observation::Webhook(Webhook {
+        let version = self.next_serial();
+        self.observe(Observation::Webhook(Webhook {
             metadata: ObjectMeta {
                 name,
                 uid: format!("uid-{version:04}"),
@@ -230,11 +230,11 @@ impl World {
     }
 
     fn uninstall(&mut self, key: &ReleaseKey) {
-        self.see(Observation::Release(key.clone(), ReleaseFact::Absent));
+        self.observe(Observation::Release(key.clone(), ReleaseFact::Absent));
         let suffix = format!("-{}", names::ISTIOD_CHART);
         match key.name.strip_suffix(&suffix) {
-            Some(names::DEFAULT_REVISION) => self.no_deployment(&key.namespace, "istiod"),
-            Some(revision) => self.no_deployment(&key.namespace, &names::istiod(revision)),
+            Some(names::DEFAULT_REVISION) => self.delete_deployment(&key.namespace, "istiod"),
+            Some(revision) => self.delete_deployment(&key.namespace, &names::istiod(revision)),
             None => {}
         }
     }

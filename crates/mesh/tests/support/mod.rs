@@ -29,21 +29,21 @@ use mainstay_mesh::{
 };
 use serde_json::{Value, json};
 
-/// A cluster with everything that plans depend on.
+/// A simulated cluster.
 #[derive(Clone, Debug)]
 pub struct World {
     pub snapshot: Snapshot,
     pub queue: BTreeSet<Subject>,
     /// Executed actions, one line each.
-    pub done: Vec<String>,
+    pub executed: Vec<String>,
     /// Whether installed releases become ready immediately.
     pub ready: bool,
     serial: u64,
-    /// Workloads as the API server holds them.
+    /// Workloads as stored by the API server.
     pub workloads: BTreeMap<WorkloadKey, Value>,
-    /// Last observation of everything that cannot be read back from a snapshot: namespaces, pods,
-    /// Deployments, `DaemonSets`, webhooks and sources.
-    last: BTreeMap<String, Observation>,
+    /// Last observation of each object that cannot be read from a snapshot: namespaces, pods, Deployments,
+    /// `DaemonSets`, webhooks and sources.
+    last_observations: BTreeMap<String, Observation>,
 }
 
 /// Start time of every world.
@@ -64,17 +64,20 @@ pub fn library() -> Library {
             ("empty", json!({})),
         ];
         let profiles = profiles.map(|(name, values)| (name.to_owned(), profile(values)));
-        library.put(version.parse().unwrap(), profiles.into());
+        library.add_version(version.parse().unwrap(), profiles.into());
     }
-    library.name("v1.29-latest", Resolution::Installable("1.29.1".parse().unwrap()));
-    library.name("v1.30.3", Resolution::NotHere("1.30.3".parse().unwrap()));
-    library.name("v1.23.4", Resolution::EndOfLife);
+    library.add_name("v1.29-latest", Resolution::Installable("1.29.1".parse().unwrap()));
+    library.add_name(
+        "v1.30.3",
+        Resolution::ChartsUnavailable("1.30.3".parse().unwrap()),
+    );
+    library.add_name("v1.23.4", Resolution::EndOfLife);
     library
 }
 
 impl Default for World {
     fn default() -> Self {
-        Self::with(Settings {
+        Self::with_settings(Settings {
             operator_namespace: "sail-operator".into(),
             ..Settings::default()
         })
@@ -83,19 +86,19 @@ impl Default for World {
 
 impl World {
     /// Returns a world with these settings and four namespaces.
-    pub fn with(settings: Settings) -> Self {
+    pub fn with_settings(settings: Settings) -> Self {
         let now = Timestamp::from_second(START).unwrap();
         let mut world = Self {
             snapshot: Snapshot::new(now, Arc::new(settings), Arc::new(library())),
             queue: BTreeSet::new(),
-            done: Vec::new(),
+            executed: Vec::new(),
             ready: true,
             serial: 0,
             workloads: BTreeMap::new(),
-            last: BTreeMap::new(),
+            last_observations: BTreeMap::new(),
         };
         for source in Source::ALL {
-            world.see(Observation::Source(source, SourceState::Ready));
+            world.observe(Observation::Source(source, SourceState::Ready));
         }
         for name in ["istio-system", "istio-cni", "ztunnel", "sail-operator"] {
             world.namespace(name, "");
@@ -104,15 +107,15 @@ impl World {
     }
 
     /// Records an observation and enqueues the affected subjects.
-    pub fn see(&mut self, observation: Observation) -> AffectedSubjects {
-        self.remember(&observation);
+    pub fn observe(&mut self, observation: Observation) -> AffectedSubjects {
+        self.record_last_observation(&observation);
         let affected = self.snapshot.observe(observation);
         self.queue.extend(affected.iter().cloned());
         affected
     }
 
-    fn remember(&mut self, seen: &Observation) {
-        let key = match seen {
+    fn record_last_observation(&mut self, observation: &Observation) {
+        let key = match observation {
             Observation::Namespace { name, .. } | Observation::ReferrerGone(ReferrerKey::Namespace(name)) => {
                 format!("namespace/{name}")
             }
@@ -127,40 +130,42 @@ impl World {
             Observation::Source(source, _) => format!("source/{source:?}"),
             _ => return,
         };
-        self.last.insert(key, seen.clone());
+        self.last_observations.insert(key, observation.clone());
     }
 
-    /// Returns the same cluster as observed by an operator that has just started.
-    pub fn restarted(&self) -> Self {
+    /// Returns the cluster as observed by an operator that has just started.
+    pub fn with_restarted_operator(&self) -> Self {
         let (now, settings, library) = (
             self.snapshot.now,
             self.snapshot.settings.clone(),
             self.snapshot.library.clone(),
         );
-        let mut fresh = Self {
+        let mut restarted = Self {
             snapshot: Snapshot::new(now, settings, library),
             queue: BTreeSet::new(),
             ..self.clone()
         };
-        for seen in self.last.values() {
-            fresh.snapshot.observe(seen.clone());
+        for observation in self.last_observations.values() {
+            restarted.snapshot.observe(observation.clone());
         }
         for istio in self.snapshot.istios().iter() {
-            fresh.snapshot.observe(Observation::Istio(istio.clone()));
+            restarted.snapshot.observe(Observation::Istio(istio.clone()));
         }
         for revision in self.snapshot.revisions().iter() {
-            fresh.snapshot.observe(Observation::Revision(revision.clone()));
+            restarted
+                .snapshot
+                .observe(Observation::Revision(revision.clone()));
         }
         for tag in self.snapshot.tags().iter() {
-            fresh.snapshot.observe(Observation::Tag(tag.clone()));
+            restarted.snapshot.observe(Observation::Tag(tag.clone()));
         }
         for cni in self.snapshot.cnis().iter() {
-            fresh.snapshot.observe(Observation::Cni(cni.clone()));
+            restarted.snapshot.observe(Observation::Cni(cni.clone()));
         }
         for ztunnel in self.snapshot.ztunnels().iter() {
-            fresh.snapshot.observe(Observation::ZTunnel(ztunnel.clone()));
+            restarted.snapshot.observe(Observation::ZTunnel(ztunnel.clone()));
         }
-        fresh
+        restarted
     }
 
     pub fn namespace(&mut self, name: &str, labels: &str) -> AffectedSubjects {
@@ -168,8 +173,8 @@ impl World {
     }
 
     pub fn put_namespace(&mut self, name: &str, labels: Labels, annotations: Labels) -> AffectedSubjects {
-        let version = self.fresh();
-        self.see(Observation::Namespace {
+        let version = self.next_serial();
+        self.observe(Observation::Namespace {
             name: name.into(),
             labels,
             terminating: false,
@@ -180,27 +185,27 @@ impl World {
     }
 
     pub fn pod(&mut self, namespace: &str, name: &str, labels: &str, annotations: &str) -> AffectedSubjects {
-        self.see(Observation::Pod {
+        self.observe(Observation::Pod {
             namespace: namespace.into(),
             name: name.into(),
             labels: pairs(labels),
             annotations: pairs(annotations),
             finished: false,
-            leaving: false,
+            terminating: false,
             workload: None,
         })
     }
 
     pub fn pod_gone(&mut self, namespace: &str, name: &str) -> AffectedSubjects {
-        self.see(Observation::ReferrerGone(ReferrerKey::Pod(
+        self.observe(Observation::ReferrerGone(ReferrerKey::Pod(
             namespace.into(),
             name.into(),
         )))
     }
 
     /// Makes a source unreadable.
-    pub fn blind(&mut self, source: Source, error: &str) {
-        self.see(Observation::Source(source, SourceState::Failing(error.into())));
+    pub fn fail_source(&mut self, source: Source, error: &str) {
+        self.observe(Observation::Source(source, SourceState::Failing(error.into())));
     }
 
     pub fn advance(&mut self, seconds: i64) {
@@ -211,15 +216,15 @@ impl World {
             .unwrap();
     }
 
-    fn fresh(&mut self) -> u64 {
+    fn next_serial(&mut self) -> u64 {
         self.serial += 1;
         self.serial
     }
 
-    /// Applies an object as a user would: an existing one keeps everything but its spec.
-    pub fn put<S: Kind + Stored>(&mut self, name: &str, spec: Value) -> Resource<S> {
+    /// Applies an object as a user would. Of an existing object, only the spec changes.
+    pub fn apply<S: Kind + StoredKind>(&mut self, name: &str, spec: Value) -> Resource<S> {
         let spec: S = serde_json::from_value(spec).unwrap();
-        let version = self.fresh();
+        let version = self.next_serial();
         let mut object = S::all(&self.snapshot)
             .get(name)
             .cloned()
@@ -240,14 +245,14 @@ impl World {
         self.store(object)
     }
 
-    /// Stores an object unchanged except for a new resource version.
-    pub fn store<S: Kind + Stored>(&mut self, mut object: Resource<S>) -> Resource<S> {
-        object.metadata.resource_version = self.fresh().to_string();
-        self.see(S::seen(object.clone()));
+    /// Stores an object with a new resource version.
+    pub fn store<S: Kind + StoredKind>(&mut self, mut object: Resource<S>) -> Resource<S> {
+        object.metadata.resource_version = self.next_serial().to_string();
+        self.observe(S::observation(object.clone()));
         object
     }
 
-    pub fn edit<S: Kind + Stored>(&mut self, name: &str, edit: impl FnOnce(&mut Resource<S>)) {
+    pub fn edit<S: Kind + StoredKind>(&mut self, name: &str, edit: impl FnOnce(&mut Resource<S>)) {
         let mut object = S::all(&self.snapshot)
             .get(name)
             .cloned()
@@ -256,16 +261,16 @@ impl World {
         self.store(object);
     }
 
-    /// Deletes an object as a user would: it remains while it has finalizers, and objects it owns are
+    /// Deletes an object as a user would. It remains while it has finalizers; objects it owns are
     /// garbage-collected.
-    pub fn delete<S: Kind + Stored>(&mut self, name: &str) {
+    pub fn delete<S: Kind + StoredKind>(&mut self, name: &str) {
         let Some(object) = S::all(&self.snapshot).get(name).cloned() else {
             return;
         };
         let now = self.snapshot.now;
         if object.metadata.finalizers.is_empty() {
-            self.see(Observation::Gone(Subject::Object(S::KIND, name.into())));
-            self.collect(&object.metadata.uid);
+            self.observe(Observation::Gone(Subject::Object(S::KIND, name.into())));
+            self.collect_garbage(&object.metadata.uid);
         } else if object.metadata.deletion_timestamp.is_none() {
             self.edit::<S>(name, |object| {
                 object.metadata.deletion_timestamp = Some(Time::from_timestamp(now));
@@ -274,7 +279,7 @@ impl World {
     }
 
     /// Deletes the objects whose owner was deleted, as the garbage collector does.
-    fn collect(&mut self, uid: &str) {
+    fn collect_garbage(&mut self, uid: &str) {
         let revisions: Vec<String> = self
             .snapshot
             .revisions()
@@ -296,23 +301,23 @@ impl World {
     }
 
     pub fn istio(&mut self, name: &str, spec: Value) -> Istio {
-        self.put(name, spec)
+        self.apply(name, spec)
     }
 
     pub fn revision(&mut self, name: &str, spec: Value) -> IstioRevision {
-        self.put(name, spec)
+        self.apply(name, spec)
     }
 
     pub fn tag(&mut self, name: &str, kind: &str, target: &str) -> IstioRevisionTag {
-        self.put(name, json!({"targetRef": {"kind": kind, "name": target}}))
+        self.apply(name, json!({"targetRef": {"kind": kind, "name": target}}))
     }
 
     pub fn cni(&mut self, spec: Value) -> IstioCni {
-        self.put("default", spec)
+        self.apply("default", spec)
     }
 
     pub fn ztunnel(&mut self, spec: Value) -> ZTunnel {
-        self.put("default", spec)
+        self.apply("default", spec)
     }
 
     pub fn plan(&self, subject: &Subject) -> Plan {
@@ -321,42 +326,42 @@ impl World {
 
     /// Plans and executes the queued subjects until the queue is empty. Returns the executed actions.
     pub fn settle(&mut self) -> Vec<String> {
-        let before = self.done.len();
+        let before = self.executed.len();
         for _ in 0..500 {
             let Some(subject) = self.queue.pop_first() else {
-                return self.done.split_off(before);
+                return self.executed.split_off(before);
             };
             let plan = self.plan(&subject);
             self.execute(&plan);
         }
         panic!(
             "does not converge: {:#?}",
-            &self.done[self.done.len().saturating_sub(20)..]
+            &self.executed[self.executed.len().saturating_sub(20)..]
         );
     }
 
-    /// As [`World::settle`]; then plans every subject once more and asserts that no plan has steps.
-    pub fn settle_for_good(&mut self) -> Vec<String> {
-        let done = self.settle();
+    /// Like [`World::settle`]. Then plans every subject again and asserts that no plan has steps.
+    pub fn settle_and_check_idle(&mut self) -> Vec<String> {
+        let executed = self.settle();
         for subject in self.snapshot.subjects() {
             let plan = self.plan(&subject);
             assert!(plan.is_empty(), "{subject} still has {:#?}", plan.steps);
         }
-        done
+        executed
     }
 
     pub fn deployment(&mut self, namespace: &str, name: &str, replicas: i32, ready: i32) {
         let fact = Deployment { replicas, ready };
-        self.see(Observation::Deployment(namespace.into(), name.into(), Some(fact)));
+        self.observe(Observation::Deployment(namespace.into(), name.into(), Some(fact)));
     }
 
-    pub fn no_deployment(&mut self, namespace: &str, name: &str) {
-        self.see(Observation::Deployment(namespace.into(), name.into(), None));
+    pub fn delete_deployment(&mut self, namespace: &str, name: &str) {
+        self.observe(Observation::Deployment(namespace.into(), name.into(), None));
     }
 
     pub fn daemonset(&mut self, namespace: &str, name: &str, scheduled: i32, ready: i32) {
         let fact = DaemonSet { scheduled, ready };
-        self.see(Observation::DaemonSet(namespace.into(), name.into(), Some(fact)));
+        self.observe(Observation::DaemonSet(namespace.into(), name.into(), Some(fact)));
     }
 
     /// Returns the state and the conditions of an object, one per line.
@@ -364,7 +369,10 @@ impl World {
         fn conditions_in<S: Kind>(objects: &Objects<S>, name: &str) -> Vec<String> {
             let status = &objects.get(name).unwrap_or_else(|| panic!("no {name}")).status;
             let state = format!("state={}", status.state());
-            [state].into_iter().chain(shown(status.conditions())).collect()
+            [state]
+                .into_iter()
+                .chain(format_conditions(status.conditions()))
+                .collect()
         }
         match subject {
             Subject::Object(ObjectKind::Istio, name) => conditions_in(self.snapshot.istios(), name),
@@ -387,26 +395,26 @@ impl World {
     }
 }
 
-/// Kinds of objects that a world stores.
-pub trait Stored: Kind {
+/// A kind of objects that a world stores.
+pub trait StoredKind: Kind {
     fn all(snapshot: &Snapshot) -> &Objects<Self>;
-    fn seen(object: Resource<Self>) -> Observation;
+    fn observation(object: Resource<Self>) -> Observation;
 }
 
-macro_rules! stored {
+macro_rules! stored_kinds {
     ($($spec:ident $objects:ident $observation:ident;)*) => {$(
-        impl Stored for mainstay_api::$spec {
+        impl StoredKind for mainstay_api::$spec {
             fn all(snapshot: &Snapshot) -> &Objects<Self> {
                 snapshot.$objects()
             }
-            fn seen(object: Resource<Self>) -> Observation {
+            fn observation(object: Resource<Self>) -> Observation {
                 Observation::$observation(object)
             }
         }
     )*};
 }
 
-stored! {
+stored_kinds! {
     IstioSpec istios Istio;
     RevisionSpec revisions Revision;
     TagSpec tags Tag;
@@ -421,11 +429,11 @@ pub fn pairs(text: &str) -> Labels {
 }
 
 /// Formats conditions as `Ready=False/IstiodNotReady: message`.
-pub fn shown(conditions: &Conditions) -> Vec<String> {
-    conditions.0.iter().map(show).collect()
+pub fn format_conditions(conditions: &Conditions) -> Vec<String> {
+    conditions.0.iter().map(format_condition).collect()
 }
 
-pub fn show(condition: &Condition) -> String {
+pub fn format_condition(condition: &Condition) -> String {
     let head = format!("{}={:?}/{}", condition.kind, condition.status, condition.reason);
     if condition.message.is_empty() {
         head
@@ -434,7 +442,8 @@ pub fn show(condition: &Condition) -> String {
     }
 }
 
-/// Returns a condition as the plan would write it, or the current one if the plan writes no status.
+/// Returns a condition of the status that the plan writes, or a description of the plan if it writes no
+/// status.
 pub fn condition(world: &World, subject: &Subject, kind: &ConditionType) -> String {
     let plan = world.plan(subject);
     let conditions = match plan.status() {
@@ -445,7 +454,7 @@ pub fn condition(world: &World, subject: &Subject, kind: &ConditionType) -> Stri
         Some(NewStatus::ZTunnel(status)) => status.conditions.clone(),
         None => return format!("no status in {plan:?}"),
     };
-    show(&conditions.get(kind))
+    format_condition(&conditions.get(kind))
 }
 
 /// Returns the actions of a plan, one per line.
@@ -453,8 +462,8 @@ pub fn actions(plan: &Plan) -> Vec<String> {
     plan.actions().map(ToString::to_string).collect()
 }
 
-/// Returns the values that a revision of this name requires.
-pub fn plane(name: &str) -> Value {
+/// Returns the smallest valid spec of a revision of this name.
+pub fn revision_spec(name: &str) -> Value {
     let revision = if name == "default" { "" } else { name };
     json!({"version": "v1.29.1", "namespace": "istio-system", "values": {"revision": revision, "global": {"istioNamespace": "istio-system"}}})
 }

@@ -1,4 +1,4 @@
-//! Workloads of a world: created, restarted, rolled out and injected as in a cluster.
+//! Workloads of a world, which are created, restarted, rolled out and injected as in a cluster.
 
 #![allow(
     clippy::expect_used,
@@ -24,7 +24,7 @@ pub fn deployment(namespace: &str, name: &str) -> WorkloadKey {
 }
 
 impl World {
-    /// Adds a Deployment whose pods run and are injected according to the current labels.
+    /// Adds a Deployment with running pods, which are injected according to the current labels.
     pub fn app(&mut self, namespace: &str, name: &str, template: &str, annotations: &str) -> WorkloadKey {
         self.workload(deployment(namespace, name), template, annotations)
     }
@@ -38,47 +38,47 @@ impl World {
             "status": {},
         });
         self.workloads.insert(key.clone(), object);
-        self.roll(&key);
+        self.complete_rollout(&key);
         key
     }
 
     /// Edits a workload as its owner would.
     pub fn change_workload(&mut self, key: &WorkloadKey, edit: impl FnOnce(&mut Value)) {
-        let version = self.fresh();
+        let version = self.next_serial();
         let Some(object) = self.workloads.get_mut(key) else {
             panic!("no {key}");
         };
         edit(object);
         object["metadata"]["resourceVersion"] = json!(version.to_string());
         let (_, workload) = Workload::from_object(key.kind(), object).expect("a workload");
-        self.see(Observation::Workload(key.clone(), Some(workload)));
+        self.observe(Observation::Workload(key.clone(), Some(workload)));
     }
 
     pub fn delete_workload(&mut self, key: &WorkloadKey) {
         self.workloads.remove(key);
-        self.see(Observation::Workload(key.clone(), None));
+        self.observe(Observation::Workload(key.clone(), None));
         for index in 0..REPLICAS {
             self.pod_gone(key.namespace(), &pod_name(key, index));
         }
     }
 
-    /// Completes the rollout of a workload: every pod is new, ready, and injected according to the current
+    /// Completes the rollout of a workload. All pods are new, ready, and injected according to the current
     /// labels.
-    pub fn roll(&mut self, key: &WorkloadKey) {
-        let revision = self.injector_for(key);
+    pub fn complete_rollout(&mut self, key: &WorkloadKey) {
+        let revision = self.injecting_revision(key);
         self.replace_pods(key, revision.as_deref());
         self.finish_rollout(key);
     }
 
     /// Completes the rollout of a workload with pods that have no proxy.
-    pub fn roll_uninjected(&mut self, key: &WorkloadKey) {
+    pub fn complete_rollout_uninjected(&mut self, key: &WorkloadKey) {
         self.replace_pods(key, None);
         self.finish_rollout(key);
     }
 
-    /// Stalls the rollout of a workload: half of the pods are of the new template and not ready, the old ones
-    /// keep running.
-    pub fn stall(&mut self, key: &WorkloadKey) {
+    /// Stalls the rollout of a workload. One additional pod has the new template and is not ready; the old
+    /// pods keep running.
+    pub fn stall_rollout(&mut self, key: &WorkloadKey) {
         self.change_workload(key, |object| {
             let generation = object["metadata"]["generation"].clone();
             object["status"] = json!({"observedGeneration": generation, "replicas": REPLICAS + 1, "updatedReplicas": 1,
@@ -108,7 +108,7 @@ impl World {
         for index in 0..REPLICAS {
             let name = pod_name(key, index);
             if index >= replicas.unwrap_or_default() {
-                self.see(Observation::ReferrerGone(ReferrerKey::Pod(
+                self.observe(Observation::ReferrerGone(ReferrerKey::Pod(
                     key.namespace().to_owned(),
                     name,
                 )));
@@ -116,13 +116,13 @@ impl World {
             }
             let annotations =
                 revision.map(|revision| pairs(&format!("{}={revision}", names::REVISION_LABEL)));
-            self.see(Observation::Pod {
+            self.observe(Observation::Pod {
                 namespace: key.namespace().to_owned(),
                 name,
                 labels: self.template(key),
                 annotations: annotations.unwrap_or_default(),
                 finished: false,
-                leaving: false,
+                terminating: false,
                 workload: Some(key.clone()),
             });
         }
@@ -133,16 +133,16 @@ impl World {
         serde_json::from_value(labels.clone()).expect("labels")
     }
 
-    /// Returns the revision that injects new pods of a workload: the one its namespace selects, else the one
-    /// its template requests, with tags resolved.
-    fn injector_for(&self, key: &WorkloadKey) -> Option<String> {
+    /// Returns the revision that injects new pods of a workload: the one that its namespace selects,
+    /// otherwise the one that its template requests. Tags are resolved.
+    fn injecting_revision(&self, key: &WorkloadKey) -> Option<String> {
         let template = self.template(key);
         let references = self.snapshot.references();
-        let asked = mainstay_mesh::references::pod_reference(&template);
+        let requested = mainstay_mesh::references::pod_reference(&template);
         let opted_out = template.get(names::INJECT_LABEL).map(String::as_str) == Some("false");
         let name = references
             .selected_by_namespace(key.namespace())
-            .or(asked)
+            .or(requested)
             .filter(|_| !opted_out)?;
         let revision = self
             .snapshot
@@ -162,7 +162,7 @@ impl World {
 
     pub(super) fn relabel(&mut self, relabel: &Relabel) {
         let name = relabel.object.name().to_owned();
-        let known = self.last.get(&format!("namespace/{name}")).cloned();
+        let known = self.last_observations.get(&format!("namespace/{name}")).cloned();
         let Some(Observation::Namespace {
             mut labels,
             annotations,
@@ -193,9 +193,9 @@ impl World {
         });
     }
 
-    /// Returns the labels of a namespace as `key=value`, sorted.
-    pub fn labels_of(&self, namespace: &str) -> String {
-        match self.last.get(&format!("namespace/{namespace}")) {
+    /// Formats the labels of a namespace as `key=value`, sorted by key.
+    pub fn namespace_labels(&self, namespace: &str) -> String {
+        match self.last_observations.get(&format!("namespace/{namespace}")) {
             Some(Observation::Namespace { labels, .. }) => {
                 let pairs: Vec<String> = labels
                     .iter()

@@ -32,7 +32,7 @@ fn main() {
         rest => {
             let size = size(rest, 10, 30);
             let figures = runtime(true).block_on(upgrade(&size));
-            println!("migration scale {}: {}", size.workloads, figures.line());
+            println!("migration scale {}: {}", size.workloads, figures.summary());
             figures.check();
         }
     }

@@ -1,4 +1,5 @@
-//! Memory and CPU time of the operator's process during a migration, with the simulator served over HTTPS.
+//! Measures memory and CPU time of the operator's process during a migration. The simulator is served over
+//! HTTPS.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::support::path;
 use crate::support::scale::{Size, istio, migration, objects, scripts, until};
 use crate::support::world::{Backing, injecting_options};
 
-/// A running operator; it is killed with this value.
+/// A running operator, which is killed when this value is dropped.
 struct Process(Child);
 
 impl Process {
@@ -51,7 +52,8 @@ impl Drop for Process {
 
 pub(crate) async fn measure(size: &Size) {
     let begin = Instant::now();
-    // The operator's calls do not pass through the harness, so its clock must be checked often.
+    // The harness does not see the operator's calls, so virtual time is limited to the speed of the wall
+    // clock.
     let options = ClusterOptions {
         speed: Speed::Factor(1.0),
         ..injecting_options()
@@ -60,7 +62,7 @@ pub(crate) async fn measure(size: &Size) {
     let Backing::Sim(sim) = &world.backing else {
         panic!("no simulator")
     };
-    // The world moves the clock already.
+    // The world already advances the clock.
     let options = ServeOptions {
         speed: 0.0,
         ..ServeOptions::default()
@@ -80,17 +82,18 @@ pub(crate) async fn measure(size: &Size) {
     });
     for object in objects(size) {
         world.create(object).await;
-        // Lets the server run.
+        // Allows the server to run.
         tokio::task::yield_now().await;
     }
-    world.pass(size.readiness * 5).await;
-    eprintln!("furnished after {:.1} s", begin.elapsed().as_secs_f64());
+    world.sleep(size.readiness * 5).await;
+    eprintln!("objects created after {:.1} s", begin.elapsed().as_secs_f64());
     let (before, busy) = (operator.usage().resident(), operator.usage().cpu_time());
     let version = sim.sim().with(|state| state.store.version());
     world
         .patch(&path::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
-    // From here on the second control plane and all that is to be moved are known.
+    // When the first workload has migrated, the operator has observed the second control plane and all
+    // workloads.
     while migration(sim)["migratedWorkloads"].as_u64().unwrap_or(0) == 0 {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -119,7 +122,7 @@ pub(crate) async fn measure(size: &Size) {
     println!("figure wall {:.1}", begin.elapsed().as_secs_f64());
 }
 
-/// The operator itself.
+/// Runs the operator.
 pub(crate) async fn operate(kubeconfig: &str) {
     let config = Kubeconfig::read_from(kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())

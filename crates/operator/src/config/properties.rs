@@ -1,19 +1,20 @@
-//! Java properties as upstream's library reads them: an iterator over keys and values with their offsets.
+//! Parser for Java properties, compatible with the library that the Sail Operator uses. Iterates over keys
+//! and values with their offsets.
 //!
 //! Out of scope: `${…}` references.
 
 use super::ParseError;
 
-/// One key with its value, both unescaped.
+/// A key and its value, both unescaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pair {
     pub(super) key: String,
     pub(super) value: String,
-    /// Offset of the key in bytes.
+    /// Byte offset of the key.
     pub(super) offset: usize,
 }
 
-/// An iterator over the properties of a text.
+/// Iterator over the properties of a text. It ends after the first error.
 pub(super) struct Properties<'a> {
     text: &'a str,
     offset: usize,
@@ -38,9 +39,9 @@ impl<'a> Properties<'a> {
         Some(next)
     }
 
-    fn skip(&mut self, of: impl Fn(char) -> bool) {
+    fn skip(&mut self, is_skipped: impl Fn(char) -> bool) {
         let rest = self.rest();
-        self.offset += rest.len() - rest.trim_start_matches(of).len();
+        self.offset += rest.len() - rest.trim_start_matches(is_skipped).len();
     }
 
     /// Skips white space, empty lines and comments.
@@ -54,7 +55,7 @@ impl<'a> Properties<'a> {
         }
     }
 
-    fn key(&mut self) -> Result<String, ParseError> {
+    fn parse_key(&mut self) -> Result<String, ParseError> {
         let mut key = String::new();
         while let Some(c) = self.peek() {
             if is_blank(c) || is_end(c) || matches!(c, ':' | '=') {
@@ -66,7 +67,7 @@ impl<'a> Properties<'a> {
         Ok(key)
     }
 
-    fn separator(&mut self) {
+    fn skip_separator(&mut self) {
         self.skip(is_blank);
         if matches!(self.peek(), Some(':' | '=')) {
             self.next_char();
@@ -74,7 +75,7 @@ impl<'a> Properties<'a> {
         self.skip(is_blank);
     }
 
-    fn value(&mut self) -> Result<String, ParseError> {
+    fn parse_value(&mut self) -> Result<String, ParseError> {
         let mut value = String::new();
         while let Some(c) = self.next_char() {
             match c {
@@ -90,7 +91,7 @@ impl<'a> Properties<'a> {
         Ok(value)
     }
 
-    /// Returns the character of an escape sequence; the backslash was read.
+    /// Returns the character of an escape sequence, starting after the backslash.
     fn unescape(&mut self) -> Result<char, ParseError> {
         let offset = self.offset.saturating_sub(1);
         let error = |problem: &str| ParseError {
@@ -103,12 +104,14 @@ impl<'a> Properties<'a> {
             Some('n') => Ok('\n'),
             Some('r') => Ok('\r'),
             Some('t') => Ok('\t'),
-            Some('u') => self.unicode().ok_or_else(|| error("invalid unicode literal")),
+            Some('u') => self
+                .parse_unicode()
+                .ok_or_else(|| error("invalid unicode literal")),
             Some(other) => Ok(other),
         }
     }
 
-    fn unicode(&mut self) -> Option<char> {
+    fn parse_unicode(&mut self) -> Option<char> {
         let digits = self.rest().get(..4)?;
         let known = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         let code = u32::from_str_radix(digits, 16).ok().filter(|_| known)?;
@@ -117,15 +120,15 @@ impl<'a> Properties<'a> {
         Some(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
-    fn pair(&mut self) -> Result<Pair, ParseError> {
+    fn parse_pair(&mut self) -> Result<Pair, ParseError> {
         let offset = self.offset;
-        let key = self.key()?;
+        let key = self.parse_key()?;
         if key.is_empty() {
             let problem = "a value without a key".to_owned();
             return Err(ParseError { problem, offset });
         }
-        self.separator();
-        let value = self.value()?;
+        self.skip_separator();
+        let value = self.parse_value()?;
         Ok(Pair { key, value, offset })
     }
 }
@@ -136,7 +139,7 @@ impl Iterator for Properties<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         self.skip_to_key();
         self.peek()?;
-        let pair = self.pair();
+        let pair = self.parse_pair();
         if pair.is_err() {
             self.offset = self.text.len();
         }

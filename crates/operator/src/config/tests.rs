@@ -1,8 +1,8 @@
-//! Tests with valid and invalid configuration files.
+//! Tests for valid and invalid configuration files.
 
 use super::*;
 
-/// Compares the images as `version=istiod,proxy,cni,ztunnel`, or the error with its position.
+/// Compares the images as `version=istiod,proxy,cni,ztunnel`, or the error and its position.
 fn check(text: &str, expected: &str) {
     let shown = match parse(text) {
         Ok(images) => images
@@ -26,7 +26,7 @@ fn all_images(version: &str) -> String {
 const TESTS: &str = "istiod-test,proxy-test,cni-test,ztunnel-test";
 
 #[test]
-fn upstreams_cases() {
+fn upstream_cases() {
     check("", "");
     check(
         &format!("\n{}", all_images("v1_20_0")),

@@ -1,5 +1,5 @@
-//! Measurements against the HTTP API of Prometheus. Every failure is a measurement without data; the policy
-//! of the metric decides what that means.
+//! Queries the HTTP API of Prometheus. A failed query is a measurement without data; the policy of the
+//! metric decides how it is counted.
 
 use std::time::Duration;
 
@@ -15,38 +15,38 @@ use tokio::time::timeout;
 
 /// Timeout of one query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Largest response that is read.
+/// Maximum size of a response in bytes.
 const MAX_RESPONSE: usize = 1 << 20;
 
-/// The result of a measurement.
+/// Result of a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MetricResult {
-    /// The value; `None` if there is none.
+    /// Measured value; `None` if there is no data.
     pub value: Option<f64>,
-    /// Number of samples, if it was queried and there is one.
+    /// Number of samples: `None` if the request has no query for it, zero if that query failed.
     pub samples: Option<u64>,
 }
 
-/// Measures metrics.
+/// A source of metrics.
 pub trait MetricSource: Send + Sync {
-    /// Runs the queries of a request.
+    /// Runs the queries of a request. A failure is a result without data.
     fn query<'a>(&'a self, request: &'a MeasureRequest) -> BoxFuture<'a, MetricResult>;
 }
 
-/// The HTTP API of Prometheus.
+/// Metrics from the HTTP API of Prometheus.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Prometheus {
-    /// Which addresses may be called.
+    /// Addresses that may be called.
     pub policy: AddressPolicy,
 }
 
-/// Why a query has no value.
+/// Error of a query.
 #[derive(Debug, PartialEq, thiserror::Error)]
 enum QueryError {
     #[error("{0}")]
     Address(String),
     #[error("no response within {} s", QUERY_TIMEOUT.as_secs())]
-    Late,
+    Timeout,
     #[error("the request failed: {0}")]
     Transport(String),
     #[error("the server returned status {0}")]
@@ -62,9 +62,13 @@ enum QueryError {
 impl MetricSource for Prometheus {
     fn query<'a>(&'a self, request: &'a MeasureRequest) -> BoxFuture<'a, MetricResult> {
         Box::pin(async move {
-            let value = self.value(&request.address, &request.query).await;
+            let value = self.query_value(&request.address, &request.query).await;
             let samples = match &request.samples_query {
-                Some(query) => Some(self.value(&request.address, query).await.unwrap_or_default()),
+                Some(query) => Some(
+                    self.query_value(&request.address, query)
+                        .await
+                        .unwrap_or_default(),
+                ),
                 None => None,
             };
             MetricResult {
@@ -85,9 +89,9 @@ fn to_count(value: f64) -> u64 {
 }
 
 impl Prometheus {
-    async fn value(&self, address: &str, query: &str) -> Option<f64> {
-        let result = timeout(QUERY_TIMEOUT, self.run(address, query)).await;
-        match result.unwrap_or(Err(QueryError::Late)) {
+    async fn query_value(&self, address: &str, query: &str) -> Option<f64> {
+        let result = timeout(QUERY_TIMEOUT, self.run_query(address, query)).await;
+        match result.unwrap_or(Err(QueryError::Timeout)) {
             Ok(value) => value,
             Err(error) => {
                 tracing::warn!(address, error = %error, "a measurement has no data");
@@ -96,7 +100,7 @@ impl Prometheus {
         }
     }
 
-    async fn run(&self, address: &str, query: &str) -> Result<Option<f64>, QueryError> {
+    async fn run_query(&self, address: &str, query: &str) -> Result<Option<f64>, QueryError> {
         let client =
             connect_http(address, self.policy).map_err(|error| QueryError::Address(error.to_string()))?;
         let request = Request::get(format!("/api/v1/query?query={}", query_escape(query)))

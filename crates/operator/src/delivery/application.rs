@@ -1,4 +1,5 @@
-//! Plans Applications: revisions, the deployment of the latest one, retention and status. Pure.
+//! Plans Applications: revisions, the deployment of the latest revision, retention and status. Performs no
+//! I/O.
 
 use std::collections::BTreeSet;
 
@@ -13,19 +14,19 @@ use mainstay_rollout::snapshot::Version;
 
 use super::chart::ComponentError;
 
-/// What the plan of an application depends on.
+/// Input of the plan of an application.
 pub(crate) struct ApplicationInput<'a> {
     pub(crate) now: Timestamp,
     pub(crate) application: &'a Application,
-    /// The rendered components, or why they cannot be rendered.
+    /// Rendered components, or the error of rendering them.
     pub(crate) rendered: Result<Vec<RenderedComponent>, ComponentError>,
-    /// Revisions in its namespace.
+    /// Revisions in the namespace of the application.
     pub(crate) revisions: &'a [ApplicationRevision],
-    /// Deployments in its namespace.
+    /// Deployments in the namespace of the application.
     pub(crate) deployments: &'a [ApplicationDeployment],
 }
 
-/// One write.
+/// A write of the plan of an application.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ApplicationAction {
     /// Create a revision.
@@ -38,13 +39,13 @@ pub(crate) enum ApplicationAction {
         version: Version,
         revisions: Vec<AppRevision>,
     },
-    /// Delete a revision that nothing refers to.
+    /// Delete a revision without references.
     DeleteRevision { name: String, version: Version },
     /// Replace the status.
     WriteStatus(Box<ApplicationStatus>),
 }
 
-/// Returns the writes for an application, in order. A failure ends them.
+/// Returns the writes for an application, in order. The executor must stop at the first failure.
 pub(crate) fn plan_application(input: &ApplicationInput<'_>) -> Vec<ApplicationAction> {
     let application = input.application;
     if application.metadata.is_deleting() {
@@ -56,15 +57,15 @@ pub(crate) fn plan_application(input: &ApplicationInput<'_>) -> Vec<ApplicationA
     let outcome = match &input.rendered {
         Err(error) => Err((Reason::InvalidSpec, error.to_string())),
         Ok(components) => {
-            let latest = record(input, components.clone(), &mut actions);
+            let latest = record_latest_revision(input, components.clone(), &mut actions);
             status.latest_revision.clone_from(&latest);
-            let outcome = deploy(input, &latest, &mut actions);
-            collect(input, &latest, &mut actions);
+            let outcome = deploy_revision(input, &latest, &mut actions);
+            delete_obsolete_revisions(input, &latest, &mut actions);
             outcome
         }
     };
     let (holds, reason, message) = match outcome {
-        Ok(()) => (true, Reason::Ready, ignored(application)),
+        Ok(()) => (true, Reason::Ready, ignored_annotations_message(application)),
         Err((reason, message)) => (false, reason, message),
     };
     let condition = Condition::new(
@@ -80,8 +81,8 @@ pub(crate) fn plan_application(input: &ApplicationInput<'_>) -> Vec<ApplicationA
     actions
 }
 
-/// Names annotations without effect.
-fn ignored(application: &Application) -> String {
+/// Returns a message that lists annotations without effect; empty if there are none.
+fn ignored_annotations_message(application: &Application) -> String {
     let ignored = application.ignored_annotations();
     if ignored.is_empty() {
         String::new()
@@ -93,7 +94,7 @@ fn ignored(application: &Application) -> String {
     }
 }
 
-fn record(
+fn record_latest_revision(
     input: &ApplicationInput<'_>,
     components: Vec<RenderedComponent>,
     actions: &mut Vec<ApplicationAction>,
@@ -108,9 +109,10 @@ fn record(
     }
 }
 
-/// Replaces the running revision by the latest one, unless changes are only recorded: the application owns a
-/// deployment of the same name in the host cluster, with the replicas of its manifests.
-fn deploy(
+/// Deploys the latest revision, unless the application is annotated to only record revisions: creates or
+/// updates a deployment that has the name of the application and is owned by it. It runs in the host
+/// cluster, with the replicas of the manifests.
+fn deploy_revision(
     input: &ApplicationInput<'_>,
     latest: &str,
     actions: &mut Vec<ApplicationAction>,
@@ -152,7 +154,7 @@ fn deploy(
         Some(known) if known.spec.app_revisions != revisions => {
             actions.push(ApplicationAction::UpdateDeployment {
                 name: known.name().to_owned(),
-                version: version(&known.metadata),
+                version: object_version(&known.metadata),
                 revisions,
             });
             Ok(())
@@ -161,28 +163,32 @@ fn deploy(
     }
 }
 
-fn version(metadata: &mainstay_api::ObjectMeta) -> Version {
+fn object_version(metadata: &mainstay_api::ObjectMeta) -> Version {
     Version {
         uid: metadata.uid.clone(),
         resource_version: metadata.resource_version.clone(),
     }
 }
 
-/// Deletes the oldest revisions beyond the limit that no deployment refers to.
-fn collect(input: &ApplicationInput<'_>, latest: &str, actions: &mut Vec<ApplicationAction>) {
+/// Deletes the oldest revisions beyond the history limit, except those that a deployment refers to.
+fn delete_obsolete_revisions(
+    input: &ApplicationInput<'_>,
+    latest: &str,
+    actions: &mut Vec<ApplicationAction>,
+) {
     let mut referenced = referenced_revisions(input.deployments);
     referenced.insert(latest.to_owned());
     for name in obsolete_revisions(input.application, input.revisions, &referenced) {
         if let Some(revision) = input.revisions.iter().find(|revision| revision.name() == name) {
             actions.push(ApplicationAction::DeleteRevision {
                 name,
-                version: version(&revision.metadata),
+                version: object_version(&revision.metadata),
             });
         }
     }
 }
 
-/// Returns every revision that the spec or the status of a deployment names.
+/// Returns the names of all revisions in the spec or status of a deployment.
 pub(crate) fn referenced_revisions(deployments: &[ApplicationDeployment]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for deployment in deployments {

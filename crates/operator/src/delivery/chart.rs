@@ -1,7 +1,7 @@
-//! Renders components: built-in ones by `mainstay-rollout`, Helm charts by our own engine.
+//! Renders components: built-in types with `mainstay-rollout`, Helm charts with `mainstay-chart`.
 //!
-//! A chart is part of the Application, as the base64 text of a packaged chart. It is rendered without a clock
-//! and without randomness, so that the same Application always has the same revision.
+//! The Application contains the packaged chart as base64 text. The chart is rendered without a clock and
+//! without randomness, so that the same Application always has the same revision.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 const DIALECT: Dialect = Dialect::Helm4;
 
-/// Why a component cannot be rendered.
+/// Error of rendering a component.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ComponentError {
     /// The component is invalid.

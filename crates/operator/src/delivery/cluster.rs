@@ -1,4 +1,4 @@
-//! Plans the status of Clusters. Pure.
+//! Plans the status of Clusters. Performs no I/O.
 
 use jiff::Timestamp;
 use mainstay_api::delivery::{Cluster, ClusterStatus};
@@ -6,8 +6,9 @@ use mainstay_api::{Condition, ConditionStatus, ConditionType, Reason, Time};
 
 use super::index::{ClusterState, Link};
 
-/// Returns the status of a cluster if it differs from the stored one. The time of the last contact is written
-/// with other changes only, so that a healthy cluster causes no writes.
+/// Returns the status of a cluster if it differs from the stored one, or `None` if no write is needed. The
+/// time of the last contact is only written together with other changes, so that a healthy cluster causes
+/// no writes.
 pub(crate) fn plan_cluster(cluster: &Cluster, state: &ClusterState, now: Timestamp) -> Option<ClusterStatus> {
     let (holds, reason, message) = match state.link() {
         Link::Unknown => return None,

@@ -26,24 +26,24 @@ use crate::report::{Observer, Report};
 
 /// Timeout of one call to another cluster.
 const REMOTE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Pause before a cluster is probed after a failed call.
+/// Delay before a cluster is probed after a failed call.
 const PROBE_PAUSE: Duration = Duration::from_millis(500);
 
-/// The outcome of a plan.
+/// Outcome of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Every step in the host cluster succeeded.
     Succeeded,
-    /// An object was changed in between, and was read again.
+    /// An object was changed by another client, and was read again.
     Stale,
     /// A step failed.
     Failed(String),
 }
 
-/// How a failed call is handled.
+/// Class of a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Failure {
-    /// The object was changed in between.
+    /// The object was changed by another client.
     Stale,
     /// The cluster does not respond, or rejects the credential.
     Unreachable,
@@ -59,7 +59,7 @@ fn classify(error: &WriteError) -> Failure {
     }
 }
 
-/// Executes plans.
+/// Executor of delivery plans.
 pub(crate) struct Executor {
     pub(crate) shared: Arc<Shared>,
     pub(crate) host: Writer,
@@ -69,13 +69,13 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    /// Executes the plan of a deployment: `prepare` in order, then the steps of all clusters at the same
-    /// time, then `finish`.
+    /// Executes the plan of a deployment: the `prepare` steps in order, then the steps of all clusters
+    /// concurrently, then the `finish` steps in order.
     pub(crate) async fn execute(&self, deployment: &ApplicationDeployment, plan: &Plan) -> Outcome {
         let name = Name::new(deployment.namespace(), deployment.name());
         for step in &plan.prepare {
             if let Err(error) = self.run_host_step(deployment, step).await {
-                return outcome(&error);
+                return outcome_for_error(&error);
             }
         }
         let mut stale = false;
@@ -89,13 +89,14 @@ impl Executor {
         }
         for step in &plan.finish {
             if let Err(error) = self.run_host_step(deployment, step).await {
-                return outcome(&error);
+                return outcome_for_error(&error);
             }
         }
         if stale { Outcome::Stale } else { Outcome::Succeeded }
     }
 
-    /// Runs the steps of one cluster until one fails. Returns whether an object was changed in between.
+    /// Runs the steps of one cluster until one fails. Returns whether an object was changed by another
+    /// client.
     async fn run_cluster(&self, name: &Name, cluster: &str, steps: &[Step]) -> bool {
         let key = ClusterKey::for_name(&name.namespace, cluster);
         for step in steps {
@@ -107,16 +108,16 @@ impl Executor {
                 ClusterKey::Host => done.await,
                 ClusterKey::Remote(_) => timeout(REMOTE_TIMEOUT, done)
                     .await
-                    .unwrap_or_else(|_| Err(late())),
+                    .unwrap_or_else(|_| Err(timeout_error())),
             };
             match done {
-                Ok(()) => self.written(step),
+                Ok(()) => self.report_written(step),
                 Err(error) => return self.step_failed(name, cluster, &error),
             }
         }
         let now = self.shared.now();
         self.shared
-            .with(|index| index.note_steps(name, cluster, None, now));
+            .with(|index| index.record_step_result(name, cluster, None, now));
         false
     }
 
@@ -129,7 +130,7 @@ impl Executor {
             _ => {
                 tracing::warn!(deployment = %name, cluster, error = %error, "a step failed");
                 self.shared
-                    .with(|index| index.note_steps(name, cluster, Some(error.message.clone()), now));
+                    .with(|index| index.record_step_result(name, cluster, Some(error.message.clone()), now));
             }
         }
         false
@@ -153,7 +154,7 @@ impl Executor {
         self.shared.request_check(key);
     }
 
-    fn written(&self, step: &Step) {
+    fn report_written(&self, step: &Step) {
         let action = match &step.action {
             Action::AddFinalizer(_) | Action::RemoveFinalizer(_) => "finalizer",
             Action::WriteInventory(_) => "inventory",
@@ -170,19 +171,19 @@ impl Executor {
     }
 }
 
-fn late() -> WriteError {
-    WriteError::local(ErrorClass::Unanswered, "no response in time".to_owned())
+fn timeout_error() -> WriteError {
+    WriteError::local(ErrorClass::Unavailable, "no response in time".to_owned())
 }
 
-pub(crate) fn outcome(error: &WriteError) -> Outcome {
+pub(crate) fn outcome_for_error(error: &WriteError) -> Outcome {
     match classify(error) {
         Failure::Stale => Outcome::Stale,
         _ => Outcome::Failed(error.message.clone()),
     }
 }
 
-/// An object was changed since it was read.
-fn stale(message: &str) -> WriteError {
+/// Returns the error for an object that was changed since it was read.
+fn stale_error(message: &str) -> WriteError {
     WriteError {
         code: 409,
         class: ErrorClass::Conflict,

@@ -1,5 +1,5 @@
-//! The observed state of the delivery controllers: a synchronous data structure that is updated by watch
-//! events and by the responses to our own writes. It needs no runtime.
+//! Observed state of the delivery controllers: a synchronous data structure that is updated by watch events
+//! and by the responses to the controllers' own writes. It needs no async runtime.
 //!
 //! ```text
 //! observe_host(), observe_object(), set_link() ──▶ Index ──start_next(), snapshot()──▶ plans
@@ -26,10 +26,10 @@ pub(crate) use cluster::{ClusterState, Link, Outage};
 pub(crate) use store::{Store, Tombstones, is_older};
 
 use super::names::{ClusterKey, Name, ObjectType, Subject};
-use super::observed::{object_key, text};
+use super::observed::{object_key, string_at};
 use super::queue::{Queue, backoff};
 
-/// A kind of `delivery.mainstay.dev`.
+/// A kind of the API group `delivery.mainstay.dev`. Its objects exist only in the host cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum HostKind {
     Application,
@@ -52,7 +52,7 @@ impl HostKind {
         Self::Action,
     ];
 
-    /// Returns the plural as in URLs.
+    /// Returns the plural that is used in URLs.
     pub(crate) fn plural(self) -> &'static str {
         match self {
             Self::Application => ApplicationSpec::PLURAL,
@@ -66,7 +66,7 @@ impl HostKind {
     }
 }
 
-/// Failures of the steps of one deployment in one cluster.
+/// Consecutive failures of the steps of one deployment in one cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct StepFailures {
     count: u32,
@@ -74,7 +74,7 @@ struct StepFailures {
     message: String,
 }
 
-/// The state of the delivery controllers.
+/// Observed state of the delivery controllers.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     pub(crate) applications: Store<ApplicationSpec>,
@@ -91,14 +91,14 @@ pub(crate) struct Index {
     pub(crate) queue: Queue,
 }
 
-/// A time in the past, at which a subject is due immediately.
-const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+/// Due time of a subject that is planned without delay: a time in the past.
+const IMMEDIATELY: Timestamp = Timestamp::UNIX_EPOCH;
 
-/// Measurements older than this are dropped even if no status counts them.
+/// Age at which measurements are dropped even if no status contains them.
 const MAX_MEASUREMENT_AGE: SignedDuration = SignedDuration::from_mins(10);
 
 impl Index {
-    /// Stores an object of our kinds. Older versions and objects that cannot be decoded are ignored.
+    /// Stores an object of the host cluster. Older versions and objects that cannot be decoded are ignored.
     pub(crate) fn observe_host(&mut self, kind: HostKind, object: Value) {
         let stored = match kind {
             HostKind::Application => self.applications.observe(object),
@@ -116,15 +116,15 @@ impl Index {
         }
     }
 
-    /// Removes a deleted object of our kinds.
+    /// Removes a deleted object of the host cluster.
     pub(crate) fn remove_host(&mut self, kind: HostKind, object: &Value) {
         let name = Name::new(
-            text(object, "/metadata/namespace"),
-            text(object, "/metadata/name"),
+            string_at(object, "/metadata/namespace"),
+            string_at(object, "/metadata/name"),
         );
-        // Before the removal, because the references of the object are needed.
+        // Called before the removal, because the references of the object are needed.
         self.host_changed(kind, &name);
-        let uid = text(object, "/metadata/uid");
+        let uid = string_at(object, "/metadata/uid");
         match kind {
             HostKind::Application => self.applications.remove(&name, uid),
             HostKind::Revision => self.revisions.remove(&name, uid),
@@ -136,7 +136,8 @@ impl Index {
         }
     }
 
-    /// Ends a list: objects that it lacks were deleted, unless they are newer than the list.
+    /// Completes the list of a kind: removes known objects that are not in `names`, unless they are newer
+    /// than the list.
     pub(crate) fn finish_host_list(&mut self, kind: HostKind, names: &BTreeSet<Name>, version: &str) {
         let gone = match kind {
             HostKind::Application => self.applications.retain(names, version),
@@ -155,7 +156,7 @@ impl Index {
         }
     }
 
-    /// Whether every kind of ours was listed.
+    /// Whether every [`HostKind`] was listed.
     pub(crate) fn is_host_listed(&self) -> bool {
         self.listed.len() == HostKind::ALL.len()
     }
@@ -172,7 +173,7 @@ impl Index {
     }
 
     pub(crate) fn enqueue(&mut self, subject: Subject) {
-        self.queue.enqueue(subject, NOW);
+        self.queue.enqueue(subject, IMMEDIATELY);
     }
 
     fn enqueue_deployments(&mut self, namespace: &str) {
@@ -186,16 +187,16 @@ impl Index {
         }
     }
 
-    /// Enqueues what an object of our kinds affects.
+    /// Enqueues the subjects that a change of an object of the host cluster affects.
     fn host_changed(&mut self, kind: HostKind, name: &Name) {
-        let same = |other: &str| Name::new(&name.namespace, other);
+        let sibling = |other: &str| Name::new(&name.namespace, other);
         match kind {
             HostKind::Application => self.enqueue(Subject::Application(name.clone())),
             HostKind::Revision => {
                 let owner = self
                     .revisions
                     .get(name)
-                    .map(|revision| same(&revision.spec.application_name));
+                    .map(|revision| sibling(&revision.spec.application_name));
                 if let Some(owner) = owner {
                     self.enqueue(Subject::Application(owner));
                 }
@@ -203,7 +204,7 @@ impl Index {
             }
             HostKind::Deployment => {
                 self.enqueue(Subject::Deployment(name.clone()));
-                self.enqueue_owner(name);
+                self.enqueue_applications(name);
             }
             HostKind::Cluster => {
                 self.enqueue(Subject::Cluster(name.clone()));
@@ -213,7 +214,7 @@ impl Index {
                 let owner = self
                     .inventories
                     .get(name)
-                    .map(|inventory| same(&inventory.spec.deployment_name));
+                    .map(|inventory| sibling(&inventory.spec.deployment_name));
                 if let Some(owner) = owner {
                     self.enqueue(Subject::Deployment(owner));
                 }
@@ -223,7 +224,7 @@ impl Index {
                 let owner = self
                     .actions
                     .get(name)
-                    .map(|action| same(&action.spec.deployment_name));
+                    .map(|action| sibling(&action.spec.deployment_name));
                 if let Some(owner) = owner {
                     self.enqueue(Subject::Deployment(owner));
                 }
@@ -231,8 +232,8 @@ impl Index {
         }
     }
 
-    /// Enqueues the applications of a deployment's namespace, whose revisions it may refer to.
-    fn enqueue_owner(&mut self, name: &Name) {
+    /// Enqueues all applications in the namespace of a deployment, because it may refer to their revisions.
+    fn enqueue_applications(&mut self, name: &Name) {
         let namespace = &name.namespace;
         let names: Vec<Name> = self
             .applications
@@ -244,24 +245,24 @@ impl Index {
         }
     }
 
-    // Clusters.
+    // State of clusters.
 
     /// Returns the state of a cluster.
     pub(crate) fn cluster(&self, key: &ClusterKey) -> Option<&ClusterState> {
         self.links.get(key)
     }
 
-    /// Returns the state of a cluster, created if it is not known.
+    /// Returns the state of a cluster. Creates it if the cluster is not known.
     pub(crate) fn cluster_mut(&mut self, key: &ClusterKey) -> &mut ClusterState {
         self.links.entry(key.clone()).or_default()
     }
 
-    /// Number of objects that are known in all clusters.
+    /// Returns the number of known objects in all clusters.
     pub(crate) fn object_count(&self) -> usize {
         self.links.values().map(ClusterState::object_count).sum()
     }
 
-    /// Records whether a cluster can be reached, and enqueues what that affects if it changed.
+    /// Sets the link of a cluster. If it changed, enqueues the affected subjects.
     pub(crate) fn set_link(&mut self, key: &ClusterKey, link: Link) {
         if !self.cluster_mut(key).set_link(link) {
             return;
@@ -275,7 +276,7 @@ impl Index {
         }
     }
 
-    /// Removes the state of a cluster whose Cluster object was deleted.
+    /// Removes the state of a cluster after its Cluster object was deleted.
     pub(crate) fn drop_link(&mut self, key: &ClusterKey) {
         self.links.remove(key);
         if let ClusterKey::Remote(name) = key {
@@ -290,7 +291,7 @@ impl Index {
         self.objects_changed(&key.namespace, changed);
     }
 
-    /// Stores the response to an apply of ours. A difference that the server made itself is not drift.
+    /// Stores the response to an apply. Differences that the server made itself do not count as drift.
     pub(crate) fn observe_applied(&mut self, cluster: &ClusterKey, key: &ObjectKey, object: Value) {
         let changed = self.cluster_mut(cluster).observe_applied(key, object);
         self.objects_changed(&key.namespace, changed);
@@ -302,7 +303,8 @@ impl Index {
         self.objects_changed(&key.namespace, changed);
     }
 
-    /// Ends the list of a kind in a cluster.
+    /// Completes the list of a kind in a cluster: removes known objects that are not in `names`, unless
+    /// they are newer than the list.
     pub(crate) fn finish_list(
         &mut self,
         cluster: &ClusterKey,
@@ -322,7 +324,8 @@ impl Index {
         }
     }
 
-    /// Enqueues the deployment whose label changed objects have.
+    /// Enqueues the deployment with this label, or all deployments of the namespace if the label is empty.
+    /// Does nothing if `label` is `None`.
     fn objects_changed(&mut self, namespace: &str, label: Option<String>) {
         let Some(label) = label else { return };
         let own = self.deployments.in_namespace(namespace);
@@ -333,9 +336,10 @@ impl Index {
         }
     }
 
-    /// Requires the kinds of a plan's objects to be watched, and compares known objects with the desired
-    /// ones. Returns whether to plan again, because a kind is not listed yet or drift was found.
-    pub(crate) fn note_plan(&mut self, name: &Name, plan: &Plan) -> bool {
+    /// Adds the kinds of a plan's objects to the watched kinds, and compares known objects with the desired
+    /// ones. Returns whether the deployment must be planned again, because a kind is not listed yet or
+    /// drift was found.
+    pub(crate) fn record_plan(&mut self, name: &Name, plan: &Plan) -> bool {
         let owner = self
             .deployments
             .get(name)
@@ -346,17 +350,23 @@ impl Index {
             let owner = owner.clone().filter(|_| key == ClusterKey::Host);
             let state = self.cluster_mut(&key);
             for manifest in manifests {
-                is_changed |= state.require(ObjectType::from(&manifest.key));
-                is_changed |= state.note_desired(manifest, owner.as_ref());
+                is_changed |= state.watch_type(ObjectType::from(&manifest.key));
+                is_changed |= state.record_desired(manifest, owner.as_ref());
             }
         }
         is_changed
     }
 
-    // Outcomes.
+    // Results of executed plans.
 
     /// Records whether the steps of a deployment in a cluster succeeded.
-    pub(crate) fn note_steps(&mut self, name: &Name, cluster: &str, error: Option<String>, now: Timestamp) {
+    pub(crate) fn record_step_result(
+        &mut self,
+        name: &Name,
+        cluster: &str,
+        error: Option<String>,
+        now: Timestamp,
+    ) {
         let key = (name.clone(), cluster.to_owned());
         let Some(message) = error else {
             self.failures.remove(&key);
@@ -375,8 +385,8 @@ impl Index {
         self.queue.enqueue(Subject::Deployment(name.clone()), until);
     }
 
-    /// Clears the failures in clusters that have no steps left: a failed write may have been executed.
-    /// Returns whether there were any.
+    /// Clears the failures in clusters that have no steps left: a write that was reported as failed may
+    /// have been executed. Returns whether there were any.
     pub(crate) fn clear_resolved_failures(&mut self, name: &Name, plan: &Plan) -> bool {
         let before = self.failures.len();
         self.failures
@@ -384,7 +394,8 @@ impl Index {
         self.failures.len() != before
     }
 
-    /// Removes the steps of clusters that wait after a failure, and enqueues the deployment for their end.
+    /// Removes the steps of clusters that are in back-off after a failure, and enqueues the deployment for
+    /// the end of the back-off.
     pub(crate) fn drop_waiting_steps(&mut self, name: &Name, plan: &mut Plan, now: Timestamp) {
         let waits = |cluster: &String| {
             let failures = self.failures.get(&(name.clone(), cluster.clone()))?;
@@ -406,7 +417,7 @@ impl Index {
         self.enqueue(Subject::Deployment(name.clone()));
     }
 
-    /// Drops measurements that the status counts, and old ones.
+    /// Drops measurements that the status already contains, and old ones.
     fn prune_measurements(&mut self, name: &Name, now: Timestamp) {
         let runs = self
             .deployments

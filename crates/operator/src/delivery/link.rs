@@ -1,12 +1,12 @@
-//! The link to one cluster: credentials, health probes and watches.
+//! Link to one cluster: credentials, health probes and watches.
 //!
 //! ```text
 //! Unknown ──probe and lists succeed──▶ Up ──probe or write fails──▶ Down ──probe and lists succeed──▶ Up
 //! ```
 //!
-//! While a cluster is down its circuit breaker is open: nothing is called but the next probe, after a pause
-//! that doubles. A changed Secret is noticed at the next probe, and at once when the cluster rejects the old
-//! credential.
+//! While a cluster is down, its circuit breaker is open: only the next probe is sent, after a delay that
+//! doubles with each failure. A changed Secret is detected by the next probe, and immediately if the
+//! cluster rejects the old credential.
 
 mod probe;
 
@@ -29,30 +29,30 @@ use super::sinks::ObjectSink;
 use crate::watch::{Target, follow_forever};
 use probe::{Problem, discover_plural, probe, read_kubeconfig};
 
-/// Time between two probes by default.
+/// Default time between two probes.
 const DEFAULT_PROBE_INTERVAL: Duration = Duration::from_secs(30);
-/// Shortest accepted time between two probes.
+/// Minimum time between two probes.
 const MIN_PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum time until every kind is listed.
+/// Timeout for listing all kinds.
 const LIST_TIMEOUT: Duration = Duration::from_secs(15);
-/// Age at which a list is repeated with the next watch.
+/// Age at which a list is repeated before the next watch.
 const MAX_LIST_AGE: Duration = Duration::from_mins(3);
-/// Selects objects with our label.
+/// Query parameter that selects objects with our label.
 const SELECTOR: &str = "labelSelector=delivery.mainstay.dev%2Fdeployment&";
 
-/// Creates clients for other clusters.
+/// A factory of clients for other clusters.
 pub trait Connector: Send + Sync {
     /// Creates a client for the cluster of a kubeconfig.
     fn connect(&self, kubeconfig: &Kubeconfig) -> Result<Client, RemoteError>;
 
-    /// Returns which addresses a kubeconfig may name.
+    /// Returns the policy for addresses in kubeconfigs.
     fn policy(&self) -> AddressPolicy;
 }
 
-/// Connects over the network.
+/// A connector that uses the network.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NetworkConnector {
-    /// Which addresses may be called.
+    /// Addresses that may be called.
     pub policy: AddressPolicy,
 }
 
@@ -76,7 +76,7 @@ impl Drop for RunningLink {
     }
 }
 
-/// What a link needs.
+/// Dependencies of a link.
 #[derive(Clone)]
 pub(crate) struct LinkContext {
     pub(crate) shared: Arc<Shared>,
@@ -161,7 +161,7 @@ impl LinkTask {
         interval.max(MIN_PROBE_INTERVAL)
     }
 
-    /// Connects if needed, probes the cluster and watches every required kind.
+    /// Connects if needed, probes the cluster, starts missing watches and waits until all kinds are listed.
     async fn check(&mut self) -> Result<(), Problem> {
         self.connect().await?;
         let shared = self.context.shared.clone();
@@ -169,25 +169,25 @@ impl LinkTask {
             return Ok(());
         };
         if shared.with(|index| matches!(index.cluster_mut(&self.cluster).link(), Link::Down(_))) {
-            // A failed write has opened the circuit breaker: everything is listed again.
+            // A failed write opened the circuit breaker: all kinds are listed again.
             connection.end_watches();
         }
         let writer = Writer::new(connection.client.clone());
-        let facts = probe(&writer).await?;
+        let result = probe(&writer).await?;
         follow_types(&shared, &self.cluster, connection).await?;
         wait_until_listed(&shared, &self.cluster).await?;
         self.refresh_foreign(&writer).await;
         let now = shared.now();
         shared.set_writer(&self.cluster, Some(writer));
         shared.with(|index| {
-            index.cluster_mut(&self.cluster).touch(now);
-            let (version, providers) = (facts.version, facts.providers);
+            index.cluster_mut(&self.cluster).record_contact(now);
+            let (version, providers) = (result.version, result.providers);
             index.set_link(&self.cluster, Link::Up { version, providers });
         });
         Ok(())
     }
 
-    /// Reads the Secret, and connects if it changed.
+    /// Reads the kubeconfig, and creates a new connection if it changed.
     async fn connect(&mut self) -> Result<(), Problem> {
         let kubeconfig = match self.name() {
             None => None,
@@ -223,7 +223,7 @@ impl LinkTask {
         };
         self.context
             .shared
-            .with(|index| index.cluster_mut(&self.cluster).unlist());
+            .with(|index| index.cluster_mut(&self.cluster).reset_lists());
         self.connection = Some(Connection {
             kubeconfig,
             client,
@@ -233,10 +233,10 @@ impl LinkTask {
         Ok(())
     }
 
-    /// Reads objects of other owners whose names we need, because no watch reports them.
+    /// Reads the known objects without our label, because no watch reports them.
     async fn refresh_foreign(&self, writer: &Writer) {
         let shared = &self.context.shared;
-        let foreign = shared.with(|index| index.cluster_mut(&self.cluster).foreign());
+        let foreign = shared.with(|index| index.cluster_mut(&self.cluster).foreign_objects());
         for (key, path, uid) in foreign {
             match writer.call(http::Method::GET, &path, None).await {
                 Ok(object) => {
@@ -274,16 +274,17 @@ impl LinkTask {
     }
 }
 
-/// Starts a watch for every required kind that has none. A kind that the cluster does not serve has no
-/// objects.
+/// Starts a watch for every watched kind that has none. A kind that the cluster does not serve counts as
+/// listed without objects.
 async fn follow_types(
     shared: &Arc<Shared>,
     cluster: &ClusterKey,
     connection: &mut Connection,
 ) -> Result<(), Problem> {
     let writer = Writer::new(connection.client.clone());
-    let wanted: Vec<ObjectType> = shared.with(|index| index.cluster_mut(cluster).types().cloned().collect());
-    for kind in wanted {
+    let watched_types: Vec<ObjectType> =
+        shared.with(|index| index.cluster_mut(cluster).types().cloned().collect());
+    for kind in watched_types {
         if connection.followed.contains(&kind) {
             continue;
         }
@@ -313,7 +314,8 @@ async fn follow_types(
     Ok(())
 }
 
-/// Returns the path of a collection. In another cluster, only the namespace of the Cluster object is read.
+/// Returns the URL path of a collection. In remote clusters, only the namespace of the Cluster object is
+/// watched.
 fn collection_path(cluster: &ClusterKey, kind: &ObjectType, plural: &str) -> String {
     match cluster {
         ClusterKey::Host => format!("{}/{plural}", kind.root()),
@@ -325,7 +327,7 @@ async fn wait_until_listed(shared: &Shared, cluster: &ClusterKey) -> Result<(), 
     let mut lists = shared.lists.subscribe();
     let all = async {
         while !shared.with(|index| index.cluster_mut(cluster).is_synced()) {
-            // The sender lives as long as `shared`.
+            // Cannot fail: the sender lives as long as `shared`.
             let _ = lists.changed().await;
         }
     };

@@ -1,13 +1,13 @@
-//! Names of objects, subjects, clusters and kinds of the delivery controllers.
+//! Keys for objects, subjects, clusters and kinds of the delivery controllers.
 
 use std::fmt;
 
 /// Namespace and name of an object in the host cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
-    /// The namespace.
+    /// Namespace of the object.
     pub namespace: String,
-    /// The name.
+    /// Name of the object.
     pub name: String,
 }
 
@@ -31,16 +31,16 @@ impl fmt::Display for Name {
 /// An object that is reconciled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
-    /// A Cluster: its health.
+    /// The health of a Cluster.
     Cluster(Name),
-    /// An Application: its revisions.
+    /// The revisions of an Application.
     Application(Name),
-    /// An `ApplicationDeployment`: its objects in all clusters.
+    /// The objects of an `ApplicationDeployment` in all clusters.
     Deployment(Name),
 }
 
 impl Subject {
-    /// Returns the kind.
+    /// Returns the kind of the object.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl Subject {
         }
     }
 
-    /// Returns the name.
+    /// Returns namespace and name of the object.
     #[must_use]
     pub fn name(&self) -> &Name {
         let (Self::Cluster(name) | Self::Application(name) | Self::Deployment(name)) = self;
@@ -64,17 +64,18 @@ impl fmt::Display for Subject {
     }
 }
 
-/// A cluster that objects are applied in.
+/// Key of a cluster in which objects are applied.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClusterKey {
-    /// The cluster of the controllers.
+    /// The cluster in which the controllers run.
     Host,
-    /// The cluster of a Cluster object.
+    /// The cluster that a Cluster object describes.
     Remote(Name),
 }
 
 impl ClusterKey {
-    /// Returns the key of the cluster that a deployment in `namespace` calls `name`; empty is the host.
+    /// Returns the key of the cluster that deployments in `namespace` refer to as `name`. An empty name
+    /// refers to the host cluster.
     #[must_use]
     pub fn for_name(namespace: &str, name: &str) -> Self {
         if name.is_empty() {
@@ -94,12 +95,12 @@ impl fmt::Display for ClusterKey {
     }
 }
 
-/// Group, version and kind of objects.
+/// Group, version and kind of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectType {
-    /// Group and version.
+    /// Group and version, as in `apiVersion`.
     pub api_version: String,
-    /// The kind.
+    /// Kind of the object.
     pub kind: String,
 }
 
@@ -113,7 +114,7 @@ impl ObjectType {
         }
     }
 
-    /// Returns the API path of the group and version.
+    /// Returns the URL path of the group and version.
     #[must_use]
     pub fn root(&self) -> String {
         if self.api_version.contains('/') {

@@ -1,4 +1,4 @@
-//! Extracts the fields that the planner needs from live objects, and builds the bodies of applies.
+//! Extracts the fields that the planner needs from live objects, and builds the bodies of apply requests.
 
 use mainstay_api::OwnerReference;
 use mainstay_api::delivery::{DEPLOYMENT_LABEL, MANIFEST_HASH, REVISION_LABEL};
@@ -11,62 +11,62 @@ use serde_json::{Value, json};
 
 use super::names::ObjectType;
 
-/// Returns the text at a JSON pointer, or an empty one.
-pub(crate) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+/// Returns the string at a JSON pointer, or an empty one.
+pub(crate) fn string_at<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object
         .pointer(pointer)
         .and_then(Value::as_str)
         .unwrap_or_default()
 }
 
-fn entry<'a>(object: &'a Value, map: &str, name: &str) -> Option<&'a str> {
+fn string_in<'a>(object: &'a Value, map: &str, name: &str) -> Option<&'a str> {
     object.pointer(map)?.get(name)?.as_str()
 }
 
-fn number(object: &Value, pointer: &str) -> u64 {
+fn u64_at(object: &Value, pointer: &str) -> u64 {
     object
         .pointer(pointer)
         .and_then(Value::as_u64)
         .unwrap_or_default()
 }
 
-fn count(object: &Value, pointer: &str) -> u32 {
-    u32::try_from(number(object, pointer)).unwrap_or(u32::MAX)
+fn u32_at(object: &Value, pointer: &str) -> u32 {
+    u32::try_from(u64_at(object, pointer)).unwrap_or(u32::MAX)
 }
 
 /// Returns the version of an object.
-pub(crate) fn version(object: &Value) -> Version {
+pub(crate) fn object_version(object: &Value) -> Version {
     Version {
-        uid: text(object, "/metadata/uid").to_owned(),
-        resource_version: text(object, "/metadata/resourceVersion").to_owned(),
+        uid: string_at(object, "/metadata/uid").to_owned(),
+        resource_version: string_at(object, "/metadata/resourceVersion").to_owned(),
     }
 }
 
-/// Returns the key of an object. Items of a list lack their kind, so it is given.
+/// Returns the key of an object. The kind is a parameter because the items of a list do not contain it.
 pub(crate) fn object_key(kind: &ObjectType, object: &Value) -> ObjectKey {
     ObjectKey {
-        name: text(object, "/metadata/name").to_owned(),
+        name: string_at(object, "/metadata/name").to_owned(),
         kind: kind.kind.clone(),
-        namespace: text(object, "/metadata/namespace").to_owned(),
+        namespace: string_at(object, "/metadata/namespace").to_owned(),
         api_version: kind.api_version.clone(),
     }
 }
 
-/// Returns the fields of an object that the planner needs. Drift is not known yet.
+/// Returns the fields of an object that the planner needs. Does not detect drift.
 pub(crate) fn observe(kind: &str, object: &Value) -> Observed {
-    let label = |name| entry(object, "/metadata/labels", name).map(str::to_owned);
+    let label = |name| string_in(object, "/metadata/labels", name).map(str::to_owned);
     let mut observed = Observed {
-        version: version(object),
+        version: object_version(object),
         deployment: label(DEPLOYMENT_LABEL),
         revision: label(REVISION_LABEL),
-        hash: entry(object, "/metadata/annotations", MANIFEST_HASH).map(str::to_owned),
+        hash: string_in(object, "/metadata/annotations", MANIFEST_HASH).map(str::to_owned),
         is_deleting: object.pointer("/metadata/deletionTimestamp").is_some(),
         ..Observed::default()
     };
     match Role::for_kind(kind) {
         Role::Workload => observe_workload(object, &mut observed),
         Role::Route => {
-            let weights = entry(object, "/metadata/annotations", WEIGHTS).and_then(parse_weights);
+            let weights = string_in(object, "/metadata/annotations", WEIGHTS).and_then(parse_weights);
             observed.weights = weights.unwrap_or_default();
             observed.is_accepted = kind != "HTTPRoute" || is_route_accepted(object);
         }
@@ -77,33 +77,34 @@ pub(crate) fn observe(kind: &str, object: &Value) -> Observed {
 
 fn observe_workload(object: &Value, observed: &mut Observed) {
     let default = u32::from(object.pointer("/spec/replicas").is_none());
-    observed.replicas = count(object, "/spec/replicas").max(default);
-    observed.available = count(object, "/status/availableReplicas");
-    observed.pods = count(object, "/status/replicas");
-    let is_current = number(object, "/status/observedGeneration") >= number(object, "/metadata/generation");
+    observed.replicas = u32_at(object, "/spec/replicas").max(default);
+    observed.available = u32_at(object, "/status/availableReplicas");
+    observed.pods = u32_at(object, "/status/replicas");
+    let is_current = u64_at(object, "/status/observedGeneration") >= u64_at(object, "/metadata/generation");
     if !is_current {
-        // Pods may exist that the status does not count yet.
+        // There may be pods that are not counted in the status yet.
         observed.pods = observed.pods.max(1);
     }
 }
 
-/// Whether every parent that responded accepts the current generation of an `HTTPRoute`, and one does.
+/// Whether an `HTTPRoute` has at least one parent in its status, and all of them accept the current
+/// generation.
 fn is_route_accepted(route: &Value) -> bool {
-    let generation = number(route, "/metadata/generation");
+    let generation = u64_at(route, "/metadata/generation");
     let parents = route.pointer("/status/parents").and_then(Value::as_array);
     let parents = parents.map(Vec::as_slice).unwrap_or_default();
     let is_accepted = |parent: &Value| {
         let conditions = parent.get("conditions").and_then(Value::as_array);
         conditions.into_iter().flatten().any(|condition| {
-            text(condition, "/type") == "Accepted"
-                && text(condition, "/status") == "True"
-                && number(condition, "/observedGeneration") >= generation
+            string_at(condition, "/type") == "Accepted"
+                && string_at(condition, "/status") == "True"
+                && u64_at(condition, "/observedGeneration") >= generation
         })
     };
     !parents.is_empty() && parents.iter().all(is_accepted)
 }
 
-/// Returns the body of an apply, without a precondition.
+/// Returns the body of an apply request, without a precondition.
 pub(crate) fn apply_body(
     manifest: &Manifest,
     owner: Option<&OwnerReference>,
@@ -119,14 +120,14 @@ pub(crate) fn apply_body(
     body
 }
 
-/// Returns the replicas of a workload if our last apply set them and no other client has changed them since.
-/// An apply without them would remove the field, and the default is 1.
+/// Returns the replicas of a workload if our last apply set them and no other client has changed them
+/// since. An apply without them would remove the field, which resets it to the default of 1.
 pub(crate) fn applied_replicas(live: &Value) -> Option<u64> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
     let is_ours = |entry: &&Value| {
-        text(entry, "/manager") == MANAGER
-            && text(entry, "/operation") == "Apply"
-            && text(entry, "/subresource").is_empty()
+        string_at(entry, "/manager") == MANAGER
+            && string_at(entry, "/operation") == "Apply"
+            && string_at(entry, "/subresource").is_empty()
     };
     let own = entries.iter().find(is_ours)?;
     own.pointer("/fieldsV1/f:spec/f:replicas")?;

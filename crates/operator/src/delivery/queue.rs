@@ -1,4 +1,4 @@
-//! Subjects that wait to be planned, by time. A subject is planned by one task at a time.
+//! Work queue of subjects with due times. A subject is reconciled by one task at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,18 +7,18 @@ use jiff::Timestamp;
 
 use super::names::Subject;
 
-/// First pause after a failure; it doubles.
+/// Back-off after the first failure. It doubles with each further failure.
 const MIN_BACKOFF: Duration = Duration::from_millis(500);
-/// Longest pause after failures.
+/// Maximum back-off.
 const MAX_BACKOFF: Duration = Duration::from_mins(2);
 
-/// Returns the pause after this many failures in a row.
+/// Returns the back-off after this many consecutive failures.
 pub(crate) fn backoff(failures: u32) -> Duration {
     let factor = 2_u32.saturating_pow(failures.saturating_sub(1).min(16));
     MIN_BACKOFF.saturating_mul(factor).min(MAX_BACKOFF)
 }
 
-/// The work queue.
+/// A work queue.
 #[derive(Debug)]
 pub(crate) struct Queue<S = Subject> {
     due: BTreeMap<S, Timestamp>,
@@ -39,14 +39,14 @@ impl<S> Default for Queue<S> {
 }
 
 impl<S: Clone + Ord> Queue<S> {
-    /// Enqueues a subject, at `at` or earlier if it is queued for an earlier time.
+    /// Enqueues a subject for `at`. A subject that is already queued keeps the earlier of both times.
     pub(crate) fn enqueue(&mut self, subject: S, at: Timestamp) {
         let due = self.due.entry(subject).or_insert(at);
         *due = at.min(*due);
         self.enqueued += 1;
     }
 
-    /// Starts the subject that has been due for longest.
+    /// Starts the due subject with the earliest due time. Returns `None` if no subject is due.
     pub(crate) fn start_next(&mut self, now: Timestamp) -> Option<S> {
         let waiting = self
             .due
@@ -58,13 +58,13 @@ impl<S: Clone + Ord> Queue<S> {
         Some(subject)
     }
 
-    /// Ends the work on a subject that succeeded.
+    /// Marks a subject as not running and resets its back-off.
     pub(crate) fn succeed(&mut self, subject: &S) {
         self.running.remove(subject);
         self.failures.remove(subject);
     }
 
-    /// Ends the work on a subject that failed, and enqueues it after a pause.
+    /// Marks a subject as not running, and enqueues it after the back-off.
     pub(crate) fn fail(&mut self, subject: &S, now: Timestamp) {
         self.running.remove(subject);
         let failures = self.failures.entry(subject.clone()).or_default();
@@ -73,7 +73,7 @@ impl<S: Clone + Ord> Queue<S> {
         self.enqueue(subject.clone(), at);
     }
 
-    /// Returns when the next subject that is not running is due.
+    /// Returns the earliest due time of the subjects that are not running.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
         let waiting = self
             .due
@@ -82,7 +82,7 @@ impl<S: Clone + Ord> Queue<S> {
         waiting.map(|(_, at)| *at).min()
     }
 
-    /// Number of calls of [`Queue::enqueue`], to notice new work.
+    /// Returns the number of calls of [`Queue::enqueue`], from which callers detect new work.
     pub(crate) fn enqueue_count(&self) -> u64 {
         self.enqueued
     }

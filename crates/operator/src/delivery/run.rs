@@ -1,5 +1,5 @@
-//! The loop of the delivery controllers: keeps links, plans what is due and executes plans, until it is
-//! dropped.
+//! Control loop of the delivery controllers: maintains the links to clusters, plans due subjects and
+//! executes the plans, until the future is dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,7 +26,7 @@ use super::execute::{Executor, Outcome};
 use super::index::HostKind;
 use super::link::{self, Connector, LinkContext, NetworkConnector, RunningLink};
 use super::names::{ClusterKey, Name, Subject};
-use super::observed::text;
+use super::observed::string_at;
 use super::shared::Shared;
 use super::sinks::HostSink;
 use crate::clock::Clock;
@@ -37,28 +37,30 @@ mod subjects;
 
 /// Maximum time between two iterations of the loop.
 const MAX_ITERATION_INTERVAL: Duration = Duration::from_secs(20);
-/// Interval at which a process that may not write checks whether it may.
+/// Interval at which a process that may not write checks whether it may write now.
 const FENCED_INTERVAL: Duration = Duration::from_secs(1);
-/// Time between two checks whether the definitions are installed.
-const DEFINITIONS_INTERVAL: Duration = Duration::from_mins(1);
-/// Age at which a list of our kinds is repeated with the next watch.
+/// Interval of checks whether the CRDs are installed.
+const CRD_CHECK_INTERVAL: Duration = Duration::from_mins(1);
+/// Age at which the list of a delivery kind is repeated before the next watch.
 const MAX_LIST_AGE: Duration = Duration::from_mins(3);
-/// Attempts to plan a deployment while drift is found.
+/// Maximum number of attempts to plan a deployment. A plan that finds drift, clears failures or adds
+/// watched kinds is made again.
 const MAX_PLANS: usize = 3;
 
 /// Options of the delivery controllers.
 #[derive(Clone)]
 pub struct DeliveryOptions {
-    /// Creates clients for other clusters.
+    /// Factory of clients for other clusters.
     pub connector: Arc<dyn Connector>,
-    /// Measures metrics.
+    /// Source of metrics for the analysis of rollouts.
     pub metrics: Arc<dyn MetricSource>,
     /// Maximum number of plans that are executed at the same time.
     pub max_concurrent: usize,
 }
 
 impl DeliveryOptions {
-    /// Returns options that connect over the network, also to local addresses if `allow_local`.
+    /// Returns options that connect over the network. Local addresses are allowed only if `allow_local` is
+    /// set.
     #[must_use]
     pub fn for_network(allow_local: bool) -> Self {
         let policy = AddressPolicy { allow_local };
@@ -84,19 +86,19 @@ impl fmt::Debug for DeliveryOptions {
     }
 }
 
-/// The delivery controllers and what they need to run.
+/// The delivery controllers with their dependencies.
 pub struct Delivery {
-    /// A client for the host cluster.
+    /// Client for the host cluster.
     pub client: Client,
-    /// Whether this process may write.
+    /// Fence that allows writes only while this process is the leader.
     pub fence: Fence,
-    /// Counts API calls.
+    /// Counter of API calls.
     pub meter: Meter,
-    /// The source of time.
+    /// Source of time.
     pub clock: Clock,
     /// Identity of this process in events.
     pub identity: String,
-    /// Receives reports.
+    /// Receiver of reports.
     pub observer: Arc<dyn Observer>,
     /// Options.
     pub options: DeliveryOptions,
@@ -109,13 +111,13 @@ impl fmt::Debug for Delivery {
 }
 
 impl Delivery {
-    /// Waits until the definitions are installed, then reconciles until the future is dropped.
+    /// Waits until the CRDs are installed, then reconciles until the future is dropped.
     pub async fn run(self) {
         let shared = Arc::new(Shared::new(self.fence, self.meter, self.clock));
         let client = shared.guard(self.client);
         let host = Writer::new(client.clone());
-        while !has_definitions(&host).await {
-            sleep(DEFINITIONS_INTERVAL).await;
+        while !are_crds_installed(&host).await {
+            sleep(CRD_CHECK_INTERVAL).await;
         }
         let watches = start_watches(&client, &shared);
         let work = Loop {
@@ -140,8 +142,8 @@ impl Delivery {
     }
 }
 
-/// Whether the API server serves all kinds of ours.
-async fn has_definitions(host: &Writer) -> bool {
+/// Whether the API server serves every [`HostKind`].
+async fn are_crds_installed(host: &Writer) -> bool {
     let path = format!("/apis/{API_VERSION}");
     let Ok(list) = host.call(Method::GET, &path, None).await else {
         return false;
@@ -150,7 +152,7 @@ async fn has_definitions(host: &Writer) -> bool {
     let served: BTreeSet<&str> = resources
         .into_iter()
         .flatten()
-        .map(|one| text(one, "/name"))
+        .map(|one| string_at(one, "/name"))
         .collect();
     HostKind::ALL.iter().all(|kind| served.contains(kind.plural()))
 }
@@ -175,24 +177,24 @@ fn start_watches(client: &Client, shared: &Arc<Shared>) -> JoinSet<()> {
     watches
 }
 
-/// A link and the input of its last check.
-struct KeptLink {
+/// A running link and the input of its last check.
+struct ActiveLink {
     _task: RunningLink,
-    /// Generation of the Cluster object, and number of kinds to watch.
-    seen: (i64, usize),
+    /// Generation of the Cluster object, and number of watched kinds.
+    input: (i64, usize),
 }
 
 struct Loop {
     shared: Arc<Shared>,
     executor: Executor,
     context: LinkContext,
-    links: BTreeMap<ClusterKey, KeptLink>,
+    links: BTreeMap<ClusterKey, ActiveLink>,
     max_concurrent: usize,
     _watches: JoinSet<()>,
 }
 
-/// The result of a reconciliation.
-struct Finished {
+/// Result of a reconciliation.
+struct ReconcileResult {
     subject: Subject,
     outcome: Outcome,
     requeue: Requeue,
@@ -201,9 +203,9 @@ struct Finished {
 impl Loop {
     async fn run(mut self) {
         let executor = &self.executor;
-        let mut running: FuturesUnordered<BoxFuture<'_, Finished>> = FuturesUnordered::new();
+        let mut running: FuturesUnordered<BoxFuture<'_, ReconcileResult>> = FuturesUnordered::new();
         loop {
-            keep_links(&self.shared, &self.context, &mut self.links);
+            update_links(&self.shared, &self.context, &mut self.links);
             let may_write = self.shared.may_write();
             while may_write && running.len() < self.max_concurrent {
                 let now = self.shared.now();
@@ -217,7 +219,7 @@ impl Loop {
             let wait = self.time_to_next_due(may_write);
             tokio::select! {
                 () = self.shared.enqueued.notified(), if has_capacity => {}
-                Some(finished) = running.next() => finish(&self.shared, finished),
+                Some(finished) = running.next() => finish_reconcile(&self.shared, finished),
                 () = sleep(wait) => {}
             }
         }
@@ -242,53 +244,54 @@ impl Loop {
     }
 }
 
-/// Starts the links of new Clusters, ends those of deleted ones, and checks those whose input changed.
-fn keep_links(shared: &Arc<Shared>, context: &LinkContext, links: &mut BTreeMap<ClusterKey, KeptLink>) {
-    let wanted = shared.with(|index| {
-        let mut wanted = BTreeMap::from([(ClusterKey::Host, 0)]);
+/// Starts the links of new Clusters, ends the links of deleted Clusters, and requests a check from each
+/// link with changed input.
+fn update_links(shared: &Arc<Shared>, context: &LinkContext, links: &mut BTreeMap<ClusterKey, ActiveLink>) {
+    let desired = shared.with(|index| {
+        let mut desired = BTreeMap::from([(ClusterKey::Host, 0)]);
         if index.is_host_listed() {
             for name in index.clusters.names() {
                 let generation = index
                     .clusters
                     .get(name)
                     .map_or(0, |cluster| cluster.metadata.generation);
-                wanted.insert(ClusterKey::Remote(name.clone()), generation);
+                desired.insert(ClusterKey::Remote(name.clone()), generation);
             }
         }
         let types = |key: &ClusterKey| index.cluster(key).map_or(0, |state| state.types().count());
-        wanted
+        desired
             .into_iter()
             .map(|(key, generation)| {
-                let seen = (generation, types(&key));
-                (key, seen)
+                let input = (generation, types(&key));
+                (key, input)
             })
             .collect::<BTreeMap<_, _>>()
     });
     links.retain(|key, _| {
-        let is_wanted = wanted.contains_key(key);
+        let is_wanted = desired.contains_key(key);
         if !is_wanted {
             shared.set_writer(key, None);
             shared.with(|index| index.drop_link(key));
         }
         is_wanted
     });
-    for (key, seen) in wanted {
+    for (key, input) in desired {
         match links.get_mut(&key) {
-            Some(kept) if kept.seen != seen => {
-                kept.seen = seen;
+            Some(link) if link.input != input => {
+                link.input = input;
                 shared.request_check(&key);
             }
             Some(_) => {}
             None => {
                 let task = link::start(context.clone(), key.clone());
-                links.insert(key, KeptLink { _task: task, seen });
+                links.insert(key, ActiveLink { _task: task, input });
             }
         }
     }
 }
 
-fn finish(shared: &Shared, finished: Finished) {
-    let Finished {
+fn finish_reconcile(shared: &Shared, finished: ReconcileResult) {
+    let ReconcileResult {
         subject,
         outcome,
         requeue,
@@ -311,21 +314,21 @@ fn finish(shared: &Shared, finished: Finished) {
     });
 }
 
-async fn reconcile(executor: &Executor, subject: Subject) -> Finished {
+async fn reconcile(executor: &Executor, subject: Subject) -> ReconcileResult {
     let (outcome, requeue) = match &subject {
         Subject::Cluster(name) => (executor.reconcile_cluster(name).await, Requeue::OnEvent),
         Subject::Application(name) => (executor.reconcile_application(name).await, Requeue::OnEvent),
         Subject::Deployment(name) => executor.reconcile_deployment(name).await,
     };
-    Finished {
+    ReconcileResult {
         subject,
         outcome,
         requeue,
     }
 }
 
-/// Plans a deployment. Returns `None` if it was deleted, or if something it depends on was not read yet: the
-/// event of that object enqueues the deployment.
+/// Plans a deployment. Returns `None` if it was deleted, or if an object or cluster that it depends on has
+/// not been read yet. In the second case, a later event enqueues the deployment again.
 fn plan_deployment(
     shared: &Shared,
     name: &Name,
@@ -336,7 +339,7 @@ fn plan_deployment(
             let snapshot = index.snapshot(name, now)?;
             let mut plan = mainstay_rollout::plan(&snapshot);
             let is_resolved = index.clear_resolved_failures(name, &plan);
-            if !index.note_plan(name, &plan) && !is_resolved {
+            if !index.record_plan(name, &plan) && !is_resolved {
                 index.drop_waiting_steps(name, &mut plan, now);
                 return Some((snapshot.deployment, plan));
             }

@@ -1,4 +1,4 @@
-//! State that the loop, the links and the watches share.
+//! State that is shared by the control loop, the links and the watches.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,12 +14,12 @@ use super::index::Index;
 use super::names::ClusterKey;
 use crate::clock::Clock;
 
-/// The index, the connections to clusters, and notifications.
+/// Index, connections to clusters, and notifications.
 pub(crate) struct Shared {
     index: Mutex<Index>,
     /// Notified when a subject was enqueued.
     pub(crate) enqueued: Notify,
-    /// Counts completed lists.
+    /// Number of completed lists.
     pub(crate) lists: watch::Sender<u64>,
     writers: Mutex<BTreeMap<ClusterKey, Writer>>,
     check_signals: Mutex<BTreeMap<ClusterKey, Arc<Notify>>>,
@@ -57,7 +57,7 @@ impl Shared {
         self.fence.is_open()
     }
 
-    /// Runs `act` on the index, and notifies the loop if that enqueued a subject.
+    /// Calls `act` with the locked index, and notifies the loop if a subject was enqueued.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Index) -> R) -> R {
         let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         let before = index.queue.enqueue_count();
@@ -68,12 +68,13 @@ impl Shared {
         result
     }
 
-    /// Wraps a client with the timeout of calls and the fence before writes.
+    /// Returns a client that applies the call timeout, counts calls, and rejects writes while the fence is
+    /// closed.
     pub(crate) fn guard(&self, client: Client) -> Client {
         guard(client, self.fence.clone(), self.meter.clone())
     }
 
-    /// Sets the connection to a cluster.
+    /// Sets or removes the connection to a cluster.
     pub(crate) fn set_writer(&self, cluster: &ClusterKey, writer: Option<Writer>) {
         let mut writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         match writer {
@@ -82,19 +83,19 @@ impl Shared {
         };
     }
 
-    /// Returns the connection to a cluster.
+    /// Returns the connection to a cluster, or `None` if the cluster is not connected.
     pub(crate) fn writer(&self, cluster: &ClusterKey) -> Option<Writer> {
         let writers = self.writers.lock().unwrap_or_else(PoisonError::into_inner);
         writers.get(cluster).cloned()
     }
 
-    /// Returns the notification by which a check of a cluster is requested from its link.
+    /// Returns the notification that makes the link of a cluster check it.
     pub(crate) fn check_signal(&self, cluster: &ClusterKey) -> Arc<Notify> {
         let mut check_signals = self.check_signals.lock().unwrap_or_else(PoisonError::into_inner);
         check_signals.entry(cluster.clone()).or_default().clone()
     }
 
-    /// Requests an immediate check of a cluster from its link.
+    /// Requests an immediate check from the link of a cluster.
     pub(crate) fn request_check(&self, cluster: &ClusterKey) {
         self.check_signal(cluster).notify_one();
     }

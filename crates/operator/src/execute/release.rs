@@ -1,4 +1,5 @@
-//! Installs and uninstalls releases: renders each once, applies what differs, and records the result.
+//! Installs and uninstalls releases: renders a release unless the result is cached, applies the
+//! differences, and records the result.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -24,10 +25,10 @@ impl Executor {
             Some(desired) => desired,
             None => Arc::new(self.render(release).await?),
         };
-        self.follow(&desired).await;
-        let known = self.shared.with(|reconciler| reconciler.known(&desired));
+        self.watch_kinds(&desired).await;
+        let known = self.shared.with(|reconciler| reconciler.known_objects(&desired));
         let result = self.engine.install(&desired, known).await;
-        let effect = self.record(result)?;
+        let effect = self.record_changes(result)?;
         self.shared
             .with(|reconciler| reconciler.finish_install(release, desired));
         Ok(effect)
@@ -37,12 +38,12 @@ impl Executor {
     pub(super) async fn uninstall(&self, key: &ReleaseKey) -> Result<Effect, WriteError> {
         let known = self.shared.with(|reconciler| reconciler.begin_uninstall(key));
         let result = self.engine.uninstall(key, known).await;
-        let effect = self.record(result)?;
+        let effect = self.record_changes(result)?;
         self.shared.with(|reconciler| reconciler.finish_uninstall(key));
         Ok(effect)
     }
 
-    /// Renders a release. The server's version is requested when a chart needs it for the first time.
+    /// Renders a release. Requests the version of the API server if a chart needs it and it is not known yet.
     async fn render(&self, release: &Arc<Release>) -> Result<Desired, WriteError> {
         let mut rendered = self.render_charts(release).await?;
         if matches!(rendered, Err(RenderError::NoVersion)) {
@@ -50,7 +51,7 @@ impl Executor {
             self.renderer.set_version(&version.git_version);
             rendered = self.render_charts(release).await?;
         }
-        let objects = rendered.map_err(|error| WriteError::local(ErrorClass::Other, chain(&error)))?;
+        let objects = rendered.map_err(|error| WriteError::local(ErrorClass::Other, format_chain(&error)))?;
         let desired = self
             .engine
             .desired(release.key.clone(), release.owner.clone(), objects)
@@ -58,7 +59,7 @@ impl Executor {
         desired.map_err(|error| write_error(&error))
     }
 
-    /// Renders on a blocking thread: it takes milliseconds of CPU time.
+    /// Renders on a blocking thread, because rendering takes milliseconds of CPU time.
     async fn render_charts(
         &self,
         release: &Arc<Release>,
@@ -68,8 +69,9 @@ impl Executor {
         outcome.map_err(|error| WriteError::local(ErrorClass::Other, format!("internal error: {error}")))
     }
 
-    /// Watches the kinds of a release before its live objects are compared.
-    async fn follow(&self, desired: &Desired) {
+    /// Watches the kinds of a release and waits until they are listed, so that its live objects can be
+    /// compared.
+    async fn watch_kinds(&self, desired: &Desired) {
         let ids = || {
             desired
                 .objects
@@ -83,10 +85,10 @@ impl Executor {
             kind: id.kind.clone(),
         });
         self.watches.follow_kinds(kinds, &self.engine.kinds());
-        self.watches.listed_kinds(ids()).await;
+        self.watches.wait_until_kinds_listed(ids()).await;
     }
 
-    fn record(&self, result: Result<Vec<Change>, PartialApply>) -> Result<Effect, WriteError> {
+    fn record_changes(&self, result: Result<Vec<Change>, PartialApply>) -> Result<Effect, WriteError> {
         let (changes, effect) = match result {
             Ok(changes) if changes.iter().any(|change| change.kind.is_write()) => {
                 (changes, Ok(Effect::Replan))
@@ -95,13 +97,14 @@ impl Executor {
             Err(PartialApply { changes, error }) => (changes, Err(write_error(&error))),
         };
         for change in changes.iter().filter(|change| change.kind.is_write()) {
-            self.report(change);
+            self.report_change(change);
         }
-        self.shared.with(|reconciler| reconciler.changed(&changes));
+        self.shared
+            .with(|reconciler| reconciler.observe_changes(&changes));
         effect
     }
 
-    fn report(&self, change: &Change) {
+    fn report_change(&self, change: &Change) {
         let why = change
             .reason
             .as_ref()
@@ -122,13 +125,13 @@ fn write_error(error: &ApplyError) -> WriteError {
     WriteError {
         code: 0,
         class: error.class(),
-        message: chain(error),
+        message: format_chain(error),
         retry_after: error.retry_after(),
     }
 }
 
-/// Formats an error with its causes, each once.
-fn chain(error: &dyn Error) -> String {
+/// Formats an error with its causes. A cause that the text already contains is left out.
+fn format_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -1,4 +1,4 @@
-//! The observed state of the controller: the resources, and a fingerprint of every owned object.
+//! Observed state of the controller: the `IstioOperator` resources, and a fingerprint of every owned object.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,13 +14,13 @@ use serde_json::Value;
 use super::planning::CachedPlan;
 use crate::delivery::Name;
 use crate::delivery::index::{Tombstones, is_older};
-use crate::delivery::observed::text;
+use crate::delivery::observed::string_at;
 use crate::delivery::queue::Queue;
 
 const OWNER_NAME: &str = "install.operator.istio.io/owning-resource";
 const OWNER_NAMESPACE: &str = "install.operator.istio.io/owning-resource-namespace";
 
-/// An owned object: path of its collection, namespace and name.
+/// Key of an owned object: URL path of its collection, namespace and name.
 pub(super) type ObjectKey = (String, Name);
 
 /// An observed owned object.
@@ -30,7 +30,7 @@ struct Observed {
     fingerprint: u64,
 }
 
-/// The claim of a resource, for one generation and version.
+/// Claim of a resource for one generation and version. `claim` is `None` if the resource is invalid.
 #[derive(Debug)]
 pub(super) struct CachedClaim {
     pub(super) uid: String,
@@ -39,7 +39,7 @@ pub(super) struct CachedClaim {
     pub(super) claim: Option<Claim>,
 }
 
-/// The state of the controller.
+/// Observed state of the controller.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     operators: BTreeMap<Name, Arc<IstioOperator>>,
@@ -52,7 +52,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Returns a resource.
+    /// Returns a resource, or `None` if it is not known.
     pub(super) fn get(&self, name: &Name) -> Option<Arc<IstioOperator>> {
         self.operators.get(name).cloned()
     }
@@ -62,9 +62,10 @@ impl Index {
         self.operators.iter()
     }
 
-    /// Stores a resource, and enqueues it if anything but its status changed.
+    /// Stores a resource, unless a newer version is known. Enqueues all resources if it is new or has a
+    /// relevant change. Returns its name, or `None` if it cannot be decoded or was already deleted.
     pub(super) fn observe(&mut self, object: Value, now: Timestamp) -> Option<Name> {
-        let name = name(&object);
+        let name = object_name(&object);
         let operator: IstioOperator = match serde_json::from_value(object) {
             Ok(operator) => operator,
             Err(error) => {
@@ -92,7 +93,7 @@ impl Index {
         Some(name)
     }
 
-    /// Removes a resource.
+    /// Removes the resource with this name and UID. A later resource of the same name is kept.
     pub(super) fn remove(&mut self, name: &Name, uid: &str, now: Timestamp) {
         self.tombstones.add(uid);
         if self
@@ -104,7 +105,8 @@ impl Index {
         }
     }
 
-    /// Removes resources that a list at `version` lacks.
+    /// Removes the resources that are not in `names`, the result of a list at `version`. Resources that are
+    /// newer than the list are kept.
     pub(super) fn finish_list(&mut self, names: &BTreeSet<Name>, version: &str, now: Timestamp) {
         self.is_listed = true;
         let is_gone = |(name, known): &(&Name, &Arc<IstioOperator>)| {
@@ -128,17 +130,17 @@ impl Index {
         self.enqueue_all(now);
     }
 
-    /// Enqueues every resource, because a change of one may transfer a revision or the shared objects to
-    /// another.
+    /// Enqueues every resource, because a change of one resource may transfer a revision or the shared
+    /// objects to another one.
     fn enqueue_all(&mut self, now: Timestamp) {
         for name in self.operators.keys() {
             self.queue.enqueue(name.clone(), now);
         }
     }
 
-    /// Stores an owned object, and enqueues its owner if it changed.
+    /// Stores an owned object. If it changed, enqueues its owner and the previous owner.
     pub(super) fn observe_object(&mut self, key: ObjectKey, kind: &str, object: &Value, now: Timestamp) {
-        let owner = owner(object);
+        let owner = object_owner(object);
         let fingerprint = fingerprint(kind, object);
         let observed = Observed {
             owner: owner.clone(),
@@ -162,7 +164,8 @@ impl Index {
         }
     }
 
-    /// Removes owned objects of a collection that a list lacks.
+    /// Removes the owned objects of a collection that are not in `names`, the result of a list, and
+    /// enqueues their owners.
     pub(super) fn finish_object_list(&mut self, path: &str, names: &BTreeSet<Name>, now: Timestamp) {
         let gone: Vec<ObjectKey> = self
             .objects
@@ -181,13 +184,14 @@ impl Index {
         }
     }
 
-    /// Number of owned objects.
+    /// Returns the number of owned objects.
     pub(super) fn object_count(&self) -> usize {
         self.objects.len()
     }
 }
 
-/// Whether a change must be reconciled. Status changes are not: the controller writes the status itself.
+/// Whether a change requires a reconciliation. A change of the status does not, because the controller
+/// writes the status itself.
 fn is_relevant_change(known: &IstioOperator, new: &IstioOperator) -> bool {
     let key = |one: &IstioOperator| {
         (
@@ -201,15 +205,15 @@ fn is_relevant_change(known: &IstioOperator, new: &IstioOperator) -> bool {
     key(known) != key(new)
 }
 
-/// Returns the name of an object.
-pub(super) fn name(object: &Value) -> Name {
+/// Returns namespace and name of an object.
+pub(super) fn object_name(object: &Value) -> Name {
     Name::new(
-        text(object, "/metadata/namespace"),
-        text(object, "/metadata/name"),
+        string_at(object, "/metadata/namespace"),
+        string_at(object, "/metadata/name"),
     )
 }
 
-fn owner(object: &Value) -> Name {
+fn object_owner(object: &Value) -> Name {
     let labels = object.pointer("/metadata/labels");
     let label = |name: &str| {
         labels
@@ -219,8 +223,8 @@ fn owner(object: &Value) -> Name {
     Name::new(label(OWNER_NAMESPACE), label(OWNER_NAME))
 }
 
-/// Hashes the fields that the controller writes, and whether the object is ready. Other fields are ignored,
-/// because they change by themselves.
+/// Returns a hash of the fields that the controller writes and of the object's readiness. Other fields
+/// change without the controller and are ignored.
 fn fingerprint(kind: &str, object: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     let fields = object.as_object().into_iter().flatten();

@@ -24,14 +24,14 @@ use super::shared::Shared;
 use crate::delivery::Name;
 use crate::report::Report;
 
-/// Interval of checks while components are not ready; events usually come first.
+/// Interval of checks while components are not ready. Usually an event enqueues the resource earlier.
 const UNREADY_INTERVAL: Duration = Duration::from_secs(15);
-/// Interval of complete checks of a healthy installation.
+/// Interval at which a healthy installation is reconciled without an event.
 const RESYNC_INTERVAL: Duration = Duration::from_mins(10);
 
-/// When a resource is reconciled again.
+/// Time at which a resource is reconciled again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum Requeue {
     /// With the next event.
     OnEvent,
     /// After this time, or with the next event.
@@ -40,25 +40,25 @@ pub(super) enum Next {
     Backoff(String),
 }
 
-/// Reconciles resources.
+/// Reconciler of `IstioOperator` resources.
 pub(super) struct Reconciler {
     pub(super) shared: Arc<Shared>,
     pub(super) catalog: Arc<Catalog>,
     pub(super) installer: Installer,
     pub(super) resources: ResourceWriter,
-    /// The only revision that this operator is responsible for.
+    /// The only revision that this operator is responsible for; `None` for all.
     pub(super) revision: Option<String>,
-    /// Kinds that are watched, by name.
+    /// Names of the watched kinds.
     pub(super) known_kinds: Mutex<BTreeSet<String>>,
-    /// Kinds to watch.
+    /// Kinds that the control loop must start to watch.
     pub(super) new_kinds: Mutex<Vec<ServedKind>>,
 }
 
-/// Why a step failed.
+/// Failure of a reconciliation.
 pub(super) enum Failure {
-    /// The failure is reported in the status.
+    /// A failure that is reported in the status.
     Situation(Situation),
-    /// A call failed; the status does not change.
+    /// A failed API call. The status does not change.
     Call(String),
 }
 
@@ -82,27 +82,27 @@ struct Applied {
     components: Vec<(ComponentName, ComponentState)>,
     written: usize,
     pruned: usize,
-    /// An error that concerns no component.
+    /// An error that does not concern a single component.
     error: Option<InstallError>,
 }
 
 impl Reconciler {
     /// Reconciles a resource.
-    pub(super) async fn reconcile(&self, name: &Name) -> Next {
+    pub(super) async fn reconcile(&self, name: &Name) -> Requeue {
         let Some(operator) = self.shared.with(|index| index.get(name)) else {
-            return Next::OnEvent;
+            return Requeue::OnEvent;
         };
         let done = match decide_action(&operator, self.revision.as_deref()) {
-            ControllerAction::Ignore => Ok(Next::OnEvent),
+            ControllerAction::Ignore => Ok(Requeue::OnEvent),
             ControllerAction::AddFinalizer => self.set_finalizer(&operator, true).await,
             ControllerAction::Release => self.set_finalizer(&operator, false).await,
             ControllerAction::Install => self.install(&operator).await,
             ControllerAction::Uninstall => self.uninstall(&operator).await,
         };
         match done {
-            Ok(next) => next,
-            Err(Failure::Call(message)) => Next::Backoff(message),
-            Err(Failure::Situation(situation)) => self.fail(&operator, situation).await,
+            Ok(requeue) => requeue,
+            Err(Failure::Call(message)) => Requeue::Backoff(message),
+            Err(Failure::Situation(situation)) => self.report_failure(&operator, situation).await,
         }
     }
 
@@ -110,13 +110,13 @@ impl Reconciler {
         &self,
         operator: &IstioOperator,
         is_added: bool,
-    ) -> Result<Next, Failure> {
+    ) -> Result<Requeue, Failure> {
         self.resources.set_finalizer(operator, is_added).await?;
-        Ok(Next::OnEvent)
+        Ok(Requeue::OnEvent)
     }
 
-    /// Writes a situation into the status and backs off.
-    async fn fail(&self, operator: &IstioOperator, situation: Situation) -> Next {
+    /// Writes a failure to the status. Returns a back-off, unless the resource is invalid.
+    async fn report_failure(&self, operator: &IstioOperator, situation: Situation) -> Requeue {
         let message = match &situation {
             Situation::Invalid(message)
             | Situation::Rejected(_, message)
@@ -126,14 +126,14 @@ impl Reconciler {
         };
         let is_invalid = matches!(situation, Situation::Invalid(_));
         match self.write_status(operator, situation, String::new()).await {
-            // Retrying is useless until the resource changes.
-            Ok(()) if is_invalid => Next::OnEvent,
-            Ok(()) => Next::Backoff(message),
-            Err(error) => Next::Backoff(error.message),
+            // A retry cannot succeed before the resource changes.
+            Ok(()) if is_invalid => Requeue::OnEvent,
+            Ok(()) => Requeue::Backoff(message),
+            Err(error) => Requeue::Backoff(error.message),
         }
     }
 
-    /// Writes the status that follows from a situation, then its events.
+    /// Writes the status for a situation, then sends the events of the status transition.
     pub(super) async fn write_status(
         &self,
         operator: &IstioOperator,
@@ -153,20 +153,20 @@ impl Reconciler {
         Ok(())
     }
 
-    async fn install(&self, operator: &Arc<IstioOperator>) -> Result<Next, Failure> {
+    async fn install(&self, operator: &Arc<IstioOperator>) -> Result<Requeue, Failure> {
         let invalid = |message: String| Failure::Situation(Situation::Invalid(message));
         let version = planning::resolve_version(&self.catalog, operator)
             .map_err(|error| invalid(format!("{}: {error}", istio_operator::ISTIO_VERSION)))?;
         let claims = self.claims();
-        let mine = claims
+        let own = claims
             .iter()
             .find(|claim| claim.metadata.uid == operator.metadata.uid);
-        if let Some(other) = mine.and_then(|mine| find_conflict(mine, &claims)) {
+        if let Some(other) = own.and_then(|own| find_conflict(own, &claims)) {
             let message = format!("IstioOperator {other} installs the same revision");
             let rejected = Situation::Rejected(Reason::RevisionClaimedByOther, message);
             return Err(Failure::Situation(rejected));
         }
-        let is_writer = mine.is_none_or(|mine| !mine.has_base || writes_shared(mine, &claims));
+        let is_writer = own.is_none_or(|own| !own.has_base || writes_shared(own, &claims));
         let plan = self.plan(operator, &version, is_writer).await?;
         self.check_overlaps(&plan).await?;
         self.watch_kinds(&plan).await?;
@@ -174,7 +174,7 @@ impl Reconciler {
         self.finish_install(operator, &version, applied).await
     }
 
-    /// Returns the plan, from the cache if nothing changed.
+    /// Returns the plan of a resource, from the cache if its input did not change.
     async fn plan(
         &self,
         operator: &Arc<IstioOperator>,
@@ -276,7 +276,7 @@ impl Reconciler {
         Err(Failure::Situation(rejected))
     }
 
-    /// Requests watches of the kinds of a plan that are not watched yet.
+    /// Passes the kinds of a plan that are not watched yet to the control loop.
     async fn watch_kinds(&self, plan: &InstallationPlan) -> Result<(), Failure> {
         let mut known = self
             .known_kinds
@@ -324,7 +324,7 @@ impl Reconciler {
         operator: &IstioOperator,
         version: &Version,
         applied: Applied,
-    ) -> Result<Next, Failure> {
+    ) -> Result<Requeue, Failure> {
         self.report_writes(&applied);
         if let Some(error) = applied.error {
             return Err(error.into());
@@ -352,9 +352,9 @@ impl Reconciler {
             self.resources.send_event(operator, &event).await;
         }
         Ok(match failed {
-            Some(message) => Next::Backoff(message),
-            None if is_ready => Next::After(RESYNC_INTERVAL),
-            None => Next::After(UNREADY_INTERVAL),
+            Some(message) => Requeue::Backoff(message),
+            None if is_ready => Requeue::After(RESYNC_INTERVAL),
+            None => Requeue::After(UNREADY_INTERVAL),
         })
     }
 

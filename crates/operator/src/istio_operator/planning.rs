@@ -1,4 +1,5 @@
-//! Plans of resources, made on another thread and cached: the same input always has the same plan.
+//! Plans resources on a blocking thread. Plans can be cached, because the same input always has the same
+//! plan.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use mainstay_catalog::{Catalog, CatalogError, Version};
 use mainstay_manifest::controller::{Claim, claim_of, describe_errors, plan_operator};
 use mainstay_manifest::{CatalogPackage, InstallationPlan, LiveTag, Package, add_default_tag};
 
-/// Everything that determines a plan.
+/// Input that determines a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PlanKey {
     pub(super) uid: String,
@@ -18,14 +19,14 @@ pub(super) struct PlanKey {
     pub(super) writes_shared: bool,
 }
 
-/// A plan and its input.
+/// A plan with its input.
 #[derive(Clone, Debug)]
 pub(super) struct CachedPlan {
     pub(super) key: PlanKey,
     pub(super) plan: Arc<InstallationPlan>,
 }
 
-/// Why there is no plan.
+/// Error of planning.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlanError {
     /// The configuration is invalid.
@@ -39,7 +40,7 @@ pub(super) enum PlanError {
     Panicked,
 }
 
-/// Returns the Istio version of a resource.
+/// Returns the Istio version of a resource: that of the annotation, or the default version.
 pub(super) fn resolve_version(catalog: &Catalog, operator: &IstioOperator) -> Result<Version, CatalogError> {
     match operator.metadata.annotations.get(ISTIO_VERSION) {
         Some(name) => catalog.resolve(name),
@@ -47,17 +48,17 @@ pub(super) fn resolve_version(catalog: &Catalog, operator: &IstioOperator) -> Re
     }
 }
 
-/// Plans a resource on another thread: rendering takes a while.
+/// Plans a resource on a blocking thread, because rendering takes milliseconds of CPU time.
 pub(super) async fn plan(
     catalog: Arc<Catalog>,
     operator: Arc<IstioOperator>,
     key: PlanKey,
 ) -> Result<InstallationPlan, PlanError> {
-    let planned = tokio::task::spawn_blocking(move || plan_now(&catalog, &operator, &key));
+    let planned = tokio::task::spawn_blocking(move || plan_blocking(&catalog, &operator, &key));
     planned.await.unwrap_or(Err(PlanError::Panicked))
 }
 
-fn plan_now(
+fn plan_blocking(
     catalog: &Catalog,
     operator: &IstioOperator,
     key: &PlanKey,
@@ -76,7 +77,7 @@ fn plan_now(
     Ok(plan)
 }
 
-/// Returns the claim of a resource; `None` if it is invalid.
+/// Returns the claim of a resource, or `None` if the resource is invalid.
 pub(super) fn claim(catalog: &Catalog, operator: &IstioOperator, version: &Version) -> Option<Claim> {
     let source = CatalogPackage::new(catalog, version.clone());
     let package = Package {

@@ -1,4 +1,4 @@
-//! Writes to resources: finalizer, status and events.
+//! Writes finalizer, status and events of `IstioOperator` resources.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use mainstay_cluster::write::{Body, WriteError, Writer};
 use mainstay_manifest::controller::ControllerEvent;
 use serde_json::{Value, json};
 
-use super::index::name;
+use super::index::object_name;
 use super::shared::Shared;
 use crate::report::Report;
 
-/// Writes to resources.
+/// Writer of finalizer, status and events of resources.
 #[derive(Debug)]
 pub(super) struct ResourceWriter {
     pub(super) writer: Writer,
@@ -56,7 +56,7 @@ impl ResourceWriter {
         Ok(())
     }
 
-    /// Replaces the status, unless it is equal.
+    /// Replaces the status if it differs from the known one.
     pub(super) async fn set_status(
         &self,
         operator: &IstioOperator,
@@ -73,7 +73,8 @@ impl ResourceWriter {
         Ok(())
     }
 
-    /// Patches exactly this version, and stores the response. Reads the resource again after a conflict.
+    /// Patches a resource if it still has the known version, and stores the response. Reads the resource
+    /// again after a conflict.
     async fn patch(
         &self,
         operator: &IstioOperator,
@@ -104,14 +105,15 @@ impl ResourceWriter {
             Err(error) if error.is_not_found() => {
                 let gone = json!({"metadata": operator.metadata});
                 let uid = &operator.metadata.uid;
-                self.shared.with(|index| index.remove(&name(&gone), uid, now));
+                self.shared
+                    .with(|index| index.remove(&object_name(&gone), uid, now));
             }
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Stores a response. A resource that is being deleted and has no finalizers left is removed.
+    /// Stores a response. Removes the resource if it is being deleted and has no finalizers left.
     fn observe(&self, object: Value) {
         let now = self.shared.now();
         let is_deleting = object.pointer("/metadata/deletionTimestamp").is_some();
@@ -120,14 +122,14 @@ impl ResourceWriter {
         self.shared.with(|index| {
             if is_deleted {
                 let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
-                index.remove(&name(&object), uid.unwrap_or_default(), now);
+                index.remove(&object_name(&object), uid.unwrap_or_default(), now);
             } else {
                 index.observe(object, now);
             }
         });
     }
 
-    /// Sends an event. A failed one is not an error.
+    /// Sends an event. A failure is only logged.
     pub(super) async fn send_event(&self, operator: &IstioOperator, event: &ControllerEvent) {
         let metadata = &operator.metadata;
         let event = NamespacedEvent {

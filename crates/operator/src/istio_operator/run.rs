@@ -1,4 +1,4 @@
-//! The loop of the controller: reconciles what is due until it is dropped.
+//! Control loop of the controller: reconciles due resources until the future is dropped.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::install::{Next, Reconciler};
+use super::install::{Reconciler, Requeue};
 use super::resource::ResourceWriter;
 use super::shared::Shared;
 use super::sinks::{ObjectSink, OperatorSink};
@@ -31,16 +31,17 @@ use crate::watch::{Target, follow_forever};
 
 /// Maximum time between two iterations of the loop.
 const MAX_ITERATION_INTERVAL: Duration = Duration::from_secs(20);
-/// Interval at which a process that may not write checks whether it may.
+/// Interval at which a process that may not write checks whether it may write now.
 const FENCED_INTERVAL: Duration = Duration::from_secs(1);
-/// Time between two checks whether the definition is installed.
-const DEFINITION_INTERVAL: Duration = Duration::from_mins(1);
-/// Age at which a list of resources is repeated with the next watch.
+/// Interval of checks whether the CRD is installed.
+const CRD_CHECK_INTERVAL: Duration = Duration::from_mins(1);
+/// Age at which the list of resources is repeated before the next watch.
 const MAX_LIST_AGE: Duration = Duration::from_mins(3);
-/// Age at which a list of owned objects, which are larger, is repeated with the next watch.
+/// Age at which a list of owned objects is repeated before the next watch. It is longer because these lists
+/// are larger.
 const MAX_OBJECT_LIST_AGE: Duration = Duration::from_mins(10);
-/// Selects objects that a resource owns.
-const OWNED: &str = "labelSelector=install.operator.istio.io%2Fowning-resource&";
+/// Query parameter that selects objects with an owning resource.
+const OWNED_SELECTOR: &str = "labelSelector=install.operator.istio.io%2Fowning-resource&";
 
 /// Options of the controller.
 #[derive(Clone, Debug)]
@@ -60,21 +61,21 @@ impl Default for IstioOperatorOptions {
     }
 }
 
-/// The controller and what it needs to run.
+/// The controller for `IstioOperator`s with its dependencies.
 pub struct IstioOperatorController {
-    /// A client for the cluster.
+    /// Client for the cluster.
     pub client: Client,
-    /// The charts to install from.
+    /// Charts to install from.
     pub catalog: Arc<Catalog>,
-    /// Whether this process may write.
+    /// Fence that allows writes only while this process is the leader.
     pub fence: Fence,
-    /// Counts API calls.
+    /// Counter of API calls.
     pub meter: Meter,
-    /// The source of time.
+    /// Source of time.
     pub clock: Clock,
     /// Identity of this process in events.
     pub identity: String,
-    /// Receives reports.
+    /// Receiver of reports.
     pub observer: Arc<dyn Observer>,
     /// Options.
     pub options: IstioOperatorOptions,
@@ -87,12 +88,12 @@ impl fmt::Debug for IstioOperatorController {
 }
 
 impl IstioOperatorController {
-    /// Waits until the definition is installed, then reconciles until the future is dropped.
+    /// Waits until the CRD is installed, then reconciles until the future is dropped.
     pub async fn run(self) {
         let client = guard(self.client, self.fence.clone(), self.meter);
         let writer = Writer::new(client.clone());
-        while !has_definition(&writer).await {
-            sleep(DEFINITION_INTERVAL).await;
+        while !is_crd_installed(&writer).await {
+            sleep(CRD_CHECK_INTERVAL).await;
         }
         let shared = Arc::new(Shared::new(self.clock, self.observer));
         let mut watches = JoinSet::new();
@@ -100,7 +101,7 @@ impl IstioOperatorController {
             shared: shared.clone(),
             names: BTreeSet::new(),
         };
-        watches.spawn(follow_forever(client.clone(), operators(), sink));
+        watches.spawn(follow_forever(client.clone(), operator_target(), sink));
         let reconciler = Reconciler {
             catalog: self.catalog,
             installer: Installer::new(client.clone(), Duration::ZERO),
@@ -124,8 +125,8 @@ impl IstioOperatorController {
     }
 }
 
-/// Whether the API server serves the kind.
-pub(super) async fn has_definition(writer: &Writer) -> bool {
+/// Whether the API server serves `IstioOperator`s.
+pub(super) async fn is_crd_installed(writer: &Writer) -> bool {
     let path = format!("/apis/{API_VERSION}");
     let list = writer.call(Method::GET, &path, None).await.unwrap_or_default();
     let resources = list.get("resources").and_then(Value::as_array);
@@ -135,7 +136,7 @@ pub(super) async fn has_definition(writer: &Writer) -> bool {
         .any(|one| one.get("name").and_then(Value::as_str) == Some(PLURAL))
 }
 
-fn operators() -> Target {
+fn operator_target() -> Target {
     Target {
         path: format!("/apis/{API_VERSION}/{PLURAL}"),
         selector: "",
@@ -155,7 +156,7 @@ struct Loop {
 impl Loop {
     async fn run(mut self, reconciler: &Reconciler) {
         let shared = &reconciler.shared;
-        let mut running: FuturesUnordered<BoxFuture<'_, (Name, Next)>> = FuturesUnordered::new();
+        let mut running: FuturesUnordered<BoxFuture<'_, (Name, Requeue)>> = FuturesUnordered::new();
         loop {
             let may_start = self.fence.is_open() && shared.with(|index| index.is_listed);
             while may_start && running.len() < self.max_concurrent {
@@ -171,13 +172,13 @@ impl Loop {
             let wait = time_to_next_due(shared, may_start);
             tokio::select! {
                 () = shared.enqueued.notified(), if has_capacity => {}
-                Some((name, next)) = running.next() => finish(shared, &name, next),
+                Some((name, requeue)) = running.next() => finish_reconcile(shared, &name, requeue),
                 () = sleep(wait) => {}
             }
         }
     }
 
-    /// Starts watches of the kinds that plans need.
+    /// Starts watches for the new kinds of plans.
     fn start_watches(&mut self, reconciler: &Reconciler) {
         let mut kinds = reconciler
             .new_kinds
@@ -186,7 +187,7 @@ impl Loop {
         for kind in kinds.drain(..) {
             let target = Target {
                 path: kind.path(),
-                selector: OWNED,
+                selector: OWNED_SELECTOR,
                 is_metadata: false,
                 is_optional: true,
                 max_list_age: MAX_OBJECT_LIST_AGE,
@@ -215,35 +216,35 @@ fn time_to_next_due(shared: &Shared, may_start: bool) -> Duration {
     wait.clamp(Duration::from_millis(1), MAX_ITERATION_INTERVAL)
 }
 
-/// Reconciles a resource. A panic (a bug) affects no other resource.
-async fn reconcile(reconciler: &Reconciler, name: Name) -> (Name, Next) {
+/// Reconciles a resource. A panic (a bug) is reported as a failure, so that it affects no other resource.
+async fn reconcile(reconciler: &Reconciler, name: Name) -> (Name, Requeue) {
     let start = Instant::now();
     let done = AssertUnwindSafe(reconciler.reconcile(&name)).catch_unwind().await;
-    let (next, is_panic) = match done {
-        Ok(next) => (next, false),
-        Err(_) => (Next::Backoff("internal error: a panic".to_owned()), true),
+    let (requeue, is_panic) = match done {
+        Ok(requeue) => (requeue, false),
+        Err(_) => (Requeue::Backoff("internal error: a panic".to_owned()), true),
     };
-    let outcome = match &next {
+    let outcome = match &requeue {
         _ if is_panic => Outcome::Panicked,
-        Next::Backoff(message) => Outcome::Failed(message),
-        Next::OnEvent | Next::After(_) => Outcome::Succeeded,
+        Requeue::Backoff(message) => Outcome::Failed(message),
+        Requeue::OnEvent | Requeue::After(_) => Outcome::Succeeded,
     };
     let duration = start.elapsed();
     let report = Report::InstallationReconciled { outcome, duration };
     reconciler.shared.observer.report(&report);
-    (name, next)
+    (name, requeue)
 }
 
-fn finish(shared: &Shared, name: &Name, next: Next) {
+fn finish_reconcile(shared: &Shared, name: &Name, requeue: Requeue) {
     let now = shared.now();
-    shared.with(|index| match next {
-        Next::OnEvent => index.queue.succeed(name),
-        Next::After(time) => {
+    shared.with(|index| match requeue {
+        Requeue::OnEvent => index.queue.succeed(name),
+        Requeue::After(time) => {
             index.queue.succeed(name);
             let at = now.checked_add(time).unwrap_or(jiff::Timestamp::MAX);
             index.queue.enqueue(name.clone(), at);
         }
-        Next::Backoff(message) => {
+        Requeue::Backoff(message) => {
             tracing::warn!(object = %name, message, "reconciliation of an IstioOperator failed");
             index.queue.fail(name, now);
         }

@@ -1,4 +1,4 @@
-//! State that the loop and the watches share.
+//! State that is shared by the control loop and the watches.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::index::Index;
 use crate::clock::Clock;
 use crate::report::{Observer, Report};
 
-/// The index, the clock, and a notification for new work.
+/// Index, clock, and a notification for new work.
 pub(super) struct Shared {
     index: Mutex<Index>,
     pub(super) enqueued: Notify,
@@ -39,7 +39,7 @@ impl Shared {
         self.clock.now()
     }
 
-    /// Runs `act` on the index, and notifies the loop if that enqueued a resource.
+    /// Calls `act` with the locked index, and notifies the loop if a resource was enqueued.
     pub(super) fn with<R>(&self, act: impl FnOnce(&mut Index) -> R) -> R {
         let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         let before = index.queue.enqueue_count();
@@ -50,7 +50,7 @@ impl Shared {
         result
     }
 
-    /// Reports the numbers of resources by state, and of owned objects.
+    /// Reports the number of resources in each state, and the number of owned objects.
     pub(super) fn report_gauges(&self) {
         let (states, objects) = self.with(|index| {
             let mut states = BTreeMap::<String, usize>::new();

@@ -1,17 +1,17 @@
-//! Passes watch events to the index.
+//! Sinks that pass watch events to the index.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::index::{ObjectKey, name};
+use super::index::{ObjectKey, object_name};
 use super::shared::Shared;
 use crate::delivery::Name;
-use crate::delivery::observed::text;
+use crate::delivery::observed::string_at;
 use crate::watch::Sink;
 
-/// The resources.
+/// A sink for `IstioOperator` resources.
 pub(super) struct OperatorSink {
     pub(super) shared: Arc<Shared>,
     pub(super) names: BTreeSet<Name>,
@@ -20,7 +20,7 @@ pub(super) struct OperatorSink {
 impl Sink for OperatorSink {
     type Item = Value;
 
-    fn begin(&mut self) {
+    fn begin_list(&mut self) {
         self.names.clear();
     }
 
@@ -32,29 +32,30 @@ impl Sink for OperatorSink {
 
     fn delete(&mut self, object: Value) {
         let now = self.shared.now();
-        let uid = text(&object, "/metadata/uid");
-        self.shared.with(|index| index.remove(&name(&object), uid, now));
+        let uid = string_at(&object, "/metadata/uid");
+        self.shared
+            .with(|index| index.remove(&object_name(&object), uid, now));
     }
 
-    fn listed(&mut self, version: &str) {
+    fn finish_list(&mut self, version: &str) {
         let names = std::mem::take(&mut self.names);
         let now = self.shared.now();
         self.shared.with(|index| index.finish_list(&names, version, now));
-        // The loop waits for the first list.
+        // The loop does not start reconciling before the first list is complete.
         self.shared.enqueued.notify_one();
     }
 
-    fn failing(&mut self, message: &str) {
+    fn mark_failing(&mut self, message: &str) {
         tracing::warn!(message, "cannot watch IstioOperators");
     }
 
-    fn recovered(&mut self) {}
+    fn mark_recovered(&mut self) {}
 }
 
-/// Owned objects of one kind.
+/// A sink for the owned objects of one kind.
 pub(super) struct ObjectSink {
     pub(super) shared: Arc<Shared>,
-    /// API path of the collection.
+    /// URL path of the collection.
     pub(super) path: String,
     pub(super) kind: String,
     pub(super) names: BTreeSet<Name>,
@@ -62,19 +63,19 @@ pub(super) struct ObjectSink {
 
 impl ObjectSink {
     fn key(&self, object: &Value) -> ObjectKey {
-        (self.path.clone(), name(object))
+        (self.path.clone(), object_name(object))
     }
 }
 
 impl Sink for ObjectSink {
     type Item = Value;
 
-    fn begin(&mut self) {
+    fn begin_list(&mut self) {
         self.names.clear();
     }
 
     fn apply(&mut self, object: Value) {
-        self.names.insert(name(&object));
+        self.names.insert(object_name(&object));
         let (key, now) = (self.key(&object), self.shared.now());
         self.shared
             .with(|index| index.observe_object(key, &self.kind, &object, now));
@@ -86,16 +87,16 @@ impl Sink for ObjectSink {
             .with(|index| index.remove_object(&self.key(&object), now));
     }
 
-    fn listed(&mut self, _version: &str) {
+    fn finish_list(&mut self, _version: &str) {
         let names = std::mem::take(&mut self.names);
         let now = self.shared.now();
         self.shared
             .with(|index| index.finish_object_list(&self.path, &names, now));
     }
 
-    fn failing(&mut self, message: &str) {
+    fn mark_failing(&mut self, message: &str) {
         tracing::warn!(kind = self.kind, message, "cannot watch installed objects");
     }
 
-    fn recovered(&mut self) {}
+    fn mark_recovered(&mut self) {}
 }

@@ -1,4 +1,4 @@
-//! Deletes what a resource installed, unless proxies or tags still use it.
+//! Deletes the installation of a resource, unless proxies or tags still use it.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use mainstay_api::istio_operator::IstioOperator;
 use mainstay_cluster::install::{InstallError, UninstallRequest};
 use mainstay_manifest::controller::{Claim, ControllerEvent, Situation};
 
-use super::install::{Failure, Next, Reconciler};
+use super::install::{Failure, Reconciler, Requeue};
 use crate::report::Report;
 
 /// Interval of checks whether proxies are still connected.
 const BLOCKED_INTERVAL: Duration = Duration::from_secs(30);
 
 impl Reconciler {
-    pub(super) async fn uninstall(&self, operator: &IstioOperator) -> Result<Next, Failure> {
+    pub(super) async fn uninstall(&self, operator: &IstioOperator) -> Result<Requeue, Failure> {
         let request = UninstallRequest::Owner {
             owner: operator.path(),
             includes_shared: !self.has_successor(),
@@ -26,14 +26,14 @@ impl Reconciler {
                 tags: plan.tags,
             };
             self.write_status(operator, situation, String::new()).await?;
-            return Ok(Next::After(BLOCKED_INTERVAL));
+            return Ok(Requeue::After(BLOCKED_INTERVAL));
         }
         let kept = plan.kept.len();
         let deleted = self
             .installer
             .uninstall(plan, &|_| {})
             .await
-            .map_err(not_deleted)?;
+            .map_err(to_failure)?;
         for _ in 0..deleted {
             let (action, reason) = ("delete", Reason::ObjectDeleted);
             let reason = reason.name();
@@ -49,13 +49,13 @@ impl Reconciler {
         self.set_finalizer(operator, false).await
     }
 
-    /// Whether another resource installs the shared objects from now on.
+    /// Whether another resource takes over the shared objects.
     fn has_successor(&self) -> bool {
         self.claims().iter().any(Claim::is_successor)
     }
 }
 
-fn not_deleted(error: InstallError) -> Failure {
+fn to_failure(error: InstallError) -> Failure {
     match error {
         InstallError::Read { .. } => Failure::Call(error.to_string()),
         other => Failure::Situation(Situation::NotDeleted(other.to_string())),

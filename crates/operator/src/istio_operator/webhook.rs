@@ -1,8 +1,8 @@
-//! The validating webhook: serves reviews, and keeps its certificate and configuration.
+//! Validating webhook: serves admission reviews, renews its certificate and updates its configuration.
 //!
 //! ```text
 //! Secret ──read──▶ certificate ──▶ server
-//!    ▲                  │ due, and this process leads
+//!    ▲                  │ renewal is due, and this process is the leader
 //!    └── second ◀── new certificate ── first ──▶ caBundle of the configuration (old and new CA)
 //! ```
 //!
@@ -31,11 +31,11 @@ use tokio::time::sleep;
 pub use certificate::{Material, MaterialError};
 pub use review::review;
 
-use super::run::has_definition;
+use super::run::is_crd_installed;
 use crate::clock::Clock;
 use crate::server::{Bind, Certificates, Server, serve_admission};
 
-/// Interval of checks of the Secret and the configuration.
+/// Interval at which Secret and configuration are checked.
 const CHECK_INTERVAL: Duration = Duration::from_mins(1);
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
@@ -45,23 +45,23 @@ const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwe
 pub struct WebhookOptions {
     /// Address to listen on.
     pub bind: Bind,
-    /// Where the API server sends reviews.
+    /// Address to which the API server sends reviews.
     pub address: WebhookAddress,
 }
 
-/// The webhook and what it needs to run.
+/// The webhook with its dependencies.
 pub struct Webhook {
-    /// A client for the cluster.
+    /// Client for the cluster.
     pub client: Client,
-    /// The charts that configurations are checked with.
+    /// Charts that are used to validate a configuration.
     pub catalog: Arc<Catalog>,
-    /// Whether this process may write.
+    /// Fence that allows writes only while this process is the leader.
     pub fence: Fence,
-    /// Counts API calls.
+    /// Counter of API calls.
     pub meter: Meter,
-    /// The source of time.
+    /// Source of time.
     pub clock: Clock,
-    /// The operator's namespace.
+    /// Namespace of the operator.
     pub namespace: String,
     /// Options.
     pub options: WebhookOptions,
@@ -73,7 +73,7 @@ impl fmt::Debug for Webhook {
     }
 }
 
-/// Why a check of certificate and configuration failed.
+/// Error of reconciling certificate and configuration.
 #[derive(Debug, thiserror::Error)]
 enum WebhookError {
     #[error("cannot read or write {what}: {error}")]
@@ -86,8 +86,8 @@ enum WebhookError {
     Listen(#[from] crate::server::ListenError),
 }
 
-/// The running server and what it serves.
-struct Serving {
+/// The running server and its certificate.
+struct RunningServer {
     _server: Server,
     certificates: Arc<Certificates>,
     certificate: String,
@@ -95,14 +95,14 @@ struct Serving {
 }
 
 impl Webhook {
-    /// Waits until the definition is installed, then serves until the future is dropped.
+    /// Waits until the CRD is installed, then serves until the future is dropped.
     pub async fn run(self) {
         let client = guard(self.client.clone(), self.fence.clone(), self.meter.clone());
         let writer = Writer::new(client);
         let mut serving = None;
         loop {
-            if has_definition(&writer).await {
-                match self.check(&writer, &mut serving).await {
+            if is_crd_installed(&writer).await {
+                match self.reconcile(&writer, &mut serving).await {
                     Ok(()) => {}
                     Err(error) => tracing::warn!(error = %error, "cannot keep the webhook"),
                 }
@@ -111,9 +111,13 @@ impl Webhook {
         }
     }
 
-    /// Reads the certificate, renews it if it is due, and serves it.
-    async fn check(&self, writer: &Writer, serving: &mut Option<Serving>) -> Result<(), WebhookError> {
-        let material = self.keep_material(writer).await?;
+    /// Reads the certificate, renews it if needed, updates the configuration, and serves the certificate.
+    async fn reconcile(
+        &self,
+        writer: &Writer,
+        serving: &mut Option<RunningServer>,
+    ) -> Result<(), WebhookError> {
+        let material = self.load_or_renew(writer).await?;
         let Some(material) = material else {
             return Ok(());
         };
@@ -134,14 +138,14 @@ impl Webhook {
         Ok(())
     }
 
-    async fn start(&self, material: Material) -> Result<Serving, WebhookError> {
+    async fn start(&self, material: Material) -> Result<RunningServer, WebhookError> {
         let certificates = Arc::new(Certificates::from_pem(&material.certificate, &material.key)?);
         let (sender, stop) = watch::channel(false);
         let catalog = self.catalog.clone();
         let reviewer = Arc::new(move |body: &Value| review(&catalog, body));
         let server = serve_admission(&self.options.bind, certificates.clone(), reviewer, stop).await?;
         tracing::info!(address = %server.address, "serving the webhook for IstioOperators");
-        Ok(Serving {
+        Ok(RunningServer {
             _server: server,
             certificates,
             certificate: material.certificate,
@@ -149,8 +153,9 @@ impl Webhook {
         })
     }
 
-    /// Returns the certificate. Only the leader renews it.
-    async fn keep_material(&self, writer: &Writer) -> Result<Option<Material>, WebhookError> {
+    /// Returns the certificate, renewed if needed. Only the leader renews it: other processes return the
+    /// stored one, or `None` if there is none.
+    async fn load_or_renew(&self, writer: &Writer) -> Result<Option<Material>, WebhookError> {
         let path = format!("/api/v1/namespaces/{}/secrets/{SECRET}", self.namespace);
         let failed = |error| WebhookError::Call {
             what: "the certificate's Secret",
@@ -167,7 +172,7 @@ impl Webhook {
             .and_then(|secret| Material::from_secret(secret, &names));
         let now = self.clock.now();
         match stored {
-            Some(stored) if !stored.is_due(now) => return Ok(Some(stored)),
+            Some(stored) if !stored.needs_renewal(now) => return Ok(Some(stored)),
             stored if !self.fence.is_open() => return Ok(stored),
             _ => {}
         }
@@ -184,9 +189,9 @@ impl Webhook {
         Ok(Some(renewed))
     }
 
-    /// Writes the configuration unless the live one equals it.
+    /// Writes the configuration if it differs from the live one.
     async fn write_configuration(&self, writer: &Writer, authorities: &str) -> Result<(), WebhookError> {
-        let wanted = configuration(&self.options.address, Some(&STANDARD.encode(authorities)));
+        let desired = configuration(&self.options.address, Some(&STANDARD.encode(authorities)));
         let path = format!("{CONFIGURATIONS}/{CONFIGURATION}");
         let failed = |error| WebhookError::Call {
             what: "the webhook's configuration",
@@ -197,14 +202,16 @@ impl Webhook {
             Err(error) if error.is_not_found() => json!({}),
             Err(error) => return Err(failed(error)),
         };
-        let authorities_of = |object: &Value| object.pointer("/webhooks/0/clientConfig/caBundle").cloned();
+        let ca_bundle = |object: &Value| object.pointer("/webhooks/0/clientConfig/caBundle").cloned();
         let is_equal =
-            authorities_of(&live) == authorities_of(&wanted) && difference(&wanted, &live, MANAGER).is_none();
+            ca_bundle(&live) == ca_bundle(&desired) && difference(&desired, &live, MANAGER).is_none();
         if is_equal {
             return Ok(());
         }
         let path = format!("{path}?fieldManager={MANAGER}&force=true");
-        let sent = writer.call(Method::PATCH, &path, Some(Body::Apply(wanted))).await;
+        let sent = writer
+            .call(Method::PATCH, &path, Some(Body::Apply(desired)))
+            .await;
         sent.map(|_| ()).map_err(failed)
     }
 }

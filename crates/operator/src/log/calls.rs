@@ -7,7 +7,7 @@ use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
 
-/// Wraps a client so that it logs each call.
+/// Returns a client that logs each call before it is sent.
 #[must_use]
 pub fn log_calls(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();

@@ -1,4 +1,4 @@
-//! Formats an event as a line.
+//! Formats `tracing` events as lines.
 
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
@@ -14,10 +14,10 @@ use tracing_subscriber::layer::Context;
 
 use super::{Encoder, LogOptions, TimeEncoding};
 
-/// Prefix of the targets of our own crates.
+/// Prefix of the targets of Mainstay's crates.
 const OWN_TARGET: &str = "mainstay";
 
-/// A subscriber layer that writes lines.
+/// A subscriber layer that writes each event as a line.
 #[derive(Debug)]
 pub struct Lines<W> {
     options: LogOptions,
@@ -30,8 +30,8 @@ impl<W> Lines<W> {
         Self { options, writer }
     }
 
-    /// Libraries are logged from level warn on, or debug at the highest verbosity: their details may contain
-    /// values.
+    /// Whether an event is logged. Events of libraries are logged from level warn, or from level debug at
+    /// the highest verbosity, because their details may contain values.
     fn is_logged(&self, metadata: &Metadata<'_>) -> bool {
         let all = self.options.level.0;
         let limit = match metadata.target().starts_with(OWN_TARGET) {
@@ -53,13 +53,13 @@ impl<S: Subscriber, W: for<'w> MakeWriter<'w> + 'static> Layer<S> for Lines<W> {
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let line = Line::from_event(event).text(self.options, Timestamp::now());
-        // An error of stderr cannot be reported anywhere.
+        let line = Line::from_event(event).format(self.options, Timestamp::now());
+        // An error of writing to stderr cannot be reported.
         let _ = self.writer.make_writer().write_all(line.as_bytes());
     }
 }
 
-/// The parts of a line.
+/// Parts of a line.
 pub(super) struct Line {
     pub(super) level: &'static str,
     pub(super) logger: String,
@@ -71,7 +71,7 @@ impl Line {
     fn from_event(event: &Event<'_>) -> Self {
         let metadata = event.metadata();
         let mut line = Self {
-            level: name(*metadata.level()),
+            level: level_name(*metadata.level()),
             logger: metadata
                 .target()
                 .trim_start_matches("mainstay_")
@@ -83,15 +83,15 @@ impl Line {
         line
     }
 
-    /// Returns the line with its line break.
-    pub(super) fn text(&self, options: LogOptions, now: Timestamp) -> String {
+    /// Formats the line, including the line break.
+    pub(super) fn format(&self, options: LogOptions, now: Timestamp) -> String {
         match options.encoder {
-            Encoder::Json => self.json(&time(options.time, now)),
-            Encoder::Console => self.console(&time(options.time, now)),
+            Encoder::Json => self.format_json(&time_value(options.time, now)),
+            Encoder::Console => self.format_console(&time_value(options.time, now)),
         }
     }
 
-    fn json(&self, time: &Value) -> String {
+    fn format_json(&self, time: &Value) -> String {
         let mut text = String::from("{");
         let head = [
             ("level", &Value::from(self.level)),
@@ -100,20 +100,20 @@ impl Line {
             ("msg", &Value::from(self.message.as_str())),
         ];
         let fields = self.fields.iter().map(|(name, value)| (*name, value));
-        join(&mut text, head.into_iter().chain(fields));
+        write_fields(&mut text, head.into_iter().chain(fields));
         text.push_str("}\n");
         text
     }
 
-    fn console(&self, time: &Value) -> String {
+    fn format_console(&self, time: &Value) -> String {
         let time = time.as_str().map_or_else(|| time.to_string(), str::to_owned);
         let level = self.level.to_ascii_uppercase();
-        // One event is one line, even if a message has line breaks.
+        // Line breaks in the message are replaced, so that each event is exactly one line.
         let message = self.message.replace(['\n', '\r'], " ");
         let mut text = format!("{time}\t{level}\t{}\t{message}", self.logger);
         if !self.fields.is_empty() {
             text.push_str("\t{");
-            join(&mut text, self.fields.iter().map(|(name, value)| (*name, value)));
+            write_fields(&mut text, self.fields.iter().map(|(name, value)| (*name, value)));
             text.push('}');
         }
         text.push('\n');
@@ -121,14 +121,14 @@ impl Line {
     }
 }
 
-fn join<'a>(text: &mut String, fields: impl Iterator<Item = (&'a str, &'a Value)>) {
+fn write_fields<'a>(text: &mut String, fields: impl Iterator<Item = (&'a str, &'a Value)>) {
     for (index, (name, value)) in fields.enumerate() {
         let comma = if index == 0 { "" } else { "," };
         let _ = write!(text, "{comma}{}:{value}", Value::from(name));
     }
 }
 
-fn name(level: tracing::Level) -> &'static str {
+fn level_name(level: tracing::Level) -> &'static str {
     match level {
         tracing::Level::ERROR => "error",
         tracing::Level::WARN => "warn",
@@ -137,7 +137,7 @@ fn name(level: tracing::Level) -> &'static str {
     }
 }
 
-fn time(encoding: TimeEncoding, now: Timestamp) -> Value {
+fn time_value(encoding: TimeEncoding, now: Timestamp) -> Value {
     match encoding {
         TimeEncoding::Epoch => (now.as_microsecond() as f64 / 1e6).into(),
         TimeEncoding::Millis => now.as_millisecond().into(),
@@ -149,7 +149,7 @@ fn time(encoding: TimeEncoding, now: Timestamp) -> Value {
 }
 
 impl Line {
-    fn add(&mut self, field: &Field, value: Value) {
+    fn add_field(&mut self, field: &Field, value: Value) {
         match (field.name(), value) {
             ("message", Value::String(text)) => self.message = text,
             ("message", other) => self.message = other.to_string(),
@@ -160,32 +160,32 @@ impl Line {
 
 impl Visit for Line {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.add(field, format!("{value:?}").into());
+        self.add_field(field, format!("{value:?}").into());
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.add(field, value.into());
+        self.add_field(field, value.into());
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.add(field, value.into());
+        self.add_field(field, value.into());
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.add(field, value.into());
+        self.add_field(field, value.into());
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.add(field, value.into());
+        self.add_field(field, value.into());
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.add(field, value.into());
+        self.add_field(field, value.into());
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
         let causes = std::iter::successors(Some(value), |error| error.source());
         let text = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
-        self.add(field, text.into());
+        self.add_field(field, text.into());
     }
 }

@@ -7,10 +7,10 @@ use mainstay_mesh::{Plan, Step};
 
 use crate::report::{Observer, Outcome, Report};
 
-/// Logs what the loop does.
+/// An observer that logs the reports of the control loops.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlanLog {
-    /// Whether to log each enqueued object and its cause.
+    /// Whether each enqueued object is logged with its cause.
     pub log_enqueues: bool,
 }
 
@@ -57,11 +57,11 @@ fn log_plan(plan: &Plan, outcome: Outcome<'_>, duration: Duration) {
 }
 
 fn actions(plan: &Plan) -> String {
-    plan.actions().map(describe).collect::<Vec<_>>().join(", ")
+    plan.actions().map(describe_action).collect::<Vec<_>>().join(", ")
 }
 
-/// Describes an action for the log, without the texts of events and probes, which may quote values.
-pub(crate) fn describe(action: &Action) -> String {
+/// Describes an action for the log. Leaves out the messages of events and probes, which may quote values.
+pub(crate) fn describe_action(action: &Action) -> String {
     match action {
         Action::Event(event) => format!("event {}", event.reason),
         Action::AnnotateWebhook { ready, .. } => format!("annotate ready={ready}"),
@@ -69,7 +69,7 @@ pub(crate) fn describe(action: &Action) -> String {
     }
 }
 
-/// Returns each reason once, in order.
+/// Returns the distinct reasons of a plan in order of their first occurrence.
 fn reasons(plan: &Plan) -> String {
     let mut unique = Vec::new();
     for Step { reason, .. } in &plan.steps {

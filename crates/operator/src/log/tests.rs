@@ -1,4 +1,4 @@
-//! Tests of line format and redaction.
+//! Tests for the line format and redaction.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,8 +11,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use super::*;
 use crate::report::{Observer as _, Outcome, Report};
 
-/// Returns what `act` logs with these options, without the time.
-fn logged(options: LogOptions, act: impl FnOnce()) -> String {
+/// Returns the lines that `act` logs with these options, without the time.
+fn capture_log(options: LogOptions, act: impl FnOnce()) -> String {
     let bytes = Arc::new(Mutex::new(Vec::new()));
     let sink = Sink(bytes.clone());
     let subscriber = Registry::default().with(Lines::new(options, move || sink.clone()));
@@ -55,7 +55,7 @@ fn options(level: &str, encoder: Encoder) -> LogOptions {
 }
 
 fn check(level: &str, encoder: Encoder, expected: &str) {
-    let found = logged(options(level, encoder), || {
+    let found = capture_log(options(level, encoder), || {
         tracing::info!(target: "mainstay_operator::run", count = 3, name = "a\"b", "two\nlines");
         tracing::debug!(target: "mainstay_operator::run", "details");
         tracing::info!(target: "kube_client::client", "chatter");
@@ -105,7 +105,7 @@ fn times_are_written_as_zap_writes_them() {
             ..LogOptions::default()
         };
         assert_eq!(
-            line.text(options, now),
+            line.format(options, now),
             format!("{expected}\tINFO\tl\tm\n"),
             "{encoding}"
         );
@@ -128,7 +128,7 @@ fn unknown_options_are_rejected_with_zaps_messages() {
     );
 }
 
-/// A plan whose values hold a secret.
+/// Returns a plan with a secret in its values.
 fn plan() -> Plan {
     let values = serde_json::json!({"global": {"env": [{"PASSWORD": "canary-7f3a"}], "hub": "short", "key": "first-\"line\"\nsecond-line"}});
     let release = Release {
@@ -157,7 +157,7 @@ fn an_executed_plan_is_one_line() {
     let plan = plan();
     let duration = Duration::from_millis(5);
     let log = |outcome| {
-        logged(options("info", Encoder::Console), || {
+        capture_log(options("info", Encoder::Console), || {
             PlanLog::default().report(&Report::Reconciled {
                 plan: &plan,
                 outcome,
@@ -191,7 +191,7 @@ fn messages_are_redacted() {
         "data: Invalid value: \"(a value)\": short",
     );
     check("nothing of ours", "nothing of ours");
-    // Escaped as in JSON or Go, twice, encoded, and line by line.
+    // Escaped like in JSON or Go, escaped twice, encoded, and line by line.
     check(
         r#"invalid "first-\"line\"\nsecond-line""#,
         r#"invalid "(a value)""#,
@@ -219,7 +219,7 @@ fn causes_are_logged_on_request() {
         cause: "Namespace/shop",
     };
     let log = |log_enqueues| {
-        logged(options("info", Encoder::Console), || {
+        capture_log(options("info", Encoder::Console), || {
             PlanLog { log_enqueues }.report(&enqueued);
         })
     };

@@ -1,4 +1,4 @@
-//! Metrics with labels, and a list of the registered metrics to compare with the documentation.
+//! Metrics with labels, and a table of the registered metrics that is compared with the documentation.
 
 use std::borrow::Cow;
 
@@ -8,13 +8,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
-/// Names of labels with their values.
+/// Label names and values.
 pub(super) type Labels<const N: usize> = [(&'static str, Cow<'static, str>); N];
 pub(super) type Counters<const N: usize> = Family<Labels<N>, Counter>;
 pub(super) type Gauges<const N: usize> = Family<Labels<N>, Gauge>;
 pub(super) type Histograms<const N: usize> = Family<Labels<N>, Histogram, Buckets>;
 
-/// Upper bounds of a histogram.
+/// Upper bounds of the buckets of a histogram.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buckets(&'static [f64]);
 
@@ -24,16 +24,16 @@ impl MetricConstructor<Histogram> for Buckets {
     }
 }
 
-/// One metric, as documentation lists it.
+/// A row of the documented table of metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The full name, as Prometheus stores it.
+    /// Full name as stored by Prometheus, with prefix and suffix.
     pub name: String,
-    /// `counter`, `gauge` or `histogram`.
+    /// Type of the metric: `counter`, `gauge` or `histogram`.
     pub kind: &'static str,
-    /// The label names.
+    /// Label names.
     pub labels: Vec<&'static str>,
-    /// The help text.
+    /// Help text.
     pub help: &'static str,
 }
 
@@ -49,10 +49,10 @@ impl Row {
     }
 }
 
-/// Prefix of every name.
+/// Prefix of the names of all metrics.
 const PREFIX: &str = "mainstay";
 
-/// Registers metrics and keeps a list of them.
+/// A registry with a list of the registered metrics.
 pub(super) struct Table {
     pub(super) registry: Registry,
     pub(super) rows: Vec<Row>,
@@ -117,7 +117,7 @@ impl Table {
         let name = name.strip_suffix("_total").unwrap_or(name).to_owned();
         let help = row.help;
         self.rows.push(row);
-        // The registry adds the full stop itself.
+        // The registry appends a full stop to the help text.
         self.registry
             .register(name, help.trim_end_matches('.'), metric.clone());
         metric

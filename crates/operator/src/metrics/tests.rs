@@ -1,4 +1,4 @@
-//! Tests of the metrics' values, and that the documentation lists exactly them.
+//! Tests for the values of metrics, and that the documentation lists exactly these metrics.
 
 use mainstay_api::Reason;
 use mainstay_mesh::plan::{Action, Event, Precondition};
@@ -8,7 +8,7 @@ use super::*;
 
 const DOCUMENT: &str = include_str!("../../../../docs/metrics.md");
 
-fn busy() -> Plan {
+fn plan_with_step() -> Plan {
     let about = Precondition {
         subject: Subject::istio("default"),
         uid: "u".into(),
@@ -30,10 +30,10 @@ fn busy() -> Plan {
     }
 }
 
-/// Returns metrics after one report of each kind.
-fn filled() -> Metrics {
+/// Returns metrics that have received reports of every kind.
+fn populated_metrics() -> Metrics {
     let metrics = Metrics::new("1.2.3");
-    let (idle, busy) = (Plan::empty(Subject::Webhook("w".into())), busy());
+    let (idle, busy) = (Plan::empty(Subject::Webhook("w".into())), plan_with_step());
     let duration = Duration::from_micros(300);
     for plan in [&idle, &idle, &busy] {
         metrics.report(&Report::Planned(plan, duration));
@@ -97,7 +97,7 @@ fn check(text: &str, line: &str) {
 
 #[test]
 fn reports_are_counted() {
-    let text = filled().text();
+    let text = populated_metrics().text();
     for line in [
         r#"mainstay_build_info{version="1.2.3"} 1"#,
         r#"mainstay_reconciles_total{kind="MutatingWebhookConfiguration",result="noop"} 1"#,
@@ -130,7 +130,7 @@ fn reports_are_counted() {
 
 #[test]
 fn a_deleted_revision_has_no_series() {
-    let metrics = filled();
+    let metrics = populated_metrics();
     metrics.report(&Report::InUse {
         revision: "r",
         counts: None,
@@ -140,7 +140,7 @@ fn a_deleted_revision_has_no_series() {
 
 #[test]
 fn the_documentation_lists_every_metric() {
-    let expected: Vec<String> = filled()
+    let expected: Vec<String> = populated_metrics()
         .rows()
         .iter()
         .map(|row| {
@@ -168,7 +168,7 @@ fn the_documentation_lists_every_metric() {
 
 #[test]
 fn every_listed_metric_is_exported() {
-    let metrics = filled();
+    let metrics = populated_metrics();
     let text = metrics.text();
     for row in metrics.rows() {
         let base = row.name.strip_suffix("_total").unwrap_or(&row.name);
@@ -189,7 +189,7 @@ const DASHBOARD: &str = include_str!("../../../../deploy/monitoring/dashboard.js
 const ALERTS: &str = include_str!("../../../../deploy/monitoring/alerts.yaml");
 
 /// Returns the words of a text that start with `mainstay_`.
-fn names(text: &str) -> Vec<&str> {
+fn metric_names(text: &str) -> Vec<&str> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.split(|c| !is_word(c))
         .filter(|word| word.starts_with("mainstay_"))
@@ -197,7 +197,7 @@ fn names(text: &str) -> Vec<&str> {
 }
 
 /// Returns the words in parentheses after `by`.
-fn grouped_by(text: &str) -> Vec<&str> {
+fn grouping_labels(text: &str) -> Vec<&str> {
     let groups = text.split("by (").skip(1);
     let groups = groups.filter_map(|rest| rest.split(')').next());
     groups.flat_map(|group| group.split(", ")).collect()
@@ -205,10 +205,10 @@ fn grouped_by(text: &str) -> Vec<&str> {
 
 #[test]
 fn dashboard_and_alerts_use_metrics_and_labels_that_exist() {
-    let metrics = filled();
+    let metrics = populated_metrics();
     let rows = metrics.rows();
     for (file, text) in [("dashboard.json", DASHBOARD), ("alerts.yaml", ALERTS)] {
-        let found = names(text);
+        let found = metric_names(text);
         assert!(!found.is_empty(), "{file}");
         for name in found {
             let base = name.strip_suffix("_bucket").unwrap_or(name);
@@ -217,7 +217,7 @@ fn dashboard_and_alerts_use_metrics_and_labels_that_exist() {
                 "{file}: {name} does not exist"
             );
         }
-        for label in grouped_by(text) {
+        for label in grouping_labels(text) {
             let exists = label == "le" || rows.iter().any(|row| row.labels.contains(&label));
             assert!(exists, "{file}: no metric has the label {label:?}");
         }
@@ -225,7 +225,11 @@ fn dashboard_and_alerts_use_metrics_and_labels_that_exist() {
     let shown: Vec<&str> = rows
         .iter()
         .map(|row| row.name.as_str())
-        .filter(|name| !names(DASHBOARD).iter().any(|shown| shown.starts_with(name)))
+        .filter(|name| {
+            !metric_names(DASHBOARD)
+                .iter()
+                .any(|shown| shown.starts_with(name))
+        })
         .collect();
     assert_eq!(shown, Vec::<&str>::new(), "the dashboard shows every metric");
 }

@@ -1,5 +1,5 @@
-//! Parses the URL of a probe into host and port of a Service, and resolves it to addresses that a Service can
-//! have.
+//! Parses the URL of a probe into host and port of a Service, and resolves the host to addresses that a
+//! Service can have.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -9,17 +9,17 @@ use futures::future::BoxFuture;
 
 use super::ProbeError;
 
-/// A Service's host and port.
+/// Host and port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// `SERVICE.NAMESPACE.svc`.
+    /// Host name `SERVICE.NAMESPACE.svc`.
     pub host: String,
-    /// The port.
+    /// Port of the Service.
     pub port: u16,
 }
 
 impl Address {
-    /// Parses `https://SERVICE.NAMESPACE.svc:PORT/ready`, and nothing else.
+    /// Parses `https://SERVICE.NAMESPACE.svc:PORT/ready`. Fails for all other URLs.
     pub fn parse(url: &str) -> Result<Self, ProbeError> {
         Self::parse_url(url).ok_or(ProbeError::Url)
     }
@@ -40,20 +40,20 @@ impl Address {
 }
 
 fn is_label(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_label_byte = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=63).contains(&text.len())
-        && text.bytes().all(inner)
+        && text.bytes().all(is_label_byte)
         && !text.starts_with('-')
         && !text.ends_with('-')
 }
 
-/// Resolves the addresses of a Service.
+/// A resolver for the addresses of Services.
 pub trait Resolver: Send + Sync {
-    /// Returns all addresses.
+    /// Resolves a Service to all of its addresses.
     fn resolve(&self, address: &Address) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
 }
 
-/// Uses the system's resolver, which in a pod queries the cluster's DNS.
+/// The resolver of the system, which queries the DNS of the cluster when it runs in a pod.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -62,7 +62,7 @@ impl Resolver for SystemResolver {
         let (host, port) = (address.host.clone(), address.port);
         async move {
             let found = tokio::net::lookup_host((host, port)).await?;
-            let usable: Vec<_> = found.filter(|address| can_be_a_service(address.ip())).collect();
+            let usable: Vec<_> = found.filter(|address| is_service_address(address.ip())).collect();
             if usable.is_empty() {
                 let message = "no address that a Service can have";
                 return Err(io::Error::new(io::ErrorKind::NotFound, message));
@@ -73,8 +73,9 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// The API server assigns no Service a loopback or link-local address, but a DNS name may resolve to one.
-fn can_be_a_service(ip: IpAddr) -> bool {
+/// Whether a Service can have this address. The API server does not assign loopback or link-local addresses
+/// to Services, but a DNS name may resolve to one.
+fn is_service_address(ip: IpAddr) -> bool {
     match ip.to_canonical() {
         IpAddr::V4(ip) => {
             !(ip.is_loopback()
@@ -145,7 +146,7 @@ mod tests {
             ("0.0.0.0", false),
             ("224.0.0.1", false),
         ] {
-            assert_eq!(can_be_a_service(ip.parse().unwrap()), expected, "{ip}");
+            assert_eq!(is_service_address(ip.parse().unwrap()), expected, "{ip}");
         }
     }
 }

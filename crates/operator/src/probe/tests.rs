@@ -1,4 +1,4 @@
-//! Tests with remote control planes on loopback.
+//! Tests with remote control planes on loopback addresses.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -13,7 +13,7 @@ use crate::testing::{server_config, server_config_with};
 
 const HOST: &str = "istiod-remote.istio-system.svc";
 
-/// Resolves every host to one address.
+/// A resolver that resolves every host to one address.
 struct FixedAddress(SocketAddr);
 
 impl Resolver for FixedAddress {
@@ -37,12 +37,12 @@ enum Peer {
     Plain,
 }
 
-/// Starts a server with a certificate for `name`; returns its address and the certificate.
-async fn start(peer: Peer, name: &str) -> (SocketAddr, String) {
-    start_with(peer, server_config(name)).await
+/// Starts a server with a certificate for `name`, and returns its address and the certificate.
+async fn start_server(peer: Peer, name: &str) -> (SocketAddr, String) {
+    start_server_with(peer, server_config(name)).await
 }
 
-async fn start_with(peer: Peer, (config, pem): (Arc<ServerConfig>, String)) -> (SocketAddr, String) {
+async fn start_server_with(peer: Peer, (config, pem): (Arc<ServerConfig>, String)) -> (SocketAddr, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -91,9 +91,9 @@ fn not_ready(error: &str) -> ProbeOutcome {
     }
 }
 
-/// Checks readiness and the beginning of the error.
+/// Checks the readiness and the start of the error. An empty `expected` error requires an empty error.
 async fn check(peer: Peer, expected: (bool, &str)) {
-    let (address, pem) = start(peer, HOST).await;
+    let (address, pem) = start_server(peer, HOST).await;
     let ProbeOutcome { ready, error: reason } = HttpsProber::new(FixedAddress(address))
         .probe(&request(&pem))
         .await;
@@ -139,7 +139,7 @@ async fn failed_requests_have_an_error() {
 #[tokio::test]
 async fn only_the_given_bundle_and_host_name_are_trusted() {
     let ok = Peer::Responds("HTTP/1.1 200 OK\r\n\r\n");
-    let (address, _) = start(ok, HOST).await;
+    let (address, _) = start_server(ok, HOST).await;
     let (_, other) = server_config(HOST);
     let ProbeOutcome { ready, error: reason } = HttpsProber::new(FixedAddress(address))
         .probe(&request(&other))
@@ -149,7 +149,7 @@ async fn only_the_given_bundle_and_host_name_are_trusted() {
         "{reason}"
     );
 
-    let (address, pem) = start(ok, "other.example.svc").await;
+    let (address, pem) = start_server(ok, "other.example.svc").await;
     let ProbeOutcome { ready, error: reason } = HttpsProber::new(FixedAddress(address))
         .probe(&request(&pem))
         .await;
@@ -169,7 +169,7 @@ async fn only_the_given_bundle_and_host_name_are_trusted() {
 
 #[tokio::test]
 async fn other_urls_are_rejected() {
-    let (address, pem) = start(Peer::Responds("HTTP/1.1 200 OK\r\n\r\n"), HOST).await;
+    let (address, pem) = start_server(Peer::Responds("HTTP/1.1 200 OK\r\n\r\n"), HOST).await;
     let request = ProbeRequest {
         url: format!("https://{HOST}:443/stats"),
         ..request(&pem)
@@ -183,9 +183,9 @@ async fn other_urls_are_rejected() {
 
 #[tokio::test]
 async fn a_closed_port_is_an_error() {
-    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = taken.local_addr().unwrap();
-    drop(taken);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
     let (_, pem) = server_config(HOST);
     let ProbeOutcome { ready, error: reason } = HttpsProber::new(FixedAddress(address))
         .probe(&request(&pem))
@@ -196,20 +196,20 @@ async fn a_closed_port_is_an_error() {
     );
 }
 
-/// Returns the parameters of a CA certificate for a host, changed by `edit`.
-fn authority(edit: impl FnOnce(&mut CertificateParams)) -> CertificateParams {
+/// Returns the parameters of a CA certificate for the host, changed by `edit`.
+fn ca_params(edit: impl FnOnce(&mut CertificateParams)) -> CertificateParams {
     let mut params = CertificateParams::new(vec![HOST.to_owned()]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     edit(&mut params);
     params
 }
 
-/// Probes a server with a self-signed certificate that is in the bundle.
-async fn probe_authority(params: CertificateParams) -> ProbeOutcome {
+/// Probes a server that has a self-signed certificate, with this certificate in the bundle.
+async fn probe_self_signed(params: CertificateParams) -> ProbeOutcome {
     let key = KeyPair::generate().unwrap();
     let certificate = params.self_signed(&key).unwrap();
     let ok = Peer::Responds("HTTP/1.1 200 OK\r\n\r\n");
-    let (address, pem) = start_with(ok, server_config_with(&certificate, &key)).await;
+    let (address, pem) = start_server_with(ok, server_config_with(&certificate, &key)).await;
     HttpsProber::new(FixedAddress(address))
         .probe(&request(&pem))
         .await
@@ -217,19 +217,19 @@ async fn probe_authority(params: CertificateParams) -> ProbeOutcome {
 
 #[tokio::test]
 async fn a_server_certificate_may_be_a_ca() {
-    let outcome = probe_authority(authority(|_| {})).await;
+    let outcome = probe_self_signed(ca_params(|_| {})).await;
     assert!(outcome.ready, "{}", outcome.error);
     for usage in [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::Any] {
-        let usable = authority(|params| params.extended_key_usages = vec![usage]);
-        let outcome = probe_authority(usable).await;
+        let usable = ca_params(|params| params.extended_key_usages = vec![usage]);
+        let outcome = probe_self_signed(usable).await;
         assert!(outcome.ready, "{}", outcome.error);
     }
-    // Issued by another CA, which is in the bundle.
-    let root = CertifiedIssuer::self_signed(authority(|_| {}), KeyPair::generate().unwrap()).unwrap();
+    // The certificate is issued by another CA, which is in the bundle.
+    let root = CertifiedIssuer::self_signed(ca_params(|_| {}), KeyPair::generate().unwrap()).unwrap();
     let key = KeyPair::generate().unwrap();
-    let certificate = authority(|_| {}).signed_by(&key, &root).unwrap();
+    let certificate = ca_params(|_| {}).signed_by(&key, &root).unwrap();
     let ok = Peer::Responds("HTTP/1.1 200 OK\r\n\r\n");
-    let (address, _) = start_with(ok, server_config_with(&certificate, &key)).await;
+    let (address, _) = start_server_with(ok, server_config_with(&certificate, &key)).await;
     let outcome = HttpsProber::new(FixedAddress(address))
         .probe(&request(&root.pem()))
         .await;
@@ -239,21 +239,21 @@ async fn a_server_certificate_may_be_a_ca() {
 #[tokio::test]
 async fn a_ca_certificate_must_be_trusted_valid_and_for_this_server() {
     let check = async |params, expected: &str| {
-        let ProbeOutcome { ready, error } = probe_authority(params).await;
+        let ProbeOutcome { ready, error } = probe_self_signed(params).await;
         assert!(!ready && error.contains(expected), "{expected}: {error}");
     };
     check(
-        authority(|params| params.not_after = rcgen::date_time_ymd(2000, 1, 1)),
+        ca_params(|params| params.not_after = rcgen::date_time_ymd(2000, 1, 1)),
         "certificate: Expired",
     )
     .await;
     check(
-        authority(|params| params.not_before = rcgen::date_time_ymd(2200, 1, 1)),
+        ca_params(|params| params.not_before = rcgen::date_time_ymd(2200, 1, 1)),
         "certificate: Expired",
     )
     .await;
     check(
-        authority(|params| params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth]),
+        ca_params(|params| params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth]),
         "certificate",
     )
     .await;
@@ -264,16 +264,16 @@ async fn a_ca_certificate_must_be_trusted_valid_and_for_this_server() {
             .unwrap(),
     ];
     check(
-        authority(|params| params.subject_alt_names = other),
+        ca_params(|params| params.subject_alt_names = other),
         "not valid for name",
     )
     .await;
-    // Another CA with the same name.
+    // The bundle contains another CA with the same name.
     let key = KeyPair::generate().unwrap();
-    let certificate = authority(|_| {}).self_signed(&key).unwrap();
+    let certificate = ca_params(|_| {}).self_signed(&key).unwrap();
     let ok = Peer::Responds("HTTP/1.1 200 OK\r\n\r\n");
-    let (address, _) = start_with(ok, server_config_with(&certificate, &key)).await;
-    let same_name = authority(|_| {})
+    let (address, _) = start_server_with(ok, server_config_with(&certificate, &key)).await;
+    let same_name = ca_params(|_| {})
         .self_signed(&KeyPair::generate().unwrap())
         .unwrap();
     let outcome = HttpsProber::new(FixedAddress(address))

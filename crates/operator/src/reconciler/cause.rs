@@ -1,4 +1,4 @@
-//! Describes why a subject is enqueued: kind and name of what was observed.
+//! Describes the cause for which a subject is enqueued: kind and name of the observed object.
 
 use mainstay_mesh::Observation;
 use mainstay_mesh::references::Referrer;

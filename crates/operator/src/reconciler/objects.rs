@@ -1,5 +1,5 @@
-//! Our own objects, from watches and write responses: keeps the newest version of each. An object that cannot
-//! be decoded is an error for that object only.
+//! Observes objects of Mainstay's kinds from watches and write responses. Stores the newest version of each
+//! object. An object that cannot be decoded does not affect other objects.
 
 use std::collections::BTreeSet;
 
@@ -10,27 +10,27 @@ use serde_json::Value;
 
 use super::Reconciler;
 
-/// An object that cannot be decoded.
+/// Error of decoding an object.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind} {name:?} cannot be read", kind = .kind.name())]
 pub struct DecodeError {
-    /// The object's kind.
+    /// Kind of the object.
     pub kind: ObjectKind,
-    /// The object's name.
+    /// Name of the object.
     pub name: String,
-    /// The decoder's error.
+    /// Error of the decoder.
     #[source]
     pub source: serde_json::Error,
 }
 
 impl Reconciler {
-    /// Records one of our objects, unless a newer version is known.
+    /// Records an object, unless this version or a newer one is known.
     pub fn observe_object(&mut self, kind: ObjectKind, object: Value) -> Result<(), DecodeError> {
-        let name = text(&object, "/metadata/name").to_owned();
+        let name = string_at(&object, "/metadata/name").to_owned();
         let subject = Subject::Object(kind, name.clone());
-        let version = version(text(&object, "/metadata/resourceVersion"));
+        let version = parse_version(string_at(&object, "/metadata/resourceVersion"));
         if self
-            .newest(&subject)
+            .newest_version(&subject)
             .is_some_and(|known| version.is_some_and(|seen| seen <= known))
         {
             return Ok(());
@@ -38,33 +38,33 @@ impl Reconciler {
         let changed = self
             .metadata(&subject)
             .is_some_and(|known| is_changed(known, &object));
-        let uid = text(&object, "/metadata/uid").to_owned();
+        let uid = string_at(&object, "/metadata/uid").to_owned();
         let observation = decode(kind, object).map_err(|source| DecodeError { kind, name, source })?;
         self.tombstones.remove(&subject);
         self.live.add_owner(&uid);
         if changed {
-            self.note_change(&subject);
+            self.record_change(&subject);
         }
         self.observe(observation);
         Ok(())
     }
 
-    /// Records that one of our objects was deleted; `last` is its last version.
+    /// Records the deletion of an object, unless a newer version is known. `last` is its last version.
     pub fn remove_object(&mut self, kind: ObjectKind, last: &Value) {
-        let subject = Subject::Object(kind, text(last, "/metadata/name").to_owned());
-        let version = version(text(last, "/metadata/resourceVersion"));
-        if self.known_version(&subject) <= version {
+        let subject = Subject::Object(kind, string_at(last, "/metadata/name").to_owned());
+        let version = parse_version(string_at(last, "/metadata/resourceVersion"));
+        if self.subject_version(&subject) <= version {
             self.record_deletion(subject, version);
         }
     }
 
-    /// Returns the known version of one of our objects.
+    /// Returns the known version of an object, or `None` if it does not exist.
     #[must_use]
-    pub fn known_version_of(&self, kind: ObjectKind, name: &str) -> Option<u64> {
-        self.known_version(&Subject::Object(kind, name.to_owned()))
+    pub fn known_version(&self, kind: ObjectKind, name: &str) -> Option<u64> {
+        self.subject_version(&Subject::Object(kind, name.to_owned()))
     }
 
-    /// Returns the version up to which one of our objects counts as deleted.
+    /// Returns the version up to which an object counts as deleted.
     #[must_use]
     pub fn tombstone(&self, kind: ObjectKind, name: &str) -> Option<u64> {
         self.tombstones
@@ -72,44 +72,45 @@ impl Reconciler {
             .copied()
     }
 
-    /// Records one of our objects that was read again. A tombstone that is the same as before the read is
-    /// outdated.
+    /// Records an object that was read again. `tombstone` is its tombstone before the read: if it has not
+    /// changed since, it is outdated and removed.
     pub fn confirm_object(
         &mut self,
         kind: ObjectKind,
         object: Value,
         tombstone: Option<u64>,
     ) -> Result<(), DecodeError> {
-        let name = text(&object, "/metadata/name");
+        let name = string_at(&object, "/metadata/name");
         if self.tombstone(kind, name) == tombstone {
             self.tombstones.remove(&Subject::Object(kind, name.to_owned()));
         }
         self.observe_object(kind, object)
     }
 
-    /// Records that one of our objects was read again and does not exist, unless a version newer than
-    /// `before` is known.
+    /// Records that an object was read again and does not exist. `before` is its known version before the
+    /// read: if it has changed since, the read is ignored.
     pub fn confirm_missing(&mut self, kind: ObjectKind, name: &str, before: Option<u64>) {
         let subject = Subject::Object(kind, name.to_owned());
-        if self.metadata(&subject).is_some() && self.known_version(&subject) == before {
+        if self.metadata(&subject).is_some() && self.subject_version(&subject) == before {
             self.record_deletion(subject, before);
         }
     }
 
-    /// Begins a list of all objects of a kind: tombstones are dropped, because an earlier list may have
-    /// lacked an object.
+    /// Begins a list of all objects of a kind. Removes the tombstones of the kind, because an object that
+    /// was missing from an earlier list may still exist.
     pub fn begin_list(&mut self, kind: ObjectKind) {
         self.tombstones
             .retain(|subject, _| !matches!(subject, Subject::Object(deleted, _) if *deleted == kind));
     }
 
-    /// Ends a list of all objects of a kind: objects that are not in `names` were deleted at version `at`.
+    /// Completes a list of all objects of a kind at version `at`. Records the deletion of objects that are
+    /// not in `names`.
     pub fn finish_list(&mut self, kind: ObjectKind, names: &BTreeSet<String>, at: &str) {
-        let at = version(at);
+        let at = parse_version(at);
         for name in self.names(kind) {
             let subject = Subject::Object(kind, name);
-            // An object written after the list was made is not in it.
-            let is_newer = at.is_some() && self.known_version(&subject) > at;
+            // An object that was written after the list is not part of it.
+            let is_newer = at.is_some() && self.subject_version(&subject) > at;
             if !names.contains(subject.name()) && !is_newer {
                 self.record_deletion(subject, at);
             }
@@ -117,7 +118,7 @@ impl Reconciler {
     }
 
     fn record_deletion(&mut self, subject: Subject, version: Option<u64>) {
-        let last = self.known_version(&subject).max(version);
+        let last = self.subject_version(&subject).max(version);
         self.forget_subject(&subject);
         if let Some(uid) = self.metadata(&subject).map(|metadata| metadata.uid.clone()) {
             self.forget_releases(&uid);
@@ -127,14 +128,14 @@ impl Reconciler {
         self.observe(Observation::Gone(subject));
     }
 
-    /// Returns the newest known version of a subject, deleted or not.
-    fn newest(&self, subject: &Subject) -> Option<u64> {
-        self.known_version(subject)
+    /// Returns the newest known version of a subject, including that of its tombstone.
+    fn newest_version(&self, subject: &Subject) -> Option<u64> {
+        self.subject_version(subject)
             .max(self.tombstones.get(subject).copied())
     }
 
-    fn known_version(&self, subject: &Subject) -> Option<u64> {
-        version(&self.metadata(subject)?.resource_version)
+    fn subject_version(&self, subject: &Subject) -> Option<u64> {
+        parse_version(&self.metadata(subject)?.resource_version)
     }
 
     fn metadata(&self, subject: &Subject) -> Option<&ObjectMeta> {
@@ -177,8 +178,8 @@ fn decode(kind: ObjectKind, object: Value) -> Result<Observation, serde_json::Er
     })
 }
 
-/// Whether a user or another controller changed an object: its spec, labels, annotations or deletion, but not
-/// its status.
+/// Whether the spec, labels, annotations or deletion timestamp of an object changed. Changes of the status
+/// do not count, because the operator itself writes it.
 fn is_changed(known: &ObjectMeta, object: &Value) -> bool {
     let Ok(metadata) =
         serde_json::from_value::<ObjectMeta>(object.get("metadata").cloned().unwrap_or_default())
@@ -192,14 +193,15 @@ fn is_changed(known: &ObjectMeta, object: &Value) -> bool {
         || known.annotations != metadata.annotations
 }
 
-pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+pub(super) fn string_at<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object
         .pointer(pointer)
         .and_then(Value::as_str)
         .unwrap_or_default()
 }
 
-/// Parses a resourceVersion. They increase on every known server, and Kubernetes guarantees it since 1.35.
-pub(super) fn version(text: &str) -> Option<u64> {
+/// Parses a resourceVersion. Resource versions increase on every known server, and Kubernetes guarantees it
+/// since 1.35.
+pub(super) fn parse_version(text: &str) -> Option<u64> {
     text.parse().ok()
 }

@@ -1,5 +1,5 @@
-//! Outcomes of executed plans: success, failure with back-off, conflict. The planner sees failures in its
-//! snapshot.
+//! Records outcomes of executed plans: success, conflict, or failure with back-off. Failures are part of
+//! the snapshot for the planner.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -10,47 +10,48 @@ use mainstay_mesh::plan::Plan;
 use mainstay_mesh::snapshot::Failure;
 use mainstay_mesh::{Action, ErrorClass, Observation, Subject};
 
-use super::{FailedActions, Reconciler, later};
+use super::{FailedActions, Reconciler, add_delay};
 use crate::log::redact;
 
-/// A write without a response counts as rejected once its back-off has reached this delay.
+/// Back-off delay from which a write without a response counts as rejected.
 const UNANSWERED_LIMIT: Duration = Duration::from_secs(30);
 
-/// Number of consecutive conflicts of a subject after which a conflict counts as a failure: a webhook may
-/// reject a write with 409 forever.
+/// Number of consecutive conflicts of a subject after which a conflict counts as a failure, because a
+/// webhook may reject every write with 409.
 const MAX_CONFLICTS: u32 = 10;
 
-/// The outcome of an executed plan.
+/// Outcome of an executed plan.
 #[derive(Clone, Debug)]
 pub enum PlanOutcome {
     /// Every step succeeded.
     Succeeded,
-    /// A step failed; the steps before it succeeded, those after it were not tried.
+    /// A step failed. The steps before it succeeded; of the steps after it, only independent ones may have
+    /// been executed.
     Failed(Box<StepFailure>),
     /// The execution was interrupted by a shutdown.
     Interrupted,
 }
 
-/// A step that failed.
+/// Failure of a step.
 #[derive(Clone, Debug)]
 pub struct StepFailure {
-    /// The action of the step.
+    /// Action of the step.
     pub action: Action,
-    /// The class of the failure.
+    /// Class of the failure.
     pub class: ErrorClass,
-    /// The server's message, which may quote values: for the status of the object that holds them, not for
-    /// logs.
+    /// Message of the API server. It may quote chart values: it is written to the status of the object that
+    /// contains these values, but not to logs.
     pub message: String,
     /// Minimum delay before a retry, if the server requested one.
     pub retry_after: Option<Duration>,
     /// Whether the step panicked.
     pub panicked: bool,
-    /// Failures of later steps, which were executed because they are independent of it.
+    /// Failures of later, independent steps.
     pub others: Vec<Self>,
 }
 
 impl StepFailure {
-    /// Creates the failure of an action that was rejected.
+    /// Creates the failure of an action from the error of a write.
     #[must_use]
     pub fn new(action: Action, error: WriteError) -> Self {
         Self {
@@ -76,13 +77,14 @@ impl StepFailure {
         }
     }
 
-    /// Whether the write conflicted with another writer: the plan was made from an outdated object.
+    /// Whether the write conflicted with a change by another client, because the plan was made from an
+    /// outdated object.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.class == ErrorClass::Conflict
     }
 
-    /// The message without quoted values, for logs.
+    /// Returns the message for logs, with quoted values replaced.
     #[must_use]
     pub fn redacted(&self) -> Cow<'_, str> {
         redact(&self.message, &self.action)
@@ -90,9 +92,9 @@ impl StepFailure {
 }
 
 impl Reconciler {
-    /// Removes values that failed actions may quote from a text.
+    /// Replaces the values of failed actions in a text.
     #[must_use]
-    pub fn redacted(&self, text: &str) -> String {
+    pub fn redact_message(&self, text: &str) -> String {
         let actions = self.failed.values().flat_map(|failed| &failed.actions);
         actions.fold(text.to_owned(), |text, action| redact(&text, action).into_owned())
     }
@@ -101,8 +103,8 @@ impl Reconciler {
     pub fn finish_plan(&mut self, plan: &Plan, outcome: PlanOutcome, now: Timestamp) {
         self.snapshot.now = now;
         let subject = &plan.subject;
-        self.queue.done(subject);
-        self.release_migration(subject);
+        self.queue.finish(subject);
+        self.finish_migration(subject);
         let object_changed = self.changed_while_running.remove(subject);
         match outcome {
             PlanOutcome::Interrupted => {}
@@ -111,7 +113,7 @@ impl Reconciler {
                 self.last_steps.insert(subject.clone(), plan.steps.clone());
                 self.queue.enqueue(subject.clone());
             }
-            // The executor has read the object again: the next plan starts from its current version.
+            // The executor has read the object again, so that the next plan starts from its current version.
             PlanOutcome::Failed(failure) if failure.is_conflict() && self.count_conflict(subject) => {
                 self.last_steps.remove(subject);
                 self.queue.enqueue(subject.clone());
@@ -125,16 +127,16 @@ impl Reconciler {
         }
     }
 
-    /// Counts a conflict; returns false once there were too many.
+    /// Counts a conflict. Returns whether the maximum is not exceeded.
     fn count_conflict(&mut self, subject: &Subject) -> bool {
         let conflicts = self.conflicts.entry(subject.clone()).or_default();
         *conflicts = conflicts.saturating_add(1);
         *conflicts <= MAX_CONFLICTS
     }
 
-    /// Resets the back-off of a subject because its object was changed. While a plan for it is executing, the
-    /// reset is deferred until the plan has ended.
-    pub(super) fn note_change(&mut self, subject: &Subject) {
+    /// Resets failure and back-off of a subject because its object was changed. While a plan of the subject
+    /// is executing, the reset is deferred until the plan is finished.
+    pub(super) fn record_change(&mut self, subject: &Subject) {
         if self.queue.is_running(subject) {
             self.changed_while_running.insert(subject.clone());
         } else {
@@ -142,7 +144,7 @@ impl Reconciler {
         }
     }
 
-    /// Clears the failure and the back-off of a subject whose object was changed.
+    /// Resets failure, conflicts and back-off of a subject.
     fn reset_failure(&mut self, subject: &Subject) {
         self.last_steps.remove(subject);
         self.conflicts.remove(subject);
@@ -152,7 +154,8 @@ impl Reconciler {
         }
     }
 
-    /// Clears the failure of a subject, unless the plan only left out the action that is backing off.
+    /// Clears the failure of a subject, unless the failed actions are still in back-off and were not part
+    /// of the plan.
     fn record_success(&mut self, plan: &Plan, now: Timestamp) {
         let subject = &plan.subject;
         self.conflicts.remove(subject);
@@ -174,7 +177,7 @@ impl Reconciler {
             .queue
             .next_delay(subject)
             .max(failure.retry_after.unwrap_or_default());
-        let retry_at = later(now, delay);
+        let retry_at = add_delay(now, delay);
         let is_first = self
             .failed
             .get(subject)
@@ -194,7 +197,7 @@ impl Reconciler {
         for failure in failures {
             let failure = Failure {
                 action: failure.action,
-                class: if failure.class == ErrorClass::Unanswered && is_rejected {
+                class: if failure.class == ErrorClass::Unavailable && is_rejected {
                     ErrorClass::Other
                 } else {
                     failure.class
@@ -204,8 +207,8 @@ impl Reconciler {
             };
             self.observe(Observation::Failed(subject.clone(), failure));
         }
-        // A failure is reported in the status at once. If writing the status fails too, both wait: otherwise
-        // one of the two actions would always be due.
+        // A first failure is reported in the status immediately. If writing the status fails too, the
+        // subject is postponed, because otherwise one of the two failed actions would always be due.
         if !is_first {
             self.queue.postpone(subject, retry_at);
         }

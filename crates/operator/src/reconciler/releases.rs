@@ -1,5 +1,5 @@
-//! Installed releases: from objects with our labels, derives facts about control planes and webhooks, and
-//! detects drift.
+//! Tracks installed releases: derives the state of control planes and webhooks from objects with our
+//! labels, and detects drift.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use mainstay_mesh::{Observation, Subject};
 use serde_json::Value;
 
 use super::Reconciler;
-use super::objects::text;
+use super::objects::string_at;
 
-/// A release as it was last installed.
+/// The last installed state of a release.
 #[derive(Clone, Debug)]
 pub struct InstalledRelease {
-    /// The chart and values it was rendered from.
+    /// Chart and values of the release.
     pub release: Arc<Release>,
-    /// The rendered objects.
+    /// Rendered objects.
     pub desired: Arc<Desired>,
 }
 
@@ -31,55 +31,55 @@ impl Reconciler {
     pub fn observe_managed(&mut self, id: &ObjectId, object: Value) {
         let object = Arc::new(object);
         if self.live.observe(id.clone(), object.clone()) {
-            self.record_fact(id, Some(&object));
+            self.record_state(id, Some(&object));
             self.update_releases(id, &object);
         }
     }
 
-    /// Records that an object was deleted or lost our labels; `last` is its last version.
+    /// Records that an object was deleted or no longer has our labels. `last` is its last version.
     pub fn remove_managed(&mut self, id: &ObjectId, last: &Value) {
         if self.live.remove(id, last) {
-            self.record_fact(id, None);
-            self.record_loss(id);
+            self.record_state(id, None);
+            self.record_removal(id);
         }
     }
 
-    /// Ends a list of all objects of a kind: objects that are not in `listed` were deleted.
+    /// Completes a list of all objects of a kind. Records the deletion of objects that are not in `listed`.
     pub fn finish_managed_list(&mut self, group: &str, kind: &str, listed: &BTreeSet<ObjectId>) {
         for id in self.live.retain(group, kind, listed) {
-            self.record_fact(&id, None);
-            self.record_loss(&id);
+            self.record_state(&id, None);
+            self.record_removal(&id);
         }
     }
 
-    /// Returns the live objects of a release that is to be installed.
+    /// Returns the live objects that the installation of a release is compared with.
     #[must_use]
-    pub fn known(&self, desired: &Desired) -> Known {
+    pub fn known_objects(&self, desired: &Desired) -> Known {
         self.live.extract(desired)
     }
 
-    /// Returns the rendered objects if exactly this release was installed last.
+    /// Returns the rendered objects of a release if it equals the installed one.
     #[must_use]
     pub fn rendered(&self, release: &Release) -> Option<Arc<Desired>> {
         let installed = self.installed.get(&release.key)?;
         (*installed.release == *release).then(|| installed.desired.clone())
     }
 
-    /// Records changes of objects from write responses, which are newer than any watch event.
-    pub fn changed(&mut self, changes: &[Change]) {
+    /// Records changes of objects from write responses, which are newer than all watch events so far.
+    pub fn observe_changes(&mut self, changes: &[Change]) {
         for change in changes {
             if self.live.record(change.id.clone(), change.live.clone()) {
-                self.record_fact(&change.id, change.live.as_deref());
+                self.record_state(&change.id, change.live.as_deref());
             }
         }
     }
 
-    /// Records that a release was installed, and checks for drift: events during the installation were
-    /// compared with the previous desired state.
+    /// Records that a release was installed, and checks it for drift, because events during the
+    /// installation were compared with the previous desired state.
     pub fn finish_install(&mut self, release: &Arc<Release>, desired: Arc<Desired>) {
-        let drifted = desired.objects.iter().find_map(|wanted| {
-            let live = self.live.get(&wanted.id).map(|live| &**live);
-            Some((&wanted.id, desired.drift(&wanted.id, live)?))
+        let drifted = desired.objects.iter().find_map(|object| {
+            let live = self.live.get(&object.id).map(|live| &**live);
+            Some((&object.id, desired.drift(&object.id, live)?))
         });
         let fact = match drifted {
             Some((object, why)) => {
@@ -96,13 +96,14 @@ impl Reconciler {
         self.observe(Observation::Release(release.key.clone(), fact));
     }
 
-    /// Begins an uninstallation and returns the live objects: from now on, deletions are not drift.
+    /// Begins an uninstallation and returns the live objects of the release. From now on, deletions do not
+    /// count as drift.
     pub fn begin_uninstall(&mut self, key: &ReleaseKey) -> Known {
         self.installed.remove(key);
         self.live.release(key)
     }
 
-    /// Ends an uninstallation.
+    /// Completes an uninstallation, and records whether objects of the release remain.
     pub fn finish_uninstall(&mut self, key: &ReleaseKey) {
         let fact = if self.live.release(key).is_empty() {
             ReleaseFact::Absent
@@ -112,7 +113,7 @@ impl Reconciler {
         self.observe(Observation::Release(key.clone(), fact));
     }
 
-    /// Finds releases that were installed by an earlier process and may not be desired any more.
+    /// Records the releases that an earlier process installed, which may no longer be desired.
     pub(super) fn find_releases(&mut self) {
         let found: Vec<ReleaseKey> = self
             .owners()
@@ -131,17 +132,17 @@ impl Reconciler {
         self.installed.retain(|key, _| key.owner != owner);
     }
 
-    /// Updates the releases of an object that changed.
+    /// Updates the releases of a changed object.
     fn update_releases(&mut self, id: &ObjectId, object: &Value) {
         self.mark_drifted(id, |installed| installed.desired.drift(id, Some(object)));
-        for key in keys(object) {
-            let is_leftover = self
+        for key in release_keys(object) {
+            let is_obsolete = self
                 .installed
                 .get(&key)
                 .is_some_and(|known| !known.desired.contains(id));
             let fact = match self.snapshot.release(&key) {
                 None | Some(ReleaseFact::Absent) => ReleaseFact::Present,
-                Some(ReleaseFact::Applied(_)) if is_leftover => ReleaseFact::Drifted,
+                Some(ReleaseFact::Applied(_)) if is_obsolete => ReleaseFact::Drifted,
                 Some(_) => continue,
             };
             if self.is_ours(&key) {
@@ -150,9 +151,9 @@ impl Reconciler {
         }
     }
 
-    /// Updates the releases of a deleted object: a release may have drifted, or its uninstallation may be
-    /// complete.
-    fn record_loss(&mut self, id: &ObjectId) {
+    /// Updates the releases of a deleted object, because a release may have drifted or its uninstallation
+    /// may be complete.
+    fn record_removal(&mut self, id: &ObjectId) {
         self.mark_drifted(id, |installed| installed.desired.drift(id, None));
         let facts = self.owners().into_iter().flat_map(|owner| {
             let facts = self.snapshot.releases_of(&owner);
@@ -187,7 +188,7 @@ impl Reconciler {
         self.owners().contains(&key.owner)
     }
 
-    /// UIDs of all objects that may own releases.
+    /// Returns the UIDs of all objects that may own releases.
     fn owners(&self) -> Vec<String> {
         let snapshot = &self.snapshot;
         let revisions = snapshot.revisions().iter().map(|object| &object.metadata);
@@ -198,32 +199,43 @@ impl Reconciler {
         all.map(|metadata: &ObjectMeta| metadata.uid.clone()).collect()
     }
 
-    /// Records the facts that plans read from an object with our labels.
-    fn record_fact(&mut self, id: &ObjectId, object: Option<&Value>) {
+    /// Records the state of a Deployment, `DaemonSet` or webhook configuration with our labels, which the
+    /// planner reads. `object` is `None` if it was deleted.
+    fn record_state(&mut self, id: &ObjectId, object: Option<&Value>) {
         let key = || (id.namespace.clone(), id.name.clone());
         match (id.group.as_str(), id.kind.as_str()) {
             ("apps", "Deployment") => {
                 let (namespace, name) = key();
-                self.observe(Observation::Deployment(namespace, name, object.map(deployment)));
+                self.observe(Observation::Deployment(
+                    namespace,
+                    name,
+                    object.map(read_deployment),
+                ));
             }
             ("apps", "DaemonSet") => {
                 let (namespace, name) = key();
-                self.observe(Observation::DaemonSet(namespace, name, object.map(daemonset)));
+                self.observe(Observation::DaemonSet(
+                    namespace,
+                    name,
+                    object.map(read_daemonset),
+                ));
             }
-            ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => match object.map(webhook) {
-                Some(Ok(webhook)) => self.observe(Observation::Webhook(webhook)),
-                Some(Err(error)) => {
-                    tracing::warn!(object = %id, %error, "cannot decode a webhook configuration");
+            ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => {
+                match object.map(read_webhook) {
+                    Some(Ok(webhook)) => self.observe(Observation::Webhook(webhook)),
+                    Some(Err(error)) => {
+                        tracing::warn!(object = %id, %error, "cannot decode a webhook configuration");
+                    }
+                    None => self.observe(Observation::Gone(Subject::Webhook(id.name.clone()))),
                 }
-                None => self.observe(Observation::Gone(Subject::Webhook(id.name.clone()))),
-            },
+            }
             _ => {}
         }
     }
 }
 
-/// Returns the releases an object belongs to, one per owner.
-fn keys(object: &Value) -> Vec<ReleaseKey> {
+/// Returns the keys of the releases to which an object belongs, one per owner.
+fn release_keys(object: &Value) -> Vec<ReleaseKey> {
     let annotation = |name: &str| object.pointer("/metadata/annotations")?.get(name)?.as_str();
     let (Some(name), Some(namespace)) = (
         annotation("meta.helm.sh/release-name"),
@@ -235,14 +247,14 @@ fn keys(object: &Value) -> Vec<ReleaseKey> {
         .pointer("/metadata/ownerReferences")
         .and_then(Value::as_array);
     let key = |owner: &Value| ReleaseKey {
-        owner: text(owner, "/uid").to_owned(),
+        owner: string_at(owner, "/uid").to_owned(),
         namespace: namespace.to_owned(),
         name: name.to_owned(),
     };
     owners.into_iter().flatten().map(key).collect()
 }
 
-fn count(object: &Value, pointer: &str) -> i32 {
+fn i32_at(object: &Value, pointer: &str) -> i32 {
     let number = object
         .pointer(pointer)
         .and_then(Value::as_i64)
@@ -250,21 +262,21 @@ fn count(object: &Value, pointer: &str) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-fn deployment(object: &Value) -> Deployment {
+fn read_deployment(object: &Value) -> Deployment {
     Deployment {
-        replicas: count(object, "/status/replicas"),
-        ready: count(object, "/status/readyReplicas"),
+        replicas: i32_at(object, "/status/replicas"),
+        ready: i32_at(object, "/status/readyReplicas"),
     }
 }
 
-fn daemonset(object: &Value) -> DaemonSet {
+fn read_daemonset(object: &Value) -> DaemonSet {
     DaemonSet {
-        scheduled: count(object, "/status/currentNumberScheduled"),
-        ready: count(object, "/status/numberReady"),
+        scheduled: i32_at(object, "/status/currentNumberScheduled"),
+        ready: i32_at(object, "/status/numberReady"),
     }
 }
 
-fn webhook(object: &Value) -> Result<Webhook, serde_json::Error> {
+fn read_webhook(object: &Value) -> Result<Webhook, serde_json::Error> {
     let mut metadata: ObjectMeta =
         serde_json::from_value(object.get("metadata").cloned().unwrap_or_default())?;
     metadata.labels.clear();
@@ -272,22 +284,22 @@ fn webhook(object: &Value) -> Result<Webhook, serde_json::Error> {
         .annotations
         .retain(|name, _| name.starts_with("sailoperator.io/readinessProbe."));
     let client = object.pointer("/webhooks/0").map(|first| WebhookClient {
-        service: first.pointer("/clientConfig/service").map(service),
-        ca_bundle: decode_base64(text(first, "/clientConfig/caBundle")).into(),
+        service: first.pointer("/clientConfig/service").map(read_service_reference),
+        ca_bundle: decode_base64(string_at(first, "/clientConfig/caBundle")).into(),
     });
     Ok(Webhook { metadata, client })
 }
 
-fn service(service: &Value) -> ServiceReference {
+fn read_service_reference(service: &Value) -> ServiceReference {
     let port = service.get("port").and_then(Value::as_u64);
     ServiceReference {
-        namespace: text(service, "/namespace").to_owned(),
-        name: text(service, "/name").to_owned(),
+        namespace: string_at(service, "/namespace").to_owned(),
+        name: string_at(service, "/name").to_owned(),
         port: port.and_then(|port| port.try_into().ok()),
     }
 }
 
-/// Decodes base64, which the server has validated; invalid input counts as empty.
+/// Decodes base64 that the API server has validated. Returns an empty result for invalid input.
 fn decode_base64(text: &str) -> Vec<u8> {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD

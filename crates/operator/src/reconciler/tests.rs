@@ -1,4 +1,4 @@
-//! Tests of the reconciler without client and clock.
+//! Tests for the reconciler, without client and clock.
 
 use mainstay_api::{ObjectKind, Values};
 use mainstay_mesh::ErrorClass;
@@ -11,15 +11,15 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_000_000 + second).unwrap()
 }
 
-fn ms(millisecond: i64) -> Timestamp {
+fn at_ms(millisecond: i64) -> Timestamp {
     Timestamp::from_millisecond(1_000_000_000 + millisecond).unwrap()
 }
 
-/// Returns a reconciler whose sources are listed and empty.
+/// Returns a reconciler that has started planning, with all sources listed and empty.
 fn reconciler(max_concurrent: usize) -> Reconciler {
     let mut library = Library::default();
     let profiles = [("default".to_owned(), Values::new())].into_iter().collect();
-    library.put("1.29.1".parse().unwrap(), profiles);
+    library.add_version("1.29.1".parse().unwrap(), profiles);
     let mut reconciler = Reconciler::new(
         at(0),
         Arc::new(Settings::default()),
@@ -51,7 +51,7 @@ fn plan(reconciler: &mut Reconciler, now: Timestamp) -> Plan {
     }
 }
 
-/// Describes the next plan; `-` if there is none.
+/// Describes the next plan. Returns `-` if there is none.
 fn describe_next(reconciler: &mut Reconciler, now: Timestamp) -> String {
     match reconciler.next_plan(now) {
         None => "-".into(),
@@ -127,8 +127,8 @@ fn a_subject_has_at_most_one_running_plan() {
     );
 }
 
-/// Returns the object with the status that a plan writes.
-fn written(plan: &Plan, version: u64) -> Value {
+/// Returns the Istio with the status that a plan writes.
+fn istio_with_planned_status(plan: &Plan, version: u64) -> Value {
     let mut object = istio(plan.subject.name(), version);
     object["status"] = plan.status().unwrap().to_json().unwrap();
     object
@@ -138,20 +138,20 @@ fn written(plan: &Plan, version: u64) -> Value {
 fn failures_back_off_and_are_reported_meanwhile() {
     let mut reconciler = reconciler(1);
     observe(&mut reconciler, istio("a", 1));
-    let attempt = plan(&mut reconciler, ms(0));
-    reconciler.finish_plan(&attempt, rejection(&attempt, 0), ms(0));
-    let report = plan(&mut reconciler, ms(0));
+    let attempt = plan(&mut reconciler, at_ms(0));
+    reconciler.finish_plan(&attempt, rejection(&attempt, 0), at_ms(0));
+    let report = plan(&mut reconciler, at_ms(0));
     assert_eq!(report.steps.len(), 2, "status and event: {report:?}");
-    observe(&mut reconciler, written(&report, 2));
-    reconciler.finish_plan(&report, PlanOutcome::Succeeded, ms(0));
+    observe(&mut reconciler, istio_with_planned_status(&report, 2));
+    reconciler.finish_plan(&report, PlanOutcome::Succeeded, at_ms(0));
     let mut now = 0;
     for delay in [5, 10, 20, 40, 80] {
-        assert_eq!(describe_next(&mut reconciler, ms(now)), "Istio/a is idle");
-        assert_eq!(reconciler.next_due(), ms(now + delay));
-        assert_eq!(describe_next(&mut reconciler, ms(now + delay - 1)), "-");
+        assert_eq!(describe_next(&mut reconciler, at_ms(now)), "Istio/a is idle");
+        assert_eq!(reconciler.next_due(), at_ms(now + delay));
+        assert_eq!(describe_next(&mut reconciler, at_ms(now + delay - 1)), "-");
         now += delay;
-        let attempt = plan(&mut reconciler, ms(now));
-        reconciler.finish_plan(&attempt, rejection(&attempt, 0), ms(now));
+        let attempt = plan(&mut reconciler, at_ms(now));
+        reconciler.finish_plan(&attempt, rejection(&attempt, 0), at_ms(now));
     }
 }
 
@@ -166,7 +166,7 @@ fn a_retry_after_header_is_honoured() {
     failed.retry_after = Some(Duration::from_secs(7));
     reconciler.finish_plan(&attempt, PlanOutcome::Failed(failed), at(0));
     let report = plan(&mut reconciler, at(0));
-    observe(&mut reconciler, written(&report, 2));
+    observe(&mut reconciler, istio_with_planned_status(&report, 2));
     reconciler.finish_plan(&report, PlanOutcome::Succeeded, at(0));
     assert_eq!(describe_next(&mut reconciler, at(0)), "Istio/a is idle");
     assert_eq!(reconciler.next_due(), at(7));
@@ -176,15 +176,15 @@ fn a_retry_after_header_is_honoured() {
 fn a_success_clears_the_failure() {
     let mut reconciler = reconciler(1);
     observe(&mut reconciler, istio("a", 1));
-    let attempt = plan(&mut reconciler, ms(0));
-    reconciler.finish_plan(&attempt, rejection(&attempt, 0), ms(0));
-    let report = plan(&mut reconciler, ms(0));
-    observe(&mut reconciler, written(&report, 2));
-    reconciler.finish_plan(&report, PlanOutcome::Succeeded, ms(0));
-    assert_eq!(describe_next(&mut reconciler, ms(0)), "Istio/a is idle");
-    let attempt = plan(&mut reconciler, ms(5));
+    let attempt = plan(&mut reconciler, at_ms(0));
+    reconciler.finish_plan(&attempt, rejection(&attempt, 0), at_ms(0));
+    let report = plan(&mut reconciler, at_ms(0));
+    observe(&mut reconciler, istio_with_planned_status(&report, 2));
+    reconciler.finish_plan(&report, PlanOutcome::Succeeded, at_ms(0));
+    assert_eq!(describe_next(&mut reconciler, at_ms(0)), "Istio/a is idle");
+    let attempt = plan(&mut reconciler, at_ms(5));
     assert!(reconciler.snapshot().last_failure(&attempt.subject).is_some());
-    reconciler.finish_plan(&attempt, PlanOutcome::Succeeded, ms(5));
+    reconciler.finish_plan(&attempt, PlanOutcome::Succeeded, at_ms(5));
     assert!(reconciler.snapshot().last_failure(&attempt.subject).is_none());
 }
 
@@ -192,17 +192,21 @@ fn a_success_clears_the_failure() {
 fn a_plan_that_changed_nothing_is_not_repeated_at_once() {
     let mut reconciler = reconciler(1);
     observe(&mut reconciler, istio("a", 1));
-    let done = plan(&mut reconciler, ms(0));
-    reconciler.finish_plan(&done, PlanOutcome::Succeeded, ms(0));
-    assert_eq!(describe_next(&mut reconciler, ms(0)), "-", "the same plan again");
-    assert_eq!(reconciler.next_due(), ms(5));
-    assert_eq!(describe_next(&mut reconciler, ms(5)), CREATES);
+    let done = plan(&mut reconciler, at_ms(0));
+    reconciler.finish_plan(&done, PlanOutcome::Succeeded, at_ms(0));
+    assert_eq!(
+        describe_next(&mut reconciler, at_ms(0)),
+        "-",
+        "the same plan again"
+    );
+    assert_eq!(reconciler.next_due(), at_ms(5));
+    assert_eq!(describe_next(&mut reconciler, at_ms(5)), CREATES);
 }
 
 #[test]
 fn an_object_is_never_replaced_by_an_older_version() {
     let mut reconciler = reconciler(1);
-    let version = |reconciler: &Reconciler| reconciler.known_version_of(ObjectKind::Istio, "a");
+    let version = |reconciler: &Reconciler| reconciler.known_version(ObjectKind::Istio, "a");
     observe(&mut reconciler, istio("a", 5));
     observe(&mut reconciler, istio("a", 4));
     assert_eq!(
@@ -241,9 +245,9 @@ fn a_missing_object_is_removed_unless_a_newer_version_is_known() {
     let mut reconciler = reconciler(1);
     observe(&mut reconciler, istio("a", 1));
     reconciler.confirm_missing(ObjectKind::Istio, "a", Some(0));
-    assert_eq!(reconciler.known_version_of(ObjectKind::Istio, "a"), Some(1));
+    assert_eq!(reconciler.known_version(ObjectKind::Istio, "a"), Some(1));
     reconciler.confirm_missing(ObjectKind::Istio, "a", Some(1));
-    assert_eq!(reconciler.known_version_of(ObjectKind::Istio, "a"), None);
+    assert_eq!(reconciler.known_version(ObjectKind::Istio, "a"), None);
 }
 
 #[test]
@@ -272,13 +276,13 @@ fn a_full_pass_runs_every_ten_minutes() {
 fn if_reporting_a_failure_fails_too_both_back_off() {
     let mut reconciler = reconciler(1);
     observe(&mut reconciler, istio("a", 1));
-    let attempt = plan(&mut reconciler, ms(0));
-    reconciler.finish_plan(&attempt, rejection(&attempt, 0), ms(0));
-    let report = plan(&mut reconciler, ms(0));
-    reconciler.finish_plan(&report, rejection(&report, 0), ms(0));
-    assert_eq!(describe_next(&mut reconciler, ms(0)), "-");
-    assert_eq!(reconciler.next_due(), ms(10));
-    assert_eq!(describe_next(&mut reconciler, ms(10)), CREATES);
+    let attempt = plan(&mut reconciler, at_ms(0));
+    reconciler.finish_plan(&attempt, rejection(&attempt, 0), at_ms(0));
+    let report = plan(&mut reconciler, at_ms(0));
+    reconciler.finish_plan(&report, rejection(&report, 0), at_ms(0));
+    assert_eq!(describe_next(&mut reconciler, at_ms(0)), "-");
+    assert_eq!(reconciler.next_due(), at_ms(10));
+    assert_eq!(describe_next(&mut reconciler, at_ms(10)), CREATES);
 }
 
 #[test]
@@ -288,8 +292,8 @@ fn a_requeue_time_in_the_past_is_delayed() {
     let mut idle = Plan::empty(subject.clone());
     idle.requeue = Requeue::At(at(0));
     reconciler.queue.enqueue(subject);
-    assert!(reconciler.queue.take(at(5)).is_some());
-    reconciler.settle(&idle, at(5));
+    assert!(reconciler.queue.start_next(at(5)).is_some());
+    reconciler.finish_idle(&idle, at(5));
     assert_eq!(describe_next(&mut reconciler, at(5)), "-", "not due immediately");
     assert!(
         reconciler.next_due() > at(5) && reconciler.next_due() < at(6),
@@ -313,14 +317,14 @@ fn an_object_missing_from_one_list_returns_with_the_next() {
     reconciler.begin_list(ObjectKind::Istio);
     observe(&mut reconciler, istio("a", 1));
     list(&mut reconciler, &["a"], "6");
-    assert_eq!(reconciler.known_version_of(ObjectKind::Istio, "a"), Some(1));
+    assert_eq!(reconciler.known_version(ObjectKind::Istio, "a"), Some(1));
     list(&mut reconciler, &[], "7");
     let tombstone = reconciler.tombstone(ObjectKind::Istio, "a");
     reconciler
         .confirm_object(ObjectKind::Istio, istio("a", 1), tombstone)
         .unwrap();
     assert_eq!(
-        reconciler.known_version_of(ObjectKind::Istio, "a"),
+        reconciler.known_version(ObjectKind::Istio, "a"),
         Some(1),
         "it was read again and exists"
     );
@@ -345,7 +349,7 @@ fn a_write_without_a_response_counts_as_rejected_only_after_a_long_back_off() {
         let Some(NextPlan::Execute(attempt)) = reconciler.next_plan(now) else {
             continue;
         };
-        reconciler.finish_plan(&attempt, failure(&attempt, 0, ErrorClass::Unanswered), now);
+        reconciler.finish_plan(&attempt, failure(&attempt, 0, ErrorClass::Unavailable), now);
         classes.push(reconciler.snapshot().last_failure(&subject).unwrap().class);
     }
     let first = classes
@@ -355,7 +359,7 @@ fn a_write_without_a_response_counts_as_rejected_only_after_a_long_back_off() {
     assert!(first > 3, "{classes:?}");
     let (waiting, rest) = classes.split_at(first);
     assert!(
-        waiting.iter().all(|class| *class == ErrorClass::Unanswered),
+        waiting.iter().all(|class| *class == ErrorClass::Unavailable),
         "{classes:?}"
     );
     assert!(
@@ -400,22 +404,22 @@ fn late_responses_neither_restore_nor_downgrade_a_workload() {
     assert_eq!(version(&reconciler), None);
 }
 
-/// Lets an Istio fail often enough that its back-off is longer than 10 s, and returns the time.
-fn back_off_for_long(reconciler: &mut Reconciler) -> Timestamp {
-    let mut now = ms(0);
+/// Lets the plans of an Istio fail until the back-off is longer than 10 s, and returns the time.
+fn fail_until_long_back_off(reconciler: &mut Reconciler) -> Timestamp {
+    let mut now = at_ms(0);
     loop {
         match reconciler.next_plan(now) {
             Some(NextPlan::Execute(attempt)) => {
                 reconciler.finish_plan(&attempt, rejection(&attempt, 0), now);
             }
             Some(_) => {}
-            None if reconciler.next_due() > later(now, Duration::from_secs(10)) => return now,
+            None if reconciler.next_due() > add_delay(now, Duration::from_secs(10)) => return now,
             None => now = reconciler.next_due(),
         }
     }
 }
 
-fn deleted(version: u64) -> Value {
+fn deleted_istio(version: u64) -> Value {
     let mut object = istio("a", version);
     object["metadata"]["deletionTimestamp"] = json!("2026-11-15T00:00:00Z");
     object["metadata"]["finalizers"] = json!(["sailoperator.io/sail-operator"]);
@@ -426,13 +430,13 @@ fn deleted(version: u64) -> Value {
 fn an_event_during_a_failing_execution_is_not_lost() {
     let mut reconciler = reconciler(1);
     observe(&mut reconciler, istio("a", 1));
-    let now = back_off_for_long(&mut reconciler);
-    // A second failure during the back-off: the report of the first one fails, too.
+    let now = fail_until_long_back_off(&mut reconciler);
+    // Causes a second failure during the back-off: writing the status with the first failure fails, too.
     reconciler.queue.enqueue(Subject::istio("a"));
     let Some(NextPlan::Execute(attempt)) = reconciler.next_plan(now) else {
         panic!("the failure is reported")
     };
-    observe(&mut reconciler, deleted(2));
+    observe(&mut reconciler, deleted_istio(2));
     reconciler.finish_plan(&attempt, rejection(&attempt, 0), now);
     let next = describe_next(&mut reconciler, now);
     assert!(next.starts_with("Istio/a"), "handled at once: {next}");
@@ -442,7 +446,7 @@ fn an_event_during_a_failing_execution_is_not_lost() {
 fn an_event_that_changes_the_object_resets_its_back_off() {
     let mut reconciler = reconciler(1);
     observe(&mut reconciler, istio("a", 1));
-    let now = back_off_for_long(&mut reconciler);
+    let now = fail_until_long_back_off(&mut reconciler);
     let mut edited = istio("a", 2);
     edited["metadata"]["generation"] = json!(2);
     observe(&mut reconciler, edited);
@@ -462,7 +466,7 @@ fn an_event_that_changes_the_object_resets_its_back_off() {
         .retry_at;
     assert_eq!(
         retry_at,
-        later(now, Duration::from_millis(5)),
+        add_delay(now, Duration::from_millis(5)),
         "the shortest delay"
     );
 }
@@ -471,7 +475,7 @@ fn an_event_that_changes_the_object_resets_its_back_off() {
 fn an_event_that_changes_only_the_status_does_not_reset_the_back_off() {
     let mut reconciler = reconciler(1);
     observe(&mut reconciler, istio("a", 1));
-    let now = back_off_for_long(&mut reconciler);
+    let now = fail_until_long_back_off(&mut reconciler);
     let mut object = istio("a", 2);
     object["status"] = json!({"state": "ReconcileError"});
     observe(&mut reconciler, object);
@@ -485,16 +489,16 @@ fn a_conflict_is_no_failure_until_it_persists() {
     observe(&mut reconciler, istio("a", 1));
     let subject = Subject::istio("a");
     for _ in 0..10 {
-        let attempt = plan(&mut reconciler, ms(0));
+        let attempt = plan(&mut reconciler, at_ms(0));
         assert!(
             matches!(attempt.steps[0].action, Action::CreateRevision(_)),
             "retried at once"
         );
-        reconciler.finish_plan(&attempt, failure(&attempt, 0, ErrorClass::Conflict), ms(0));
+        reconciler.finish_plan(&attempt, failure(&attempt, 0, ErrorClass::Conflict), at_ms(0));
         assert!(reconciler.snapshot().last_failure(&subject).is_none());
     }
-    let attempt = plan(&mut reconciler, ms(0));
-    reconciler.finish_plan(&attempt, failure(&attempt, 0, ErrorClass::Conflict), ms(0));
+    let attempt = plan(&mut reconciler, at_ms(0));
+    reconciler.finish_plan(&attempt, failure(&attempt, 0, ErrorClass::Conflict), at_ms(0));
     assert!(reconciler.snapshot().last_failure(&subject).is_some());
 }
 
@@ -507,9 +511,13 @@ fn plans_of_a_migration_are_executed_one_at_a_time() {
         object["spec"]["updateStrategy"] = json!({"type": "RevisionBased", "workloadMigration": migration});
         observe(&mut reconciler, object);
     }
-    let first = plan(&mut reconciler, ms(0));
-    assert_eq!(describe_next(&mut reconciler, ms(0)), "-", "the second one waits");
-    reconciler.finish_plan(&first, PlanOutcome::Succeeded, ms(0));
-    let second = plan(&mut reconciler, ms(0));
+    let first = plan(&mut reconciler, at_ms(0));
+    assert_eq!(
+        describe_next(&mut reconciler, at_ms(0)),
+        "-",
+        "the second one waits"
+    );
+    reconciler.finish_plan(&first, PlanOutcome::Succeeded, at_ms(0));
+    let second = plan(&mut reconciler, at_ms(0));
     assert_ne!(first.subject, second.subject);
 }

@@ -1,4 +1,4 @@
-//! Clock and random source of templates, with a record of their use.
+//! Clock and random source for templates. Records whether they were used.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,10 +6,10 @@ use mainstay_template::Host;
 
 use super::RenderError;
 
-/// Time by which the second render differs from the first. Long enough to change every date format.
-const LATER: Duration = Duration::from_hours(401 * 24);
+/// Offset of the time in the second render. It is long enough to change the output of every date format.
+const SECOND_RENDER_OFFSET: Duration = Duration::from_hours(401 * 24);
 
-/// The system's clock and random source. Templates have no access to network, files or environment.
+/// Clock and random source of the system. Templates have no access to network, files or environment.
 #[derive(Debug, Default)]
 pub(super) struct ReleaseHost {
     is_used: bool,
@@ -18,20 +18,20 @@ pub(super) struct ReleaseHost {
 }
 
 impl ReleaseHost {
-    /// Whether the templates used random bytes or the time.
+    /// Whether a template used random bytes or the time.
     pub(super) fn is_used(&self) -> bool {
         self.is_used
     }
 
-    /// Returns a host with another time, for a second render.
-    pub(super) fn later(&self) -> Self {
+    /// Returns a host with a later time, for the second render.
+    pub(super) fn with_later_time(&self) -> Self {
         Self {
-            offset: self.offset + LATER,
+            offset: self.offset + SECOND_RENDER_OFFSET,
             ..Self::default()
         }
     }
 
-    /// Checks that random bytes were available whenever they were used.
+    /// Fails if random bytes were requested but not available.
     pub(super) fn check(&self) -> Result<(), RenderError> {
         match &self.error {
             Some(error) => Err(RenderError::Entropy(error.clone())),

@@ -1,4 +1,4 @@
-//! Tests of charts that depend on the version of the cluster.
+//! Tests for charts that depend on the version of the cluster, for confinement and for reproducibility.
 
 use mainstay_mesh::plan::ReleaseKey;
 use serde_json::json;
@@ -22,7 +22,7 @@ fn release(version: &str, chart: &'static str) -> Release {
     }
 }
 
-/// Returns the releases of every installable version.
+/// Returns a release of each chart of every installable version.
 fn releases(catalog: &Catalog) -> Vec<Release> {
     let all = |version: &str| {
         ["base", "istiod", "cni", "ztunnel", "revisiontags"].map(|chart| release(version, chart))
@@ -85,9 +85,9 @@ fn render_embedded(release: &Release) -> Result<Vec<Value>, RenderError> {
     Renderer::for_version(catalog, "v1.36.4").render(release)
 }
 
-/// Returns a value that ends the chart's own document after the arguments of its container, and starts
+/// Returns a value that ends the document of the chart after the arguments of its container, and starts
 /// another object that contains the rest of the template.
-fn injection(namespace: &str, name: &str) -> String {
+fn document_injection(namespace: &str, name: &str) -> String {
     format!(
         "default:info\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {name}\n  namespace: {namespace}\n\
          spec:\n  template:\n    spec:\n      hostPID: true\n      containers:\n        - name: evil\n          args:\n\
@@ -98,7 +98,7 @@ fn injection(namespace: &str, name: &str) -> String {
 #[test]
 fn a_value_cannot_add_an_object() {
     let check = |namespace: &str, name: &str| {
-        let level = injection(namespace, name);
+        let level = document_injection(namespace, name);
         let error = render_embedded(&istiod(&json!({"global": {"logging": {"level": level}}}))).unwrap_err();
         error.to_string()
     };
@@ -111,7 +111,7 @@ fn a_value_cannot_add_an_object() {
         check("kube-system", "evil"),
         "Deployment kube-system/evil is outside the namespace \"istio-system\" of the release of chart \"istiod\""
     );
-    // With the identity of one of the chart's own objects.
+    // The added object has the identity of an object of the chart.
     assert!(
         check("istio-system", "istiod").starts_with("Deployment istio-system/istiod is not part of chart")
     );
@@ -162,7 +162,7 @@ fn the_charts_of_the_catalog_stay_in_their_namespaces() {
     assert!(count > 50, "{count}");
 }
 
-/// Renders a chart of our own in place of istiod's.
+/// Renders a chart with this template in place of the chart of istiod.
 fn render_chart(template: &str) -> Result<Vec<Value>, RenderError> {
     let directory = tempfile::tempdir().unwrap();
     let chart = directory.path().join("v1.29.1/charts/istiod");

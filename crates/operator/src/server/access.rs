@@ -1,5 +1,5 @@
-//! Authorizes readers of metrics: reviews the bearer token and its rights with the API server, and caches the
-//! result.
+//! Authorizes readers of metrics: reviews the bearer token and its permissions with the API server, and
+//! caches the result.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,19 +18,20 @@ use kube::{Api, Client};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-/// The path to authorize.
+/// Path that is authorized.
 const PATH: &str = "/metrics";
-/// Maximum time of a review.
+/// Timeout of a review.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
-/// Cache times of allowed and denied tokens, the same as controller-runtime's.
+/// Time for which the result for an allowed token is cached, as in controller-runtime.
 const ALLOWED_TTL: Duration = Duration::from_mins(1);
+/// Time for which the result for a denied token is cached, as in controller-runtime.
 const DENIED_TTL: Duration = Duration::from_secs(30);
 /// Maximum number of cached tokens.
 const MAX_CACHED: usize = 256;
-/// Maximum length of a token.
+/// Maximum length of a token in bytes.
 const MAX_TOKEN_LEN: usize = 16 << 10;
 
-/// The result of an authorization.
+/// Result of an authorization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
     /// The client is authorized.
@@ -40,9 +41,9 @@ pub enum Access {
     /// The client is authenticated, but not authorized.
     Denied(String),
     /// Authentication failed with an error.
-    Unknown,
+    AuthenticationFailed,
     /// Authorization failed with an error.
-    Undecided(String),
+    AuthorizationFailed(String),
 }
 
 impl Access {
@@ -51,16 +52,16 @@ impl Access {
             Self::Allowed => StatusCode::OK,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::Denied(_) => StatusCode::FORBIDDEN,
-            Self::Unknown | Self::Undecided(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::AuthenticationFailed | Self::AuthorizationFailed(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
-    /// Returns how long the result is cached; errors are not.
+    /// Returns the time for which the result is cached, or `None` for errors, which are not cached.
     fn ttl(&self) -> Option<Duration> {
         match self {
             Self::Allowed => Some(ALLOWED_TTL),
             Self::Unauthorized | Self::Denied(_) => Some(DENIED_TTL),
-            Self::Unknown | Self::Undecided(_) => None,
+            Self::AuthenticationFailed | Self::AuthorizationFailed(_) => None,
         }
     }
 }
@@ -71,13 +72,13 @@ impl fmt::Display for Access {
             Self::Allowed => f.write_str("OK"),
             Self::Unauthorized => f.write_str("Unauthorized"),
             Self::Denied(user) => write!(f, "Authorization denied for user {user}"),
-            Self::Unknown => f.write_str("Authentication failed"),
-            Self::Undecided(user) => write!(f, "Authorization for user {user} failed"),
+            Self::AuthenticationFailed => f.write_str("Authentication failed"),
+            Self::AuthorizationFailed(user) => write!(f, "Authorization for user {user} failed"),
         }
     }
 }
 
-/// Why a review failed.
+/// Error of a review.
 #[derive(Debug, thiserror::Error)]
 enum ReviewError {
     #[error("cannot send the review")]
@@ -86,14 +87,14 @@ enum ReviewError {
     Timeout,
 }
 
-/// Authorizes clients.
-pub trait Gate: Send + Sync {
-    /// Checks whether the bearer of this token may use the verb.
+/// An authorizer of clients.
+pub trait Authorizer: Send + Sync {
+    /// Checks whether a client with this token may use the verb.
     fn check(&self, token: Option<String>, verb: String) -> BoxFuture<'_, Access>;
 }
 
-/// Returns the bearer token of a request.
-pub(super) fn bearer(headers: &HeaderMap) -> Option<String> {
+/// Returns the bearer token of a request, or `None` if it is missing, empty or too long.
+pub(super) fn bearer_token(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     let token = token.trim();
@@ -101,14 +102,14 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<String> {
     is_valid.then(|| token.to_owned())
 }
 
-/// Authorizes with the API server.
-pub struct ClusterGate {
+/// An authorizer that uses reviews of the API server.
+pub struct ClusterAuthorizer {
     client: Client,
     cached: Mutex<HashMap<[u8; 32], (Instant, Access)>>,
 }
 
-impl ClusterGate {
-    /// Creates a gate that uses `client`.
+impl ClusterAuthorizer {
+    /// Creates an authorizer that uses `client`.
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self {
@@ -130,19 +131,19 @@ impl ClusterGate {
         if cached.len() >= MAX_CACHED {
             cached.retain(|_, (until, _)| *until > now);
         }
-        // A flood of tokens causes more reviews, but does not fill our memory.
+        // Many different tokens cause more reviews, but do not exhaust memory.
         if cached.len() < MAX_CACHED {
             cached.insert(key, (now + ttl, access.clone()));
         }
     }
 
-    async fn decide(&self, token: String, verb: String) -> Access {
-        let user = match self.identify(token).await {
+    async fn review_access(&self, token: String, verb: String) -> Access {
+        let user = match self.authenticate(token).await {
             Ok(Some(user)) => user,
             Ok(None) => return Access::Unauthorized,
             Err(error) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "Authentication failed");
-                return Access::Unknown;
+                return Access::AuthenticationFailed;
             }
         };
         let name = user.username.clone().unwrap_or_default();
@@ -155,12 +156,12 @@ impl ClusterGate {
                     error = &error as &dyn std::error::Error,
                     "Authorization failed"
                 );
-                Access::Undecided(name)
+                Access::AuthorizationFailed(name)
             }
         }
     }
 
-    async fn identify(&self, token: String) -> Result<Option<UserInfo>, ReviewError> {
+    async fn authenticate(&self, token: String) -> Result<Option<UserInfo>, ReviewError> {
         let review = TokenReview {
             spec: TokenReviewSpec {
                 token,
@@ -191,7 +192,7 @@ impl ClusterGate {
         Ok(status.allowed && status.denied != Some(true))
     }
 
-    /// Sends a review. Errors must not contain it, because it holds the token.
+    /// Sends a review. Errors must not contain the review, because it contains the token.
     async fn review<R>(&self, review: R) -> Result<R, ReviewError>
     where
         R: kube::Resource<DynamicType = ()>
@@ -210,7 +211,7 @@ impl ClusterGate {
     }
 }
 
-impl Gate for ClusterGate {
+impl Authorizer for ClusterAuthorizer {
     fn check(&self, token: Option<String>, verb: String) -> BoxFuture<'_, Access> {
         async move {
             let Some(token) = token else {
@@ -225,7 +226,7 @@ impl Gate for ClusterGate {
             if let Some(access) = self.lookup(&key) {
                 return access;
             }
-            let access = self.decide(token, verb).await;
+            let access = self.review_access(token, verb).await;
             self.cache(key, &access);
             access
         }

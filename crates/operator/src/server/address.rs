@@ -1,4 +1,4 @@
-//! Listen addresses in Go's notation: `:8443`, `127.0.0.1:0`, or `0` for none.
+//! Listen addresses in the notation of Go: `:8443`, `127.0.0.1:0`, or `0` for none.
 
 use std::fmt;
 use std::io;
@@ -10,17 +10,17 @@ use tokio::net::TcpListener;
 /// A listen address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bind {
-    /// Disabled.
-    Off,
-    /// Every address of the machine.
-    Everywhere(u16),
-    /// One address.
-    At(IpAddr, u16),
-    /// The addresses of a host name.
-    Named(String, u16),
+    /// No address: the server is disabled.
+    Disabled,
+    /// A port on all addresses of the machine.
+    AllAddresses(u16),
+    /// An IP address and port.
+    Ip(IpAddr, u16),
+    /// A host name and port.
+    Host(String, u16),
 }
 
-/// An invalid address.
+/// Error of parsing a listen address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AddressError(String);
@@ -30,7 +30,7 @@ impl FromStr for Bind {
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
         if matches!(text, "" | "0") {
-            return Ok(Self::Off);
+            return Ok(Self::Disabled);
         }
         let invalid = |problem: &str| AddressError(format!("address {text}: {problem}"));
         let (host, port) = text
@@ -44,10 +44,10 @@ impl FromStr for Bind {
             .ok_or_else(|| invalid("invalid port"))?;
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         match (host, bare.unwrap_or(host).parse()) {
-            ("", _) => Ok(Self::Everywhere(port)),
-            (_, Ok(ip)) => Ok(Self::At(ip, port)),
+            ("", _) => Ok(Self::AllAddresses(port)),
+            (_, Ok(ip)) => Ok(Self::Ip(ip, port)),
             _ if host.contains([':', '[', ']', '/', ' ']) => Err(invalid("too many colons in address")),
-            _ => Ok(Self::Named(host.to_owned(), port)),
+            _ => Ok(Self::Host(host.to_owned(), port)),
         }
     }
 }
@@ -55,10 +55,10 @@ impl FromStr for Bind {
 impl fmt::Display for Bind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Off => f.write_str("0"),
-            Self::Everywhere(port) => write!(f, ":{port}"),
-            Self::At(ip, port) => SocketAddr::new(*ip, *port).fmt(f),
-            Self::Named(host, port) => write!(f, "{host}:{port}"),
+            Self::Disabled => f.write_str("0"),
+            Self::AllAddresses(port) => write!(f, ":{port}"),
+            Self::Ip(ip, port) => SocketAddr::new(*ip, *port).fmt(f),
+            Self::Host(host, port) => write!(f, "{host}:{port}"),
         }
     }
 }
@@ -67,11 +67,11 @@ impl Bind {
     /// Binds a listener.
     pub(super) async fn listen(&self) -> io::Result<TcpListener> {
         match self {
-            Self::Off => Err(io::Error::new(io::ErrorKind::InvalidInput, "disabled")),
-            Self::At(ip, port) => TcpListener::bind((*ip, *port)).await,
-            Self::Named(host, port) => TcpListener::bind((host.as_str(), *port)).await,
-            // A dual-stack socket accepts IPv4 connections too, where the machine has IPv6.
-            Self::Everywhere(port) => match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
+            Self::Disabled => Err(io::Error::new(io::ErrorKind::InvalidInput, "disabled")),
+            Self::Ip(ip, port) => TcpListener::bind((*ip, *port)).await,
+            Self::Host(host, port) => TcpListener::bind((host.as_str(), *port)).await,
+            // If the machine supports IPv6, a dual-stack socket also accepts IPv4 connections.
+            Self::AllAddresses(port) => match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
                 Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
                     TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).await
                 }
@@ -94,12 +94,12 @@ mod tests {
 
     #[test]
     fn addresses_are_parsed_as_in_go() {
-        check(":8443", "Everywhere(8443)");
-        check("0", "Off");
-        check("", "Off");
-        check("127.0.0.1:0", "At(127.0.0.1, 0)");
-        check("[::1]:8081", "At(::1, 8081)");
-        check("localhost:8081", "Named(\"localhost\", 8081)");
+        check(":8443", "AllAddresses(8443)");
+        check("0", "Disabled");
+        check("", "Disabled");
+        check("127.0.0.1:0", "Ip(127.0.0.1, 0)");
+        check("[::1]:8081", "Ip(::1, 8081)");
+        check("localhost:8081", "Host(\"localhost\", 8081)");
         check("8443", "address 8443: missing port in address");
         check(":https", "address :https: invalid port");
         check(":70000", "address :70000: invalid port");

@@ -1,5 +1,5 @@
-//! A server's certificate: self-signed, from a directory that is read again when it changes, or given as a
-//! text that can be replaced.
+//! Certificate of a server: self-signed, read from a directory and reloaded when it changes, or passed as
+//! PEM text that can be replaced.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const FILES: [&str; 2] = ["tls.crt", "tls.key"];
 /// Minimum time between two checks of the directory.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Why there is no usable certificate.
+/// Error of loading or generating a certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// A file cannot be read.
@@ -27,10 +27,10 @@ pub enum CertificateError {
     Read {
         /// Path of the file.
         path: PathBuf,
-        /// The read or parse error.
+        /// Error of reading or parsing the file.
         source: pem::Error,
     },
-    /// A text is not valid PEM.
+    /// Certificate or key are not valid PEM.
     #[error("cannot parse a certificate or key")]
     Parse(#[from] pem::Error),
     /// A file contains no certificate.
@@ -44,7 +44,7 @@ pub enum CertificateError {
     Generate(#[from] rcgen::Error),
 }
 
-/// The current certificate.
+/// Current certificate of a server.
 #[derive(Debug)]
 pub struct Certificates {
     directory: Option<PathBuf>,
@@ -59,27 +59,27 @@ struct State {
     stamps: FileStamps,
 }
 
-/// Modification time and size of both files.
+/// Modification time and size of both files; `None` for a file that cannot be read.
 type FileStamps = [Option<(SystemTime, u64)>; 2];
 
 impl Certificates {
-    /// Generates a self-signed certificate for `names`, as controller-runtime does without a directory.
+    /// Generates a self-signed certificate for `names`, like controller-runtime without a directory.
     pub fn self_signed(names: Vec<String>, profile: Option<&TlsProfile>) -> Result<Self, CertificateError> {
-        let made = rcgen::generate_simple_self_signed(names)?;
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-        let config = settings(vec![made.cert.der().clone()], key, profile)?;
+        let generated = rcgen::generate_simple_self_signed(names)?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(generated.signing_key.serialize_der()));
+        let config = new_server_config(vec![generated.cert.der().clone()], key, profile)?;
         Ok(Self::new(None, profile, config, FileStamps::default()))
     }
 
-    /// Takes a certificate and its key as PEM; [`Certificates::replace`] replaces them.
+    /// Parses a certificate and its key from PEM. They can be replaced with [`Certificates::replace`].
     pub fn from_pem(certificate: &str, key: &str) -> Result<Self, CertificateError> {
-        let config = parse(certificate, key)?;
+        let config = parse_config(certificate, key)?;
         Ok(Self::new(None, None, config, FileStamps::default()))
     }
 
     /// Replaces certificate and key for new connections.
     pub fn replace(&self, certificate: &str, key: &str) -> Result<(), CertificateError> {
-        let config = Arc::new(parse(certificate, key)?);
+        let config = Arc::new(parse_config(certificate, key)?);
         self.state.lock().unwrap_or_else(PoisonError::into_inner).config = config;
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Certificates {
     /// Reads `tls.crt` and `tls.key` from a directory.
     pub fn from_directory(directory: &Path, profile: Option<&TlsProfile>) -> Result<Self, CertificateError> {
         let stamps = file_stamps(directory);
-        let config = read(directory, profile)?;
+        let config = load_config(directory, profile)?;
         Ok(Self::new(Some(directory.to_owned()), profile, config, stamps))
     }
 
@@ -108,8 +108,8 @@ impl Certificates {
         }
     }
 
-    /// Returns the TLS settings for a new connection. The old certificate stays in use if the new one cannot
-    /// be read.
+    /// Returns the TLS configuration for a new connection. Reloads the certificate if the directory
+    /// changed; if the new certificate cannot be loaded, the old one is kept.
     pub(super) fn current(&self) -> Arc<ServerConfig> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(directory) = &self.directory
@@ -126,7 +126,7 @@ impl Certificates {
         if stamps == state.stamps {
             return;
         }
-        match read(directory, self.profile.as_ref()) {
+        match load_config(directory, self.profile.as_ref()) {
             Ok(config) => {
                 tracing::info!(directory = %directory.display(), "reloaded the metrics certificate");
                 *state = State {
@@ -150,7 +150,7 @@ fn file_stamps(directory: &Path) -> FileStamps {
     })
 }
 
-fn read(directory: &Path, profile: Option<&TlsProfile>) -> Result<ServerConfig, CertificateError> {
+fn load_config(directory: &Path, profile: Option<&TlsProfile>) -> Result<ServerConfig, CertificateError> {
     let [certificate, key] = FILES.map(|name| directory.join(name));
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -163,16 +163,16 @@ fn read(directory: &Path, profile: Option<&TlsProfile>) -> Result<ServerConfig, 
         return Err(CertificateError::Empty(certificate));
     }
     let key = PrivateKeyDer::from_pem_file(&key).map_err(failed(&key))?;
-    Ok(settings(chain, key, profile)?)
+    Ok(new_server_config(chain, key, profile)?)
 }
 
-fn parse(certificate: &str, key: &str) -> Result<ServerConfig, CertificateError> {
+fn parse_config(certificate: &str, key: &str) -> Result<ServerConfig, CertificateError> {
     let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>()?;
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes())?;
-    Ok(settings(chain, key, None)?)
+    Ok(new_server_config(chain, key, None)?)
 }
 
-fn settings(
+fn new_server_config(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
     profile: Option<&TlsProfile>,

@@ -15,19 +15,19 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{Certificates, Handler};
 
-/// Maximum number of concurrent connections; more wait.
+/// Maximum number of concurrent connections. Further connections wait until one ends.
 const MAX_CONNECTIONS: usize = 64;
-/// Timeout of the TLS handshake, and of reading the headers of a request.
+/// Timeout of a TLS handshake, and of reading the headers of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum duration of a connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_mins(10);
 /// Maximum time to wait for open connections at shutdown.
 const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(2);
-/// Pause after a failed accept: most likely there are no file descriptors left.
+/// Delay after a failed accept. The most likely cause is a lack of file descriptors.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 const MAX_HEADER_BYTES: usize = 16 << 10;
 
-pub(super) async fn run(
+pub(super) async fn serve_connections(
     listener: TcpListener,
     certificates: Option<Arc<Certificates>>,
     handler: Handler,
@@ -54,7 +54,7 @@ pub(super) async fn run(
             let _permit = permit;
             let _ = timeout(
                 CONNECTION_TIMEOUT,
-                connection(stream, certificates, handler, stop),
+                serve_connection(stream, certificates, handler, stop),
             )
             .await;
         });
@@ -65,7 +65,7 @@ pub(super) async fn run(
     .await;
 }
 
-async fn connection(
+async fn serve_connection(
     stream: TcpStream,
     certificates: Option<Arc<Certificates>>,
     handler: Handler,
@@ -98,7 +98,7 @@ async fn serve_http(
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     tokio::select! {
-        // An aborted connection is not an error.
+        // An error means that the connection was aborted, which is ignored.
         _ = connection.as_mut() => return,
         _ = stop.wait_for(|stop| *stop) => connection.as_mut().graceful_shutdown(),
     }

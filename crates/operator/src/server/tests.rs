@@ -1,4 +1,5 @@
-//! Tests of both servers on loopback; the simulator authorizes.
+//! Tests for the servers for metrics and probes on loopback addresses. The simulated API server authorizes
+//! clients.
 
 use std::time::Duration;
 
@@ -17,17 +18,17 @@ fn loopback() -> Bind {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// Allows the token `yes`.
-struct StaticGate;
+/// An authorizer that allows the token `yes`.
+struct StaticAuthorizer;
 
-impl Gate for StaticGate {
+impl Authorizer for StaticAuthorizer {
     fn check(&self, token: Option<String>, verb: String) -> BoxFuture<'_, Access> {
         assert_eq!(verb, "get");
         let access = match token.as_deref() {
             Some("yes") => Access::Allowed,
             Some("no") => Access::Denied("jane".into()),
-            Some("undecided") => Access::Undecided("jane".into()),
-            Some(_) => Access::Unknown,
+            Some("undecided") => Access::AuthorizationFailed("jane".into()),
+            Some(_) => Access::AuthenticationFailed,
             None => Access::Unauthorized,
         };
         futures::future::ready(access).boxed()
@@ -39,9 +40,15 @@ async fn metrics_require_authorization() {
     let (end, stop) = watch::channel(false);
     let certificates = Certificates::self_signed(vec!["localhost".into()], None).unwrap();
     let metrics = Arc::new(Metrics::new("1"));
-    let server = serve_metrics(&loopback(), certificates, Arc::new(StaticGate), metrics, stop)
-        .await
-        .unwrap();
+    let server = serve_metrics(
+        &loopback(),
+        certificates,
+        Arc::new(StaticAuthorizer),
+        metrics,
+        stop,
+    )
+    .await
+    .unwrap();
     let address = server.address;
     let check = async |path: &str, headers: &str, expected: (u16, &str)| {
         let response = get_https(address, path, headers).await;
@@ -113,7 +120,7 @@ async fn a_new_certificate_is_reloaded() {
     let server = serve_metrics(
         &loopback(),
         certificates,
-        Arc::new(StaticGate),
+        Arc::new(StaticAuthorizer),
         Arc::new(Metrics::new("1")),
         stop,
     )
@@ -171,15 +178,15 @@ async fn probes_report_the_health_of_the_loop() {
 
 #[tokio::test]
 async fn a_port_in_use_is_an_error() {
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let bind: Bind = taken.local_addr().unwrap().to_string().parse().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let bind: Bind = listener.local_addr().unwrap().to_string().parse().unwrap();
     let (_end, stop) = watch::channel(false);
     let error = serve_health(&bind, Arc::default(), stop).await.unwrap_err();
     assert_eq!(error.to_string(), format!("cannot listen on {bind}"));
 }
 
-/// Returns a token of a new service account.
-async fn token(client: &Client, name: &str) -> String {
+/// Creates a service account and returns a token for it.
+async fn create_token(client: &Client, name: &str) -> String {
     let api: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
     let account = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
     api.create(&PostParams::default(), &account).await.unwrap();
@@ -194,8 +201,8 @@ async fn token(client: &Client, name: &str) -> String {
     response.status.and_then(|status| status.token).unwrap()
 }
 
-/// Allows a service account to read metrics.
-async fn allow(client: &Client, name: &str) {
+/// Grants a service account the permission to read metrics.
+async fn grant_metrics_access(client: &Client, name: &str) {
     use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
     let role: ClusterRole = serde_json::from_value(json!({
         "metadata": {"name": "metrics-reader"},
@@ -222,22 +229,25 @@ async fn allow(client: &Client, name: &str) {
 async fn the_api_server_authorizes_clients() {
     let cluster = Cluster::new(Options::default());
     let admin = client(&cluster, "admin");
-    let (prometheus, stranger) = (token(&admin, "prometheus").await, token(&admin, "stranger").await);
-    allow(&admin, "prometheus").await;
-    let gate = ClusterGate::new(client(&cluster, "operator"));
-    let check = |token: Option<&str>| gate.check(token.map(str::to_owned), "get".into());
+    let (prometheus, unprivileged) = (
+        create_token(&admin, "prometheus").await,
+        create_token(&admin, "unprivileged").await,
+    );
+    grant_metrics_access(&admin, "prometheus").await;
+    let authorizer = ClusterAuthorizer::new(client(&cluster, "operator"));
+    let check = |token: Option<&str>| authorizer.check(token.map(str::to_owned), "get".into());
     assert_eq!(check(None).await, Access::Unauthorized);
     assert_eq!(check(Some("nonsense")).await, Access::Unauthorized);
     assert_eq!(check(Some(&prometheus)).await, Access::Allowed);
-    let denied = Access::Denied("system:serviceaccount:default:stranger".into());
-    assert_eq!(check(Some(&stranger)).await, denied);
+    let denied = Access::Denied("system:serviceaccount:default:unprivileged".into());
+    assert_eq!(check(Some(&unprivileged)).await, denied);
 
     // Results are cached for a limited time.
     let reviews = |trace: &str| trace.matches("reviews").count();
     let before = reviews(&cluster.trace());
     assert!(before >= 5, "{before}");
     assert_eq!(check(Some(&prometheus)).await, Access::Allowed);
-    assert_eq!(check(Some(&stranger)).await, denied);
+    assert_eq!(check(Some(&unprivileged)).await, denied);
     assert_eq!(reviews(&cluster.trace()), before);
     tokio::time::advance(Duration::from_secs(61)).await;
     assert_eq!(check(Some(&prometheus)).await, Access::Allowed);

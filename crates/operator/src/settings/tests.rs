@@ -1,4 +1,4 @@
-//! Tests of the detection on both platforms.
+//! Tests for the detection of settings on both platforms.
 
 use kube::api::{DynamicObject, PostParams};
 use kube::{Api, ResourceExt as _};
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::testing::client;
 
-fn definition(group: &str, kind: &str, plural: &str) -> serde_json::Value {
+fn crd(group: &str, kind: &str, plural: &str) -> serde_json::Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -32,19 +32,19 @@ async fn create(client: &Client, resource: &kube::api::ApiResource, object: serd
     api.create(&PostParams::default(), &object).await.unwrap();
 }
 
-fn definitions() -> kube::api::ApiResource {
+fn crd_resource() -> kube::api::ApiResource {
     let kind = kube::api::GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     kube::api::ApiResource::from_gvk(&kind)
 }
 
-/// Creates a cluster that looks like `OpenShift` with this TLS configuration.
+/// Creates a cluster that is detected as `OpenShift`, with this TLS configuration.
 async fn openshift(spec: serde_json::Value) -> (Cluster, Client) {
     let cluster = Cluster::new(Options::default());
     let client = client(&cluster, "admin");
     create(
         &client,
-        &definitions(),
-        definition(
+        &crd_resource(),
+        crd(
             "operator.openshift.io",
             "OpenShiftAPIServer",
             "openshiftapiservers",
@@ -53,13 +53,13 @@ async fn openshift(spec: serde_json::Value) -> (Cluster, Client) {
     .await;
     create(
         &client,
-        &definitions(),
-        definition("config.openshift.io", "APIServer", "apiservers"),
+        &crd_resource(),
+        crd("config.openshift.io", "APIServer", "apiservers"),
     )
     .await;
     cluster.advance(Duration::from_secs(5));
     let object = json!({"apiVersion": "config.openshift.io/v1", "kind": "APIServer", "metadata": {"name": "cluster"}, "spec": spec});
-    create(&client, &tls::resource(), object).await;
+    create(&client, &tls::api_resource(), object).await;
     (cluster, client)
 }
 
@@ -128,11 +128,14 @@ async fn a_change_of_the_tls_profile_is_detected() {
         |kind: &str| json!({"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": kind}});
     let (cluster, client) = openshift(strict("Modern")).await;
     let start = tls::fetch(&client).await.unwrap();
-    let changed = tokio::spawn(tls::changed(crate::testing::client(&cluster, "operator"), start));
+    let changed = tokio::spawn(tls::wait_for_change(
+        crate::testing::client(&cluster, "operator"),
+        start,
+    ));
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(!changed.is_finished(), "unchanged");
 
-    let api: Api<DynamicObject> = Api::all_with(client, &tls::resource());
+    let api: Api<DynamicObject> = Api::all_with(client, &tls::api_resource());
     let mut object = api.get("cluster").await.unwrap();
     object.labels_mut().insert("a".into(), "b".into());
     object = api

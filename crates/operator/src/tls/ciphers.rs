@@ -1,6 +1,6 @@
-//! Maps OpenSSL and IANA names of cipher suites to IANA names, for the suites that Go supports.
+//! Maps OpenSSL and IANA names of the cipher suites that Go supports to IANA names.
 
-/// Suites that are accepted by their IANA name only.
+/// Suites that are only recognized by their IANA name.
 const IANA_ONLY: &[&str] = &[
     "TLS_RSA_WITH_RC4_128_SHA",
     "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA",
@@ -10,7 +10,7 @@ const IANA_ONLY: &[&str] = &[
     "TLS_CHACHA20_POLY1305_SHA256",
 ];
 
-/// Pairs of OpenSSL and IANA names.
+/// OpenSSL and IANA names of suites.
 const PAIRS: &[(&str, &str)] = &[
     (
         "ECDHE-ECDSA-AES128-GCM-SHA256",
@@ -54,8 +54,8 @@ const PAIRS: &[(&str, &str)] = &[
     ("ECDHE-RSA-DES-CBC3-SHA", "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA"),
 ];
 
-/// Legacy names without the hash function, and the IANA names.
-const FORMER: &[(&str, &str)] = &[
+/// Legacy names without the hash function, and IANA names.
+const LEGACY_PAIRS: &[(&str, &str)] = &[
     (
         "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",
         "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
@@ -66,9 +66,9 @@ const FORMER: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns the IANA name of a suite, if it is known.
-pub(super) fn iana(name: &str) -> Option<&'static str> {
-    let pairs = PAIRS.iter().chain(FORMER);
+/// Returns the IANA name of a suite, or `None` if the suite is not known.
+pub(super) fn iana_name(name: &str) -> Option<&'static str> {
+    let pairs = PAIRS.iter().chain(LEGACY_PAIRS);
     let found = pairs
         .clone()
         .find(|(other, iana)| *other == name || *iana == name);

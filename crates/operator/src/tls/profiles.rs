@@ -1,4 +1,4 @@
-//! The predefined TLS profiles of `OpenShift`.
+//! Predefined TLS profiles of `OpenShift`.
 
 use super::ProfileSpec;
 
@@ -39,8 +39,8 @@ const OLD: [&str; 15] = [
     "DES-CBC3-SHA",
 ];
 
-/// Returns a profile by name; unknown names mean the default, `Intermediate`.
-pub(super) fn named(name: &str) -> ProfileSpec {
+/// Returns the profile with this name. Unknown names return the default profile, `Intermediate`.
+pub(super) fn profile_by_name(name: &str) -> ProfileSpec {
     let (ciphers, min_version): (&[&[&str]], _) = match name {
         "Modern" => (&[&MODERN], "VersionTLS13"),
         "Old" => (&[&MODERN, &INTERMEDIATE, &OLD], "VersionTLS10"),

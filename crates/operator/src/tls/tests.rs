@@ -1,12 +1,13 @@
-//! Tests of TLS profiles.
+//! Tests for TLS profiles.
 
 use serde_json::json;
 
 use super::*;
 
-/// Compares the profile of the mesh: minimum version, number of ciphers, first cipher, groups.
+/// Compares minimum version, number of ciphers, first cipher and groups of the profile for the mesh, or the
+/// error.
 fn check(name: &str, spec: &serde_json::Value, expected: &str) {
-    let found = ClusterTls::from_object(&json!({"spec": spec})).and_then(|tls| tls.for_mesh());
+    let found = ClusterTls::from_object(&json!({"spec": spec})).and_then(|tls| tls.mesh_profile());
     let shown = match found {
         Ok(None) => "nothing".to_owned(),
         Ok(Some(profile)) => {
@@ -26,7 +27,7 @@ fn check(name: &str, spec: &serde_json::Value, expected: &str) {
 const GROUPS: &str = "X25519MLKEM768,X25519,secp256r1,secp384r1";
 
 #[test]
-fn upstreams_cases() {
+fn upstream_cases() {
     check("no TLS profile set, no adherence policy", &json!({}), "nothing");
     check(
         "LegacyAdheringComponentsOnly does not honor profile",

@@ -1,4 +1,4 @@
-//! The set of watches: follows each kind once, when it is needed, and reports when it was listed.
+//! Set of watches: follows each required kind once, and waits for the first lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,23 +19,24 @@ use super::workloads::{self, Workloads};
 use super::{Sink, Target, follow};
 use crate::run::Shared;
 
-/// Selects objects with our label.
-const MANAGED: &str = "labelSelector=managed-by%3Dsail-operator&";
-/// Selects injectors that neither Mainstay nor the Sail Operator installed.
-const FOREIGN_INJECTORS: &str = "labelSelector=app%3Dsidecar-injector%2Cmanaged-by%21%3Dsail-operator&";
-/// Selects pods that have not ended.
-const NOT_ENDED: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&";
+/// Query parameter that selects objects with our label.
+const MANAGED_SELECTOR: &str = "labelSelector=managed-by%3Dsail-operator&";
+/// Query parameter that selects injectors that neither Mainstay nor the Sail Operator installed.
+const FOREIGN_INJECTORS_SELECTOR: &str =
+    "labelSelector=app%3Dsidecar-injector%2Cmanaged-by%21%3Dsail-operator&";
+/// Query parameter that selects pods that have not terminated.
+const ACTIVE_PODS_SELECTOR: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&";
 
-/// Maximum age of the list of a small collection. It is shorter than a watch, so every watch starts with a
-/// new list and recovers missed events.
+/// Maximum age of the list of a small collection. It is shorter than a watch, so that every watch starts
+/// with a new list and recovers from missed events.
 const SMALL_RELIST_INTERVAL: Duration = Duration::from_mins(3);
 /// Maximum age of the list of a large collection.
 const LARGE_RELIST_INTERVAL: Duration = Duration::from_hours(1);
 
-/// Maximum time to wait for a list.
+/// Timeout for lists.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Group, version and kind.
+/// Group, version and kind of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Gvk {
     pub(crate) group: String,
@@ -43,7 +44,7 @@ pub(crate) struct Gvk {
     pub(crate) kind: String,
 }
 
-/// All watches; dropping this value ends them.
+/// All watches of the mesh controllers. They end when this value is dropped.
 pub(crate) struct Watches {
     client: Client,
     shared: Arc<Shared>,
@@ -55,13 +56,14 @@ struct State {
     tasks: JoinSet<()>,
     kinds: BTreeMap<(String, String), Receiver<bool>>,
     fixed: Vec<Receiver<bool>>,
-    /// Request new lists of namespaces and pods.
+    /// Requesters of new lists of namespaces and pods.
     referrers: Vec<RelistRequester>,
     has_workloads: bool,
 }
 
 impl Watches {
-    /// Follows our own kinds, namespaces, pods, and every kind that charts are known to install.
+    /// Starts to follow Mainstay's kinds, namespaces, pods, injectors of others, and every kind that charts
+    /// are known to install.
     pub(crate) fn start(client: Client, shared: Arc<Shared>) -> Self {
         let watches = Self {
             client,
@@ -85,7 +87,7 @@ impl Watches {
         watches
     }
 
-    /// Follows managed objects of these kinds, each kind once.
+    /// Follows the managed objects of these kinds. Skips kinds that are already followed or not in `kinds`.
     pub(crate) fn follow_kinds(&self, gvks: impl IntoIterator<Item = Gvk>, kinds: &Kinds) {
         for gvk in gvks {
             let key = (gvk.group.clone(), gvk.kind.clone());
@@ -96,7 +98,7 @@ impl Watches {
         }
     }
 
-    /// Follows all workloads, because an Istio migrates them.
+    /// Follows all workloads, unless they are already followed. Called when an Istio migrates workloads.
     pub(crate) fn follow_workloads(&self) {
         if self.with(|state| std::mem::replace(&mut state.has_workloads, true)) {
             return;
@@ -121,8 +123,8 @@ impl Watches {
         }
     }
 
-    /// Waits until every collection was listed or is failing.
-    pub(crate) async fn listed(&self) {
+    /// Waits until every collection, except workloads, was listed or is failing.
+    pub(crate) async fn wait_until_listed(&self) {
         let all = self.with(|state| {
             state
                 .fixed
@@ -132,12 +134,12 @@ impl Watches {
                 .collect::<Vec<_>>()
         });
         for receiver in all {
-            wait(receiver).await;
+            wait_until_synced(receiver).await;
         }
     }
 
-    /// Waits until these kinds were listed, with a timeout.
-    pub(crate) async fn listed_kinds(&self, ids: impl IntoIterator<Item = &ObjectId>) {
+    /// Waits until the kinds of these objects were listed, at most [`LIST_TIMEOUT`] for each kind.
+    pub(crate) async fn wait_until_kinds_listed(&self, ids: impl IntoIterator<Item = &ObjectId>) {
         let kinds: BTreeSet<(String, String)> = ids
             .into_iter()
             .map(|id| (id.group.clone(), id.kind.clone()))
@@ -150,11 +152,12 @@ impl Watches {
                 .collect()
         });
         for receiver in all {
-            let _ = tokio::time::timeout(LIST_TIMEOUT, wait(receiver)).await;
+            let _ = tokio::time::timeout(LIST_TIMEOUT, wait_until_synced(receiver)).await;
         }
     }
 
-    /// Lists everything that can refer to a revision again. Returns whether that succeeded.
+    /// Lists namespaces and pods again, which can refer to a revision. Returns whether all lists succeeded
+    /// in time.
     pub(crate) async fn relist_referrers(&self) -> bool {
         let lists: Vec<_> = self.with(|state| state.referrers.iter().map(RelistRequester::request).collect());
         let all = futures::future::try_join_all(lists);
@@ -162,7 +165,7 @@ impl Watches {
     }
 
     fn follow_own(&self, kind: ObjectKind) {
-        let (context, synced) = self.context(Some(Source::Objects(kind)));
+        let (context, synced) = self.new_context(Some(Source::Objects(kind)));
         let target = Target {
             path: format!("/apis/{}/{}", names::API_VERSION, kind.plural()),
             selector: "",
@@ -180,32 +183,38 @@ impl Watches {
     }
 
     fn follow_namespaces(&self) {
-        let (context, synced) = self.context(Some(Source::Namespaces));
+        let (context, synced) = self.new_context(Some(Source::Namespaces));
         let sink = Namespaces {
             context,
             known: BTreeSet::new(),
             listed: BTreeSet::new(),
         };
         self.with(|state| state.fixed.push(synced));
-        self.spawn_referrers(metadata("/api/v1/namespaces", "", SMALL_RELIST_INTERVAL), sink);
+        self.spawn_referrers(
+            metadata_target("/api/v1/namespaces", "", SMALL_RELIST_INTERVAL),
+            sink,
+        );
     }
 
     fn follow_pods(&self) {
-        let (context, synced) = self.context(Some(Source::Pods));
+        let (context, synced) = self.new_context(Some(Source::Pods));
         let sink = Pods {
             context,
             listed: BTreeSet::new(),
             is_listing: true,
         };
         self.with(|state| state.fixed.push(synced));
-        self.spawn_referrers(metadata("/api/v1/pods", NOT_ENDED, LARGE_RELIST_INTERVAL), sink);
+        self.spawn_referrers(
+            metadata_target("/api/v1/pods", ACTIVE_PODS_SELECTOR, LARGE_RELIST_INTERVAL),
+            sink,
+        );
     }
 
     fn follow_foreign_injectors(&self) {
-        let (context, synced) = self.context(None);
+        let (context, synced) = self.new_context(None);
         let target = Target {
             path: "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations".to_owned(),
-            selector: FOREIGN_INJECTORS,
+            selector: FOREIGN_INJECTORS_SELECTOR,
             is_metadata: false,
             is_optional: true,
             max_list_age: SMALL_RELIST_INTERVAL,
@@ -221,7 +230,7 @@ impl Watches {
 
     fn follow_managed(&self, gvk: Gvk, plural: &str) {
         let Gvk { group, version, kind } = gvk;
-        let (context, synced) = self.context(source(&group, &kind));
+        let (context, synced) = self.new_context(kind_source(&group, &kind));
         let root = if group.is_empty() {
             format!("/api/{version}")
         } else {
@@ -229,7 +238,7 @@ impl Watches {
         };
         let target = Target {
             path: format!("{root}/{plural}"),
-            selector: MANAGED,
+            selector: MANAGED_SELECTOR,
             is_metadata: false,
             is_optional: true,
             max_list_age: SMALL_RELIST_INTERVAL,
@@ -245,7 +254,7 @@ impl Watches {
         self.spawn(target, sink);
     }
 
-    fn context(&self, source: Option<Source>) -> (SinkContext, Receiver<bool>) {
+    fn new_context(&self, source: Option<Source>) -> (SinkContext, Receiver<bool>) {
         let (synced, receiver) = channel(false);
         let context = SinkContext {
             shared: self.shared.clone(),
@@ -275,7 +284,7 @@ impl Watches {
     }
 }
 
-fn source(group: &str, kind: &str) -> Option<Source> {
+fn kind_source(group: &str, kind: &str) -> Option<Source> {
     match (group, kind) {
         ("apps", "Deployment") => Some(Source::Deployments),
         ("apps", "DaemonSet") => Some(Source::DaemonSets),
@@ -284,7 +293,7 @@ fn source(group: &str, kind: &str) -> Option<Source> {
     }
 }
 
-fn metadata(path: &str, selector: &'static str, max_list_age: Duration) -> Target {
+fn metadata_target(path: &str, selector: &'static str, max_list_age: Duration) -> Target {
     Target {
         path: path.to_owned(),
         selector,
@@ -294,7 +303,7 @@ fn metadata(path: &str, selector: &'static str, max_list_age: Duration) -> Targe
     }
 }
 
-async fn wait(mut receiver: Receiver<bool>) {
-    // The sender is dropped when the watch ends: there will be no list.
+async fn wait_until_synced(mut receiver: Receiver<bool>) {
+    // The wait fails if the watch has ended and dropped the sender, so that there will be no list.
     let _ = receiver.wait_for(|synced| *synced).await;
 }

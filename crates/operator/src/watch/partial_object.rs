@@ -1,5 +1,5 @@
-//! Partial decoding of namespaces and pods: keeps the name and the labels and annotations that matter to the
-//! mesh. Everything else, `managedFields` above all, is skipped while decoding.
+//! Partial decoding of namespaces and pods. Decodes only the metadata, labels and annotations that the
+//! planner uses. Everything else, especially `managedFields`, is skipped.
 
 use std::fmt;
 
@@ -15,11 +15,11 @@ use super::Item;
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default)]
 pub(crate) struct PartialObject {
-    /// Its metadata.
+    /// Metadata of the object.
     pub(crate) metadata: Metadata,
 }
 
-/// The decoded part of the metadata.
+/// Decoded part of the metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Metadata {
@@ -36,7 +36,7 @@ pub(crate) struct Metadata {
     owner_references: Vec<Owner>,
 }
 
-/// An owner reference; only the controller is used.
+/// An owner reference. Only that of the controller is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default)]
 struct Owner {
@@ -46,7 +46,7 @@ struct Owner {
 }
 
 impl Metadata {
-    /// Returns the workload that a pod belongs to.
+    /// Returns the workload to which a pod belongs, or `None` if it has no controller that is a workload.
     pub(crate) fn workload(&self) -> Option<WorkloadKey> {
         let owner = self.owner_references.iter().find(|owner| owner.controller)?;
         let controller = PodController {
@@ -58,8 +58,8 @@ impl Metadata {
 }
 
 impl PartialObject {
-    /// Converts it into the observation of a namespace.
-    pub(crate) fn namespace(self) -> Observation {
+    /// Converts a namespace to its observation.
+    pub(crate) fn into_observation(self) -> Observation {
         let metadata = self.metadata;
         Observation::Namespace {
             name: metadata.name,
@@ -78,7 +78,7 @@ impl Item for PartialObject {
     }
 }
 
-/// The labels and annotations that are kept.
+/// Labels and annotations that are decoded.
 const KNOWN_KEYS: [&str; 5] = [
     REVISION_LABEL,
     INJECTION_LABEL,
@@ -87,7 +87,7 @@ const KNOWN_KEYS: [&str; 5] = [
     SKIP_MIGRATION,
 ];
 
-/// A map key, if it is one of the known ones.
+/// A map key; `None` if it is not one of [`KNOWN_KEYS`].
 struct Key(Option<&'static str>);
 
 impl<'de> Deserialize<'de> for Key {
@@ -106,7 +106,7 @@ impl<'de> Deserialize<'de> for Key {
     }
 }
 
-/// Decodes a map and keeps the known keys; `null` is an empty map.
+/// Decodes the known keys of a map. Decodes `null` as an empty map.
 fn known_keys<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
     struct MapVisitor;
     impl<'de> Visitor<'de> for MapVisitor {

@@ -1,26 +1,26 @@
-//! Requests for a new list of what a watch follows, and waiting for a list that began after the request.
+//! Requests for new lists from a watch. A request waits for a list that began after it.
 
 use tokio::sync::watch::{Receiver, Sender, channel};
 
-/// The watch has ended: there will be no list.
+/// Error of a request for a list from a watch that has ended.
 #[derive(Debug)]
 pub(crate) struct WatchEnded;
 
-/// Sends requests and waits for lists.
+/// Sender of requests for lists.
 pub(crate) struct RelistRequester {
     requested: Sender<u64>,
     listed: Receiver<u64>,
 }
 
-/// Receives requests in a watch.
+/// Receiver of requests for lists in a watch.
 pub(crate) struct RelistRequests {
     requested: Receiver<u64>,
     listed: Sender<u64>,
-    /// Number of the last request before the current list began.
+    /// Number of the last request before the start of the current list.
     covered: u64,
 }
 
-/// Creates both ends of a request channel.
+/// Creates a channel for requests for lists.
 pub(crate) fn relist_channel() -> (RelistRequester, RelistRequests) {
     let (request_sender, request_receiver) = channel(0);
     let (list_sender, list_receiver) = channel(0);
@@ -37,7 +37,7 @@ pub(crate) fn relist_channel() -> (RelistRequester, RelistRequests) {
 }
 
 impl RelistRequester {
-    /// Requests a list. The future completes with the list, or fails when the watch has ended.
+    /// Requests a list. The future completes with the end of the list, or fails if the watch has ended.
     pub(crate) fn request(&self) -> impl Future<Output = Result<(), WatchEnded>> + use<> {
         let mut number = 0;
         self.requested.send_modify(|last| {
@@ -53,18 +53,18 @@ impl RelistRequester {
 }
 
 impl RelistRequests {
-    /// A list begins: it covers every request so far.
-    pub(super) fn begin(&mut self) {
+    /// Records the start of a list, which covers every request so far.
+    pub(super) fn begin_list(&mut self) {
         self.covered = *self.requested.borrow_and_update();
     }
 
-    /// The list is complete.
-    pub(super) fn done(&self) {
+    /// Records the end of a list, and completes the requests that it covers.
+    pub(super) fn finish_list(&self) {
         self.listed.send_replace(self.covered);
     }
 
-    /// Completes when there is a request that no list covers; never if the requester was dropped.
-    pub(super) async fn requested(&mut self) {
+    /// Waits for a request that no list covers. Never completes if the requester was dropped.
+    pub(super) async fn wait_for_request(&mut self) {
         if self.requested.changed().await.is_err() {
             std::future::pending::<()>().await;
         }

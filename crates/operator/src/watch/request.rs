@@ -1,4 +1,4 @@
-//! Builds the requests of a watch.
+//! Builds the requests for lists and watches.
 
 use std::time::Duration;
 
@@ -7,63 +7,70 @@ use mainstay_cluster::write::WriteError;
 use mainstay_gostd::url::query_escape;
 use serde::Deserialize;
 
-/// A collection to follow.
+/// Collection that is followed.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    /// Its path, for example `/api/v1/pods`.
+    /// URL path of the collection, for example `/api/v1/pods`.
     pub(crate) path: String,
     /// Selectors as query parameters: empty, or ending in `&`.
     pub(crate) selector: &'static str,
-    /// Whether to request metadata only.
+    /// Whether only the metadata of objects is requested.
     pub(crate) is_metadata: bool,
-    /// Whether the server may not serve this kind.
+    /// Whether the kind may be missing from the server. If it is missing, the collection counts as empty.
     pub(crate) is_optional: bool,
-    /// Maximum age of a list.
+    /// Maximum age of a list at the start of a watch.
     pub(crate) max_list_age: Duration,
 }
 
-/// Objects per page, as client-go requests.
+/// Number of objects per page, as in client-go.
 const PAGE_SIZE: usize = 500;
 
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// Minimum timeout of a watch in seconds; the maximum is twice that.
+/// Minimum timeout of a watch in seconds. The maximum is twice as long.
 const MIN_WATCH_TIMEOUT: u64 = 200;
 
 impl Target {
-    /// Returns the timeout of a watch. It depends on the path, so that watches do not all end together.
+    /// Returns the timeout of a watch. It depends on the path, so that the watches do not end at the same
+    /// time.
     pub(super) fn watch_timeout(&self) -> Duration {
         let mix = |sum: u64, byte: u8| sum.wrapping_mul(31).wrapping_add(byte.into());
         let spread = self.path.bytes().fold(7, mix) % MIN_WATCH_TIMEOUT;
         Duration::from_secs(MIN_WATCH_TIMEOUT + spread)
     }
 
-    /// Requests a streaming list: a watch that begins with all objects and a bookmark.
+    /// Builds the request for a streaming list: a watch that starts with all objects and a bookmark.
     pub(super) fn streaming_list(&self) -> Result<Request<Vec<u8>>, WriteError> {
-        self.get(
+        self.build_request(
             METADATA,
             "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&",
             true,
         )
     }
 
-    /// Requests a watch from a version on.
+    /// Builds the request for a watch from a version on.
     pub(super) fn watch(&self, version: &str) -> Result<Request<Vec<u8>>, WriteError> {
-        self.get(METADATA, &format!("resourceVersion={version}&"), true)
+        self.build_request(METADATA, &format!("resourceVersion={version}&"), true)
     }
 
-    /// Requests a page of a list.
+    /// Builds the request for a page of a list. `token` is that of the previous page, or empty for the
+    /// first page.
     pub(super) fn list(&self, token: &str) -> Result<Request<Vec<u8>>, WriteError> {
         let token = if token.is_empty() {
             String::new()
         } else {
             format!("&continue={}", query_escape(token))
         };
-        self.get(METADATA_LIST, &format!("limit={PAGE_SIZE}{token}"), false)
+        self.build_request(METADATA_LIST, &format!("limit={PAGE_SIZE}{token}"), false)
     }
 
-    fn get(&self, metadata: &str, query: &str, is_watch: bool) -> Result<Request<Vec<u8>>, WriteError> {
+    fn build_request(
+        &self,
+        metadata: &str,
+        query: &str,
+        is_watch: bool,
+    ) -> Result<Request<Vec<u8>>, WriteError> {
         let watch = if is_watch {
             format!(
                 "watch=true&allowWatchBookmarks=true&timeoutSeconds={}",
@@ -95,7 +102,7 @@ pub(super) struct Page<T> {
     pub(super) items: Vec<T>,
 }
 
-/// A real server returns null for an empty list of metadata.
+/// Decodes a list. An API server returns `null` for an empty list of metadata.
 fn null_or_list<'de, T: serde::de::DeserializeOwned, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {

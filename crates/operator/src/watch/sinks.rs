@@ -1,4 +1,5 @@
-//! Passes watch events to the reconciler. Keeps only the names that a list needs to detect deletions.
+//! Sinks that pass watch events to the reconciler. They only keep the names that are needed to detect
+//! deletions with a list.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use super::Sink;
 use super::partial_object::PartialObject;
 use crate::run::Shared;
 
-/// State of every sink: the reconciler, the source that the watch feeds, and the signal of its first list.
+/// Context of a sink: the reconciler, the source that the collection belongs to, and the signal of the
+/// first list.
 pub(crate) struct SinkContext {
     pub(crate) shared: Arc<Shared>,
     pub(crate) source: Option<Source>,
@@ -28,16 +30,16 @@ impl SinkContext {
             self.shared
                 .with(|reconciler| reconciler.set_source_state(source, state));
         }
-        // The receiver may have been dropped.
+        // An error means that the receiver was dropped, because the wait for the list has ended.
         let _ = self.synced.send(true);
     }
 
-    fn failing(&self, message: &str) {
+    fn mark_failing(&self, message: &str) {
         self.set_state(SourceState::Failing(message.to_owned()));
     }
 }
 
-/// Our own objects.
+/// A sink for the objects of one of Mainstay's kinds.
 pub(crate) struct OwnObjects {
     pub(crate) context: SinkContext,
     pub(crate) kind: ObjectKind,
@@ -47,7 +49,7 @@ pub(crate) struct OwnObjects {
 impl Sink for OwnObjects {
     type Item = Value;
 
-    fn begin(&mut self) {
+    fn begin_list(&mut self) {
         self.listed.clear();
         self.context
             .shared
@@ -55,7 +57,7 @@ impl Sink for OwnObjects {
     }
 
     fn apply(&mut self, object: Value) {
-        self.listed.extend(name(&object));
+        self.listed.extend(object_name(&object));
         let result = self
             .context
             .shared
@@ -74,7 +76,7 @@ impl Sink for OwnObjects {
             .with(|reconciler| reconciler.remove_object(self.kind, &object));
     }
 
-    fn listed(&mut self, version: &str) {
+    fn finish_list(&mut self, version: &str) {
         let listed = std::mem::take(&mut self.listed);
         self.context
             .shared
@@ -82,16 +84,16 @@ impl Sink for OwnObjects {
         self.context.set_state(SourceState::Ready);
     }
 
-    fn failing(&mut self, message: &str) {
-        self.context.failing(message);
+    fn mark_failing(&mut self, message: &str) {
+        self.context.mark_failing(message);
     }
 
-    fn recovered(&mut self) {
+    fn mark_recovered(&mut self) {
         self.context.set_state(SourceState::Ready);
     }
 }
 
-/// Objects of one kind with our label.
+/// A sink for the objects of one kind that have our label.
 pub(crate) struct Managed {
     pub(crate) context: SinkContext,
     pub(crate) group: String,
@@ -122,7 +124,7 @@ impl Managed {
 impl Sink for Managed {
     type Item = Value;
 
-    fn begin(&mut self) {
+    fn begin_list(&mut self) {
         self.listed.clear();
     }
 
@@ -141,7 +143,7 @@ impl Sink for Managed {
             .with(|reconciler| reconciler.remove_managed(&id, &object));
     }
 
-    fn listed(&mut self, _: &str) {
+    fn finish_list(&mut self, _: &str) {
         let listed = std::mem::take(&mut self.listed);
         self.context
             .shared
@@ -149,16 +151,16 @@ impl Sink for Managed {
         self.context.set_state(SourceState::Ready);
     }
 
-    fn failing(&mut self, message: &str) {
-        self.context.failing(message);
+    fn mark_failing(&mut self, message: &str) {
+        self.context.mark_failing(message);
     }
 
-    fn recovered(&mut self) {
+    fn mark_recovered(&mut self) {
         self.context.set_state(SourceState::Ready);
     }
 }
 
-/// Webhook configurations of injectors that others installed.
+/// A sink for webhook configurations of injectors that neither Mainstay nor the Sail Operator installed.
 pub(crate) struct ForeignInjectors {
     pub(crate) context: SinkContext,
     pub(crate) known: BTreeSet<String>,
@@ -177,12 +179,12 @@ impl ForeignInjectors {
 impl Sink for ForeignInjectors {
     type Item = Value;
 
-    fn begin(&mut self) {
+    fn begin_list(&mut self) {
         self.listed.clear();
     }
 
     fn apply(&mut self, object: Value) {
-        if let Some(name) = name(&object) {
+        if let Some(name) = object_name(&object) {
             self.observe(&name, injects_enabled_namespaces(&object));
             self.listed.insert(name.clone());
             self.known.insert(name);
@@ -190,13 +192,13 @@ impl Sink for ForeignInjectors {
     }
 
     fn delete(&mut self, object: Value) {
-        if let Some(name) = name(&object) {
+        if let Some(name) = object_name(&object) {
             self.observe(&name, false);
             self.known.remove(&name);
         }
     }
 
-    fn listed(&mut self, _: &str) {
+    fn finish_list(&mut self, _: &str) {
         let listed = std::mem::take(&mut self.listed);
         let known = std::mem::replace(&mut self.known, listed);
         for name in known.difference(&self.known) {
@@ -205,14 +207,14 @@ impl Sink for ForeignInjectors {
         self.context.set_state(SourceState::Ready);
     }
 
-    fn failing(&mut self, message: &str) {
-        self.context.failing(message);
+    fn mark_failing(&mut self, message: &str) {
+        self.context.mark_failing(message);
     }
 
-    fn recovered(&mut self) {}
+    fn mark_recovered(&mut self) {}
 }
 
-/// Namespaces.
+/// A sink for namespaces.
 pub(crate) struct Namespaces {
     pub(crate) context: SinkContext,
     pub(crate) known: BTreeSet<String>,
@@ -222,7 +224,7 @@ pub(crate) struct Namespaces {
 impl Sink for Namespaces {
     type Item = PartialObject;
 
-    fn begin(&mut self) {
+    fn begin_list(&mut self) {
         self.listed.clear();
     }
 
@@ -241,7 +243,7 @@ impl Sink for Namespaces {
             .with(|reconciler| reconciler.remove_namespace(metadata.name));
     }
 
-    fn listed(&mut self, _: &str) {
+    fn finish_list(&mut self, _: &str) {
         let listed = std::mem::take(&mut self.listed);
         let known = std::mem::replace(&mut self.known, listed);
         for name in known.difference(&self.known) {
@@ -252,16 +254,16 @@ impl Sink for Namespaces {
         self.context.set_state(SourceState::Ready);
     }
 
-    fn failing(&mut self, message: &str) {
-        self.context.failing(message);
+    fn mark_failing(&mut self, message: &str) {
+        self.context.mark_failing(message);
     }
 
-    fn recovered(&mut self) {
+    fn mark_recovered(&mut self) {
         self.context.set_state(SourceState::Ready);
     }
 }
 
-/// Pods. The reconciler keeps only those that refer to a revision.
+/// A sink for pods. The reconciler only keeps pods that refer to a revision.
 pub(crate) struct Pods {
     pub(crate) context: SinkContext,
     pub(crate) listed: BTreeSet<(String, String)>,
@@ -271,7 +273,7 @@ pub(crate) struct Pods {
 impl Sink for Pods {
     type Item = PartialObject;
 
-    fn begin(&mut self) {
+    fn begin_list(&mut self) {
         self.listed.clear();
         self.is_listing = true;
     }
@@ -285,7 +287,7 @@ impl Sink for Pods {
                 labels: &metadata.labels,
                 annotations: &metadata.annotations,
                 finished: false,
-                leaving: metadata.is_deleting,
+                terminating: metadata.is_deleting,
                 workload: workload.as_ref(),
             });
         });
@@ -303,7 +305,7 @@ impl Sink for Pods {
             .with(|reconciler| reconciler.remove_referrer(key));
     }
 
-    fn listed(&mut self, _: &str) {
+    fn finish_list(&mut self, _: &str) {
         let listed = std::mem::take(&mut self.listed);
         self.is_listing = false;
         self.context.shared.with(|reconciler| {
@@ -317,16 +319,16 @@ impl Sink for Pods {
         self.context.set_state(SourceState::Ready);
     }
 
-    fn failing(&mut self, message: &str) {
-        self.context.failing(message);
+    fn mark_failing(&mut self, message: &str) {
+        self.context.mark_failing(message);
     }
 
-    fn recovered(&mut self) {
+    fn mark_recovered(&mut self) {
         self.context.set_state(SourceState::Ready);
     }
 }
 
-fn name(object: &Value) -> Option<String> {
+fn object_name(object: &Value) -> Option<String> {
     object.pointer("/metadata/name")?.as_str().map(ToOwned::to_owned)
 }
 
@@ -363,7 +365,7 @@ mod tests {
         serde_json::from_value(json!({"metadata": metadata})).unwrap()
     }
 
-    fn running(shared: &Shared) -> usize {
+    fn running_pod_count(shared: &Shared) -> usize {
         shared.with(|reconciler| reconciler.snapshot().references().counts("r").running_pods)
     }
 
@@ -375,19 +377,19 @@ mod tests {
             listed: BTreeSet::new(),
             is_listing: true,
         };
-        pods.begin();
+        pods.begin_list();
         pods.apply(object("a"));
         pods.apply(object("b"));
-        pods.listed("1");
+        pods.finish_list("1");
         pods.apply(object("c"));
-        assert_eq!(running(&shared), 3);
-        pods.begin();
+        assert_eq!(running_pod_count(&shared), 3);
+        pods.begin_list();
         pods.apply(object("b"));
-        assert_eq!(running(&shared), 3, "not before the list is complete");
-        pods.listed("2");
-        assert_eq!(running(&shared), 1);
+        assert_eq!(running_pod_count(&shared), 3, "not before the list is complete");
+        pods.finish_list("2");
+        assert_eq!(running_pod_count(&shared), 1);
         pods.delete(object("b"));
-        assert_eq!(running(&shared), 0);
+        assert_eq!(running_pod_count(&shared), 0);
     }
 
     #[test]
@@ -399,14 +401,14 @@ mod tests {
             listed: BTreeSet::new(),
         };
         let count = || shared.with(|reconciler| reconciler.snapshot().references().counts("r").namespaces);
-        namespaces.begin();
+        namespaces.begin_list();
         namespaces.apply(object("a"));
-        namespaces.listed("1");
+        namespaces.finish_list("1");
         namespaces.apply(object("b"));
         assert_eq!(count(), 2);
-        namespaces.begin();
+        namespaces.begin_list();
         namespaces.apply(object("b"));
-        namespaces.listed("2");
+        namespaces.finish_list("2");
         assert_eq!(count(), 1);
         assert!(shared.with(|reconciler| reconciler.snapshot().namespace("a").is_none()));
     }

@@ -1,4 +1,5 @@
-//! Passes workloads to the reconciler. The three kinds form one source, which is listed once all of them are.
+//! Sinks that pass workloads to the reconciler. The three kinds of workloads are one source, which counts
+//! as listed when all three kinds were listed.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +10,10 @@ use mainstay_mesh::workload::{RawWorkload, WorkloadKey, WorkloadKind};
 use super::{Item, Sink};
 use crate::run::Shared;
 
-/// The state of each kind.
+/// State of each kind of workload.
 pub(crate) type WorkloadStates = Arc<Mutex<Vec<(WorkloadKind, SourceState)>>>;
 
-/// Creates states in which no kind was listed.
+/// Returns the initial states, in which no kind was listed.
 pub(crate) fn pending_states() -> WorkloadStates {
     let pending = WorkloadKind::ALL.map(|kind| (kind, SourceState::Pending));
     Arc::new(Mutex::new(pending.to_vec()))
@@ -24,7 +25,7 @@ impl Item for RawWorkload {
     }
 }
 
-/// Workloads of one kind.
+/// A sink for the workloads of one kind.
 pub(crate) struct Workloads {
     pub(crate) shared: Arc<Shared>,
     pub(crate) kind: WorkloadKind,
@@ -58,7 +59,7 @@ impl Workloads {
 impl Sink for Workloads {
     type Item = RawWorkload;
 
-    fn begin(&mut self) {
+    fn begin_list(&mut self) {
         self.listed.clear();
         self.is_listing = true;
     }
@@ -78,7 +79,7 @@ impl Sink for Workloads {
         self.shared.with(|reconciler| reconciler.remove_workload(&key));
     }
 
-    fn listed(&mut self, _: &str) {
+    fn finish_list(&mut self, _: &str) {
         let listed = std::mem::take(&mut self.listed);
         self.is_listing = false;
         self.shared.with(|reconciler| {
@@ -92,11 +93,11 @@ impl Sink for Workloads {
         self.set_state(SourceState::Ready);
     }
 
-    fn failing(&mut self, message: &str) {
+    fn mark_failing(&mut self, message: &str) {
         self.set_state(SourceState::Failing(message.to_owned()));
     }
 
-    fn recovered(&mut self) {
+    fn mark_recovered(&mut self) {
         self.set_state(SourceState::Ready);
     }
 }

@@ -1,4 +1,4 @@
-//! Helpers for tests with one operator or a few on a simulated cluster.
+//! Helpers for tests with one or several operators on a simulated cluster.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 pub(crate) const ISTIO: &str = "/apis/sailoperator.io/v1/istios/default";
 
-/// Creates a cluster with the namespaces of a mesh, whose webhooks admit everything.
+/// Creates a cluster with the namespaces of a mesh. Its webhooks admit all objects.
 pub(crate) async fn new_cluster() -> SimulatedCluster {
     // Shown when a test fails, or with --nocapture.
     let _ = tracing_subscriber::fmt()
@@ -35,7 +35,7 @@ pub(crate) async fn new_cluster() -> SimulatedCluster {
     cluster
 }
 
-/// Returns the Istio `default` in `istio-system` with these fields in its spec.
+/// Returns the Istio `default` in `istio-system` with these additional fields in its spec.
 pub(crate) fn istio(spec: Value) -> Value {
     let mut object = json!({
         "apiVersion": "sailoperator.io/v1", "kind": "Istio", "metadata": {"name": "default"},
@@ -54,7 +54,7 @@ pub(crate) async fn create_istio(cluster: &SimulatedCluster) {
         .unwrap();
 }
 
-/// Starts an operator without leader election. Faults and traces identify it by `name`.
+/// Starts an operator without leader election. `name` identifies it in faults and traces.
 pub(crate) fn start(cluster: &SimulatedCluster, name: &str) -> RunningOperator {
     let options = Options {
         leader_elect: false,
@@ -103,7 +103,7 @@ pub(crate) fn is_healthy(cluster: &SimulatedCluster) -> bool {
     state(cluster, "istios", "default") == "Healthy"
 }
 
-/// Returns `status.state` of one of our objects; empty if there is none.
+/// Returns `status.state` of one of our objects, or an empty string if it is not set.
 pub(crate) fn state(cluster: &SimulatedCluster, plural: &str, name: &str) -> String {
     let object = cluster.stored_object(&format!("{plural}.sailoperator.io"), "", name);
     let state = object.and_then(|object| object.pointer("/status/state")?.as_str().map(ToOwned::to_owned));

@@ -1,5 +1,5 @@
-//! The fault matrix: each scenario with a fault at every call of the controller, compared with the run
-//! without faults.
+//! The fault matrix. Runs each scenario with a fault at every call of the controller, and compares the
+//! result with the run without faults.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -19,11 +19,11 @@ use crate::world::{CLIENT, World, catalog, cluster_options, operator, operator_p
 
 type Steps = for<'a> fn(&'a mut World) -> LocalBoxFuture<'a, ()>;
 
-/// A scenario: the initial state, and the change that runs with faults.
+/// A scenario with its initial state and the action that runs with faults.
 struct Scenario {
     name: &'static str,
-    before: Steps,
-    act: Steps,
+    set_up: Steps,
+    action: Steps,
 }
 
 macro_rules! steps {
@@ -35,13 +35,13 @@ macro_rules! steps {
 const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "install",
-        before: steps!(_world => {}),
-        act: steps!(world => { healthy(world, "minimal").await; }),
+        set_up: steps!(_world => {}),
+        action: steps!(world => { create_healthy(world, "minimal").await; }),
     },
     Scenario {
         name: "change",
-        before: steps!(world => { healthy(world, "minimal").await; }),
-        act: steps!(world => {
+        set_up: steps!(world => { create_healthy(world, "minimal").await; }),
+        action: steps!(world => {
             let change = json!({"spec": {"components": {"cni": {"enabled": true}}, "meshConfig": {"accessLogFile": "/dev/stdout"}}});
             world.patch(&operator_path("mesh"), change).await;
             world.until_state("mesh", "HEALTHY").await;
@@ -49,19 +49,19 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "prune",
-        before: steps!(world => {
+        set_up: steps!(world => {
             world.create(&operator("mesh", json!({"profile": "minimal", "components": {"cni": {"enabled": true}}}))).await.unwrap();
             world.until_state("mesh", "HEALTHY").await;
         }),
-        act: steps!(world => {
+        action: steps!(world => {
             world.patch(&operator_path("mesh"), json!({"spec": {"components": {"cni": {"enabled": false}}}})).await;
             world.until_state("mesh", "HEALTHY").await;
         }),
     },
     Scenario {
         name: "drift",
-        before: steps!(world => { healthy(world, "minimal").await; }),
-        act: steps!(world => {
+        set_up: steps!(world => { create_healthy(world, "minimal").await; }),
+        action: steps!(world => {
             let istiod = path("api/v1", "services", "istiod");
             world.delete(&istiod).await;
             world.patch(&path("apis/apps/v1", "deployments", "istiod"),
@@ -74,8 +74,8 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "deletion",
-        before: steps!(world => { healthy(world, "minimal").await; }),
-        act: steps!(world => {
+        set_up: steps!(world => { create_healthy(world, "minimal").await; }),
+        action: steps!(world => {
             world.create(&proxy("web", "default")).await.unwrap();
             world.delete(&operator_path("mesh")).await;
             world.until(&operator_path("mesh"), "ACTION_REQUIRED", |object| object["status"]["status"] == "ACTION_REQUIRED").await;
@@ -85,12 +85,12 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "handover",
-        before: steps!(world => {
-            healthy(world, "minimal").await;
+        set_up: steps!(world => {
+            create_healthy(world, "minimal").await;
             world.create(&operator("other", json!({"profile": "minimal", "revision": "canary"}))).await.unwrap();
             world.until_state("other", "HEALTHY").await;
         }),
-        act: steps!(world => {
+        action: steps!(world => {
             world.delete(&operator_path("mesh")).await;
             world.until_gone(&operator_path("mesh")).await;
             world.until(&operator_path("other"), "the shared objects", |object|
@@ -100,7 +100,7 @@ const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-async fn healthy(world: &mut World, profile: &str) {
+async fn create_healthy(world: &mut World, profile: &str) {
     world
         .create(&operator("mesh", json!({"profile": profile})))
         .await
@@ -125,28 +125,28 @@ impl fmt::Display for InjectedFault {
 fn prepare(scenario: &Scenario) -> Vec<Value> {
     run(async {
         let mut world = World::simulated().await;
-        (scenario.before)(&mut world).await;
+        (scenario.set_up)(&mut world).await;
         world.until_idle().await;
         world.kill();
         world.simulator().sim().with(|state| snapshot::dump(state))
     })
 }
 
-/// Numbers of requests and watches of the controller.
+/// Returns the numbers of requests and watches of the controller.
 fn counts(world: &World) -> (u64, u64) {
     let counts = world.simulator().sim().with(|state| state.faults.counts(CLIENT));
     (counts.requests, counts.watches)
 }
 
-/// The outcome of a run.
+/// Outcome of a run.
 struct Outcome {
     end: FinalState,
     calls: (u64, u64),
     late_writes: usize,
 }
 
-/// Time in which every kind is listed and every resource checked again.
-const RELISTS: Duration = Duration::from_mins(15);
+/// Time within which every kind is listed and every resource is checked again.
+const RELIST_TIME: Duration = Duration::from_mins(15);
 
 fn perform(scenario: &Scenario, state: &[Value], fault: Option<&InjectedFault>) -> Outcome {
     run(async {
@@ -157,16 +157,16 @@ fn perform(scenario: &Scenario, state: &[Value], fault: Option<&InjectedFault>) 
             world.simulator().sim().add_fault(rule);
         }
         world.start();
-        world.pass(Duration::from_secs(5)).await;
-        (scenario.act)(&mut world).await;
+        world.sleep(Duration::from_secs(5)).await;
+        (scenario.action)(&mut world).await;
         world.until_idle().await;
         let calls = counts(&world);
-        // The next list recovers a missed event.
+        // A missed event is recovered by the next list.
         if fault.is_some() {
-            world.pass(RELISTS).await;
+            world.sleep(RELIST_TIME).await;
         }
         let before = world.writes();
-        world.pass(Duration::from_mins(12)).await;
+        world.sleep(Duration::from_mins(12)).await;
         Outcome {
             end: final_state(&world),
             calls,

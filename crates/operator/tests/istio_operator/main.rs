@@ -1,4 +1,4 @@
-//! The controller for `IstioOperator`s and its webhook on a simulated cluster in virtual time.
+//! Tests the controller for `IstioOperator`s and its webhook on a simulated cluster in virtual time.
 
 #![allow(
     clippy::unwrap_used,

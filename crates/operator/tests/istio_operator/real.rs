@@ -1,4 +1,4 @@
-//! The controller for `IstioOperator`s and its webhook on a real API server.
+//! Tests the controller for `IstioOperator`s and its webhook on a real API server.
 
 #![allow(
     clippy::unwrap_used,
@@ -64,7 +64,7 @@ async fn start_cluster() -> (Cluster, Kubelet) {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let options = KubeletOptions {
         nodes: 1,
-        backing: None,
+        backend: None,
     };
     let kubelet = Kubelet::start(&cluster, options).await.unwrap();
     (cluster, kubelet)
@@ -76,7 +76,8 @@ async fn life_cycle() {
     println!("istio operator life cycle real: {objects} installed, {objects} deleted");
 }
 
-/// The roles and admission policies of the operator's chart permit everything that the controller does.
+/// Checks that the roles and admission policies of the operator's chart permit all actions of the
+/// controller.
 async fn life_cycle_with_the_charts_account() {
     let (cluster, kubelet) = start_cluster().await;
     let mut world = World::real_with_chart(cluster, kubelet).await;
@@ -84,15 +85,15 @@ async fn life_cycle_with_the_charts_account() {
     println!("istio operator with the chart's account: {objects} installed, {objects} deleted");
 }
 
-/// The API server rejects invalid resources by a TLS connection to the webhook, before and after the
-/// certificate is renewed.
+/// Checks that the API server rejects invalid resources with a TLS connection to the webhook, before and
+/// after the certificate is renewed.
 async fn webhook() {
     let mut world = start().await;
     let port = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().port()
     };
-    // The first certificate is so old that it is due, and still valid.
+    // The first certificate is valid, and old enough to be due for renewal.
     let days = Arc::new(AtomicI64::new(-61));
     let offset = days.clone();
     let clock = Clock::new(move || {
@@ -119,7 +120,7 @@ async fn webhook() {
         .until(&secret, "a certificate", |object| certificate(object).is_some())
         .await;
     rejects_invalid_resources(&world).await;
-    // Restarted with the current time, the webhook renews at once.
+    // After a restart with the current time, the webhook renews the certificate immediately.
     days.store(0, Ordering::Relaxed);
     task.abort();
     let _ = task.await;
@@ -134,7 +135,8 @@ async fn webhook() {
     println!("istio operator webhook real: 2 certificates, 2 served");
 }
 
-/// Waits until invalid resources are rejected: the API server uses a new configuration after a delay.
+/// Waits until invalid resources are rejected, because the API server uses a new configuration after a
+/// delay.
 async fn rejects_invalid_resources(world: &World) {
     let invalid = operator("invalid", json!({"hub": "not a hub!", "profile": "minimal"}));
     let end = tokio::time::Instant::now() + Duration::from_mins(2);

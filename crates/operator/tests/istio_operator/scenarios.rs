@@ -14,7 +14,8 @@ fn deployment(name: &str) -> String {
     path("apis/apps/v1", "deployments", name)
 }
 
-/// Installs, repairs, changes and deletes. Returns the number of objects that were installed.
+/// Installs a control plane, repairs its objects, changes and deletes it. Returns the number of installed
+/// objects.
 pub(crate) async fn life_cycle(world: &mut World, profile: &str) -> usize {
     let before = world.inventory().await;
     world
@@ -24,13 +25,13 @@ pub(crate) async fn life_cycle(world: &mut World, profile: &str) -> usize {
     let live = world.until_state("mesh", "HEALTHY").await;
     check_status(&live);
     let installed = world.inventory().await.difference(&before).count();
-    equals_the_command_line(world, &live).await;
+    check_equals_command_line(world, &live).await;
     world.until_idle().await;
     let writes = world.writes();
-    drift(world).await;
+    check_drift(world).await;
     assert!(world.writes() > writes);
-    change(world).await;
-    deletion(world).await;
+    check_spec_change(world).await;
+    check_deletion(world).await;
     world.until_inventory(&before).await;
     installed
 }
@@ -54,7 +55,7 @@ fn check_status(live: &Value) {
 }
 
 /// Checks that `mainstay install` of the same resource would write nothing.
-async fn equals_the_command_line(world: &World, live: &Value) {
+async fn check_equals_command_line(world: &World, live: &Value) {
     let client = world.client("check");
     let operator: IstioOperator = serde_json::from_value(live.clone()).unwrap();
     let version = world.catalog.default_version().unwrap();
@@ -73,7 +74,7 @@ async fn equals_the_command_line(world: &World, live: &Value) {
 }
 
 /// Checks that changes and deletions by other clients are reverted.
-async fn drift(world: &mut World) {
+async fn check_drift(world: &mut World) {
     let changed = json!({"spec": {"template": {"metadata": {"annotations": {"prometheus.io/port": "1"}}}}});
     world.patch(&deployment("istiod"), changed).await;
     let service = path("api/v1", "services", "istiod");
@@ -99,7 +100,7 @@ async fn drift(world: &mut World) {
 }
 
 /// Checks that a change of the spec changes objects, and that a disabled component is pruned.
-async fn change(world: &mut World) {
+async fn check_spec_change(world: &mut World) {
     let at = operator_path("mesh");
     let on = json!({"spec": {"components": {"cni": {"enabled": true, "namespace": "istio-system"}},
         "meshConfig": {"accessLogFile": "/dev/stdout"}}});
@@ -127,7 +128,7 @@ async fn change(world: &mut World) {
 }
 
 /// Checks that a revision with proxies is not deleted.
-async fn deletion(world: &mut World) {
+async fn check_deletion(world: &mut World) {
     world.create(&proxy("web", "default")).await.unwrap();
     world.delete(&operator_path("mesh")).await;
     let live = world

@@ -22,7 +22,7 @@ fn condition<'a>(live: &'a Value, kind: &str) -> &'a Value {
 }
 
 #[test]
-fn it_installs_repairs_changes_and_deletes() {
+fn life_cycle_of_a_control_plane() {
     run(async {
         let mut world = World::simulated().await;
         let objects = life_cycle(&mut world, "default").await;
@@ -47,7 +47,7 @@ fn an_invalid_resource_affects_no_other_one() {
             "{reconciled}"
         );
         assert!(world.event_reasons("bad").await.contains("InvalidSpec"));
-        // Deleting an invalid resource needs no valid configuration.
+        // The deletion of an invalid resource does not require a valid configuration.
         world.delete(&operator_path("bad")).await;
         world.until_gone(&operator_path("bad")).await;
     });
@@ -60,7 +60,7 @@ fn an_annotation_disables_the_controller() {
         let mut ignored = operator("mesh", minimal());
         ignored["metadata"]["annotations"] = json!({"install.istio.io/ignoreReconcile": "true"});
         world.create(&ignored).await.unwrap();
-        world.pass(Duration::from_mins(2)).await;
+        world.sleep(Duration::from_mins(2)).await;
         let live = world.get(&operator_path("mesh")).await.unwrap();
         assert!(
             live.get("status").is_none() && live["metadata"].get("finalizers").is_none(),
@@ -69,7 +69,7 @@ fn an_annotation_disables_the_controller() {
         let on = json!({"metadata": {"annotations": {"install.istio.io/ignoreReconcile": null}}});
         world.patch(&operator_path("mesh"), on).await;
         world.until_state("mesh", "HEALTHY").await;
-        // Objects stay when an ignored resource is deleted.
+        // The objects stay when a resource with the ignore annotation is deleted.
         let off = json!({"metadata": {"annotations": {"install.istio.io/ignoreReconcile": "true"}}});
         world.patch(&operator_path("mesh"), off).await;
         world.delete(&operator_path("mesh")).await;
@@ -136,7 +136,7 @@ fn several_revisions_share_the_definitions() {
         assert!(live["status"]["componentStatus"].get("Base").is_none(), "{live}");
         world.until_idle().await;
         let writes = world.writes();
-        world.pass(Duration::from_mins(25)).await;
+        world.sleep(Duration::from_mins(25)).await;
         assert_eq!(
             world.writes(),
             writes,
@@ -209,7 +209,7 @@ fn nothing_happens_without_the_definition() {
     run(async {
         let mut world = World::without_definition().await;
         world.start();
-        world.pass(Duration::from_mins(5)).await;
+        world.sleep(Duration::from_mins(5)).await;
         assert_eq!(world.writes(), 0);
         world.install_definition().await;
         world.create(&operator("mesh", minimal())).await.unwrap();

@@ -1,4 +1,4 @@
-//! The webhook: what it rejects, and the renewal of its certificate in virtual time.
+//! Tests the webhook: rejected resources, and the renewal of its certificate in virtual time.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ fn address() -> WebhookAddress {
     WebhookAddress::Url("https://127.0.0.1:9443".into())
 }
 
-/// Registers the webhook with the simulator; the handler runs in this process, without TLS.
+/// Registers the webhook with the simulator. The handler runs in this process without TLS.
 async fn register(world: &World) {
     let body = configuration(&address(), Some(&STANDARD.encode("ca")));
     let destination = Destination::parse(&body["webhooks"][0]["clientConfig"]);
@@ -38,27 +38,27 @@ async fn register(world: &World) {
     world.send("POST", path, Some(&body)).await.unwrap();
 }
 
-async fn rejection(world: &World, name: &str, spec: Value) -> String {
+async fn rejection_message(world: &World, name: &str, spec: Value) -> String {
     world.create(&operator(name, spec)).await.unwrap_err().1
 }
 
 #[test]
-fn it_rejects_what_validate_rejects() {
+fn resources_that_validate_rejects_are_rejected() {
     run(async {
         let world = World::without_definition().await;
         world.install_definition().await;
         register(&world).await;
-        let message = rejection(&world, "a", json!({"hub": "not a hub!", "componentz": {}})).await;
+        let message = rejection_message(&world, "a", json!({"hub": "not a hub!", "componentz": {}})).await;
         assert!(message.contains("denied the request: "), "{message}");
         assert!(
             message.contains("spec.componentz: ") && message.contains("did you mean"),
             "{message}"
         );
-        let message = rejection(&world, "b", json!({"profile": "unknown"})).await;
+        let message = rejection_message(&world, "b", json!({"profile": "unknown"})).await;
         assert!(message.contains("\"unknown\""), "{message}");
         let overlay = json!({"components": {"pilot": {"k8s": {"overlays": [
             {"kind": "Deployment", "name": "absent", "patches": [{"path": "spec.replicas", "value": 2}]}]}}}});
-        let message = rejection(&world, "c", overlay).await;
+        let message = rejection_message(&world, "c", overlay).await;
         assert!(message.contains("absent"), "{message}");
         let mut unknown = operator("d", json!({}));
         unknown["metadata"]["annotations"] = json!({"install.mainstay.dev/istio-version": "1.2.3"});
@@ -74,15 +74,15 @@ fn it_rejects_what_validate_rejects() {
     });
 }
 
-/// These rules apply even without the webhook.
+/// The rules of the definition apply even without the webhook.
 #[test]
-fn the_definition_rejects_what_rules_can_express() {
+fn the_definition_rejects_violations_of_its_rules() {
     run(async {
         let world = World::without_definition().await;
         world.install_definition().await;
-        let message = rejection(&world, "a", json!({"revision": "Not-A-Label"})).await;
+        let message = rejection_message(&world, "a", json!({"revision": "Not-A-Label"})).await;
         assert!(message.contains("revision must be a DNS label"), "{message}");
-        let message = rejection(&world, "b", json!({"installPackagePath": "/charts"})).await;
+        let message = rejection_message(&world, "b", json!({"installPackagePath": "/charts"})).await;
         assert!(message.contains("installPackagePath"), "{message}");
         world
             .create(&operator(
@@ -112,7 +112,7 @@ fn the_definition_rejects_what_rules_can_express() {
     });
 }
 
-/// An invalid resource that is stored stays writable, so that its finalizer can be removed.
+/// The metadata of an invalid stored resource can be changed, so that its finalizer can be removed.
 #[test]
 fn metadata_of_an_invalid_resource_can_be_changed() {
     run(async {
@@ -132,12 +132,12 @@ fn metadata_of_an_invalid_resource_can_be_changed() {
     });
 }
 
-/// Days that are added to the clock of the webhook.
-type Days = Arc<AtomicI64>;
+/// Number of days that are added to the clock of the webhook.
+type ClockOffsetDays = Arc<AtomicI64>;
 
-fn start(world: &World, fence: Fence, days: &Days) -> JoinHandle<()> {
+fn start_webhook(world: &World, fence: Fence, days: &ClockOffsetDays) -> JoinHandle<()> {
     let (clock, days) = (world.clock(), days.clone());
-    let later = move || {
+    let now_with_offset = move || {
         let days = SignedDuration::from_hours(24 * days.load(Ordering::Relaxed));
         clock.now().checked_add(days).unwrap()
     };
@@ -146,7 +146,7 @@ fn start(world: &World, fence: Fence, days: &Days) -> JoinHandle<()> {
         catalog: world.catalog.clone(),
         fence,
         meter: Arc::new(|_, _| {}),
-        clock: Clock::new(later),
+        clock: Clock::new(now_with_offset),
         namespace: NAMESPACE.into(),
         options: WebhookOptions {
             bind: "127.0.0.1:0".parse().unwrap(),
@@ -156,13 +156,13 @@ fn start(world: &World, fence: Fence, days: &Days) -> JoinHandle<()> {
     tokio::spawn(webhook.run())
 }
 
-struct Stored {
+struct StoredCertificate {
     certificate: String,
     authorities: String,
     bundle: String,
 }
 
-async fn stored(world: &World) -> Option<Stored> {
+async fn stored_certificate(world: &World) -> Option<StoredCertificate> {
     let secret = world
         .get(&format!("/api/v1/namespaces/{NAMESPACE}/secrets/{SECRET}"))
         .await?;
@@ -170,7 +170,7 @@ async fn stored(world: &World) -> Option<Stored> {
     let configuration = world.get(&format!("{configurations}/{CONFIGURATION}")).await?;
     let decode =
         |value: &Value| String::from_utf8(STANDARD.decode(value.as_str().unwrap()).unwrap()).unwrap();
-    Some(Stored {
+    Some(StoredCertificate {
         certificate: decode(&secret["data"]["tls.crt"]),
         authorities: decode(&secret["data"]["ca.crt"]),
         bundle: decode(&configuration["webhooks"][0]["clientConfig"]["caBundle"]),
@@ -178,47 +178,47 @@ async fn stored(world: &World) -> Option<Stored> {
 }
 
 #[test]
-fn the_certificate_is_made_kept_and_renewed() {
+fn the_certificate_is_created_kept_and_renewed() {
     run(async {
         let mut world = World::without_definition().await;
-        let days = Days::default();
-        // A follower writes nothing.
-        let follower = start(&world, Fence::closed(), &days);
-        world.pass(Duration::from_mins(5)).await;
-        assert!(stored(&world).await.is_none());
+        let days = ClockOffsetDays::default();
+        // An operator that is not the leader writes nothing.
+        let follower = start_webhook(&world, Fence::closed(), &days);
+        world.sleep(Duration::from_mins(5)).await;
+        assert!(stored_certificate(&world).await.is_none());
         follower.abort();
-        let task = start(&world, Fence::open(), &days);
-        world.pass(Duration::from_mins(5)).await;
+        let task = start_webhook(&world, Fence::open(), &days);
+        world.sleep(Duration::from_mins(5)).await;
         assert!(
-            stored(&world).await.is_none(),
+            stored_certificate(&world).await.is_none(),
             "no certificate before the definition is installed"
         );
         world.install_definition().await;
-        world.pass(Duration::from_mins(3)).await;
-        let first = stored(&world).await.unwrap();
+        world.sleep(Duration::from_mins(3)).await;
+        let first = stored_certificate(&world).await.unwrap();
         assert_eq!(first.authorities, first.bundle);
-        // A restart keeps the certificate.
+        // A restart does not change the certificate.
         task.abort();
-        let task = start(&world, Fence::open(), &days);
+        let task = start_webhook(&world, Fence::open(), &days);
         days.store(59, Ordering::Relaxed);
-        world.pass(Duration::from_mins(3)).await;
-        let kept = stored(&world).await.unwrap();
-        assert_eq!(kept.certificate, first.certificate);
+        world.sleep(Duration::from_mins(3)).await;
+        let unchanged = stored_certificate(&world).await.unwrap();
+        assert_eq!(unchanged.certificate, first.certificate);
         days.store(61, Ordering::Relaxed);
-        world.pass(Duration::from_mins(3)).await;
-        let second = stored(&world).await.unwrap();
+        world.sleep(Duration::from_mins(3)).await;
+        let second = stored_certificate(&world).await.unwrap();
         assert_ne!(second.certificate, first.certificate);
         assert_eq!(second.authorities, second.bundle);
         assert!(
             second.bundle.contains(first.authorities.trim()),
             "old and new are trusted"
         );
-        // A bundle that another client removed is written again.
+        // If another client deletes the configuration, the bundle is written again.
         let path =
             format!("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{CONFIGURATION}");
         world.delete(&path).await;
-        world.pass(Duration::from_mins(3)).await;
-        assert_eq!(stored(&world).await.unwrap().bundle, second.bundle);
+        world.sleep(Duration::from_mins(3)).await;
+        assert_eq!(stored_certificate(&world).await.unwrap().bundle, second.bundle);
         task.abort();
     });
 }

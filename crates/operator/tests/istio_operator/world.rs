@@ -1,4 +1,4 @@
-//! A cluster, simulated or real, with the controller.
+//! A simulated or real cluster with the controller.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ const WAIT_TIMEOUT: Duration = Duration::from_mins(8);
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Kinds that other controllers create and delete asynchronously.
-const DERIVED: [&str; 7] = [
+const DERIVED_KINDS: [&str; 7] = [
     "Event",
     "Pod",
     "ReplicaSet",
@@ -54,7 +54,7 @@ pub(crate) struct World {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) options: IstioOperatorOptions,
     user: Client,
-    /// The client of the controller, unless it is an administrator's.
+    /// Client of the controller, or `None` if the controller uses the client of an administrator.
     account: Option<Client>,
     writes: Arc<AtomicUsize>,
     controller: Option<JoinHandle<()>>,
@@ -92,7 +92,7 @@ pub(crate) fn path(api: &str, plural: &str, name: &str) -> String {
 }
 
 impl World {
-    /// A simulated cluster with the definition and a running controller.
+    /// Creates a simulated cluster with the definition and a running controller.
     pub(crate) async fn simulated() -> Self {
         let mut world = Self::without_definition().await;
         world.install_definition().await;
@@ -100,7 +100,7 @@ impl World {
         world
     }
 
-    /// A simulated cluster without the definition and the controller.
+    /// Creates a simulated cluster without the definition and the controller.
     pub(crate) async fn without_definition() -> Self {
         let cluster = SimulatedCluster::from_objects(catalog(), &cluster_options(), Vec::new()).unwrap();
         let world = Self::from_simulated(cluster);
@@ -108,7 +108,7 @@ impl World {
         world
     }
 
-    /// A world on this cluster, without a controller.
+    /// Creates a world with this cluster and without a controller.
     pub(crate) fn from_simulated(cluster: SimulatedCluster) -> Self {
         Self {
             user: cluster.client("user"),
@@ -121,27 +121,27 @@ impl World {
         }
     }
 
-    /// A world on a real cluster, with the definition and a running controller.
+    /// Creates a world with a real cluster, the definition and a running controller.
     #[allow(dead_code, reason = "each test program uses a part")]
     pub(crate) async fn real(cluster: Cluster, kubelet: Kubelet) -> Self {
-        let mut world = Self::prepared(cluster, kubelet).await;
+        let mut world = Self::with_definition(cluster, kubelet).await;
         world.start();
         world
     }
 
-    /// A world on a real cluster with the operator's chart. The controller has the account of the chart: its
-    /// roles and admission policies apply.
+    /// Creates a world with a real cluster and the operator's chart. The controller uses the service
+    /// account of the chart, so that its roles and admission policies apply.
     #[allow(dead_code, reason = "each test program uses a part")]
     pub(crate) async fn real_with_chart(cluster: Cluster, kubelet: Kubelet) -> Self {
         let account = install_chart(&cluster).await;
-        let mut world = Self::prepared(cluster, kubelet).await;
+        let mut world = Self::with_definition(cluster, kubelet).await;
         world.account = Some(account);
         world.start();
         world
     }
 
-    /// A world on a real cluster with the definition, without a controller.
-    async fn prepared(cluster: Cluster, kubelet: Kubelet) -> Self {
+    /// Creates a world with a real cluster and the definition, and without a controller.
+    async fn with_definition(cluster: Cluster, kubelet: Kubelet) -> Self {
         let world = Self {
             user: cluster.client("admin").unwrap(),
             catalog: catalog(),
@@ -163,7 +163,7 @@ impl World {
             .unwrap();
     }
 
-    /// The simulated cluster.
+    /// Returns the simulated cluster.
     pub(crate) fn simulator(&self) -> &SimulatedCluster {
         match &self.backing {
             Backing::Simulated(cluster) => cluster,
@@ -206,7 +206,7 @@ impl World {
         self.controller = Some(tokio::spawn(controller.run()));
     }
 
-    /// Kills the controller, even during a reconciliation.
+    /// Kills the controller, possibly during a reconciliation.
     pub(crate) fn kill(&mut self) {
         if let Some(task) = self.controller.take() {
             task.abort();
@@ -230,8 +230,8 @@ impl World {
         self.writes.load(Ordering::Relaxed)
     }
 
-    /// Lets time pass.
-    pub(crate) async fn pass(&mut self, time: Duration) {
+    /// Sleeps for this time, and restarts a crashed controller.
+    pub(crate) async fn sleep(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while Instant::now() < end {
             sleep(Duration::from_secs(1)).await;
@@ -239,7 +239,7 @@ impl World {
         }
     }
 
-    /// Waits until nothing was written for a while.
+    /// Waits until the controller is idle.
     pub(crate) async fn until_idle(&mut self) {
         let window = match self.backing {
             Backing::Simulated(_) => Duration::from_secs(45),
@@ -247,7 +247,7 @@ impl World {
         };
         for _ in 0..60 {
             let before = self.writes();
-            self.pass(window).await;
+            self.sleep(window).await;
             if self.writes() == before {
                 return;
             }
@@ -316,7 +316,8 @@ impl World {
         self.send("DELETE", path, None).await.unwrap();
     }
 
-    /// Waits until a condition on an object holds; `Value::Null` stands for no object.
+    /// Waits until a condition on an object holds. The condition receives `Value::Null` if the object does
+    /// not exist.
     pub(crate) async fn until(
         &mut self,
         path: &str,
@@ -364,7 +365,7 @@ impl World {
             .collect()
     }
 
-    /// Returns the names of all objects, without those of other controllers.
+    /// Returns the names of all objects, except those that other controllers create.
     pub(crate) async fn inventory(&self) -> BTreeSet<String> {
         let mut versions = vec!["/api/v1".to_owned()];
         let groups = self.get("/apis").await.unwrap();
@@ -376,20 +377,20 @@ impl World {
         for version in versions {
             let resources = self.get(&version).await.unwrap_or_default();
             for resource in resources["resources"].as_array().into_iter().flatten() {
-                found.extend(self.objects_of(&version, resource).await);
+                found.extend(self.list_object_names(&version, resource).await);
             }
         }
         found
     }
 
-    async fn objects_of(&self, version: &str, resource: &Value) -> Vec<String> {
+    async fn list_object_names(&self, version: &str, resource: &Value) -> Vec<String> {
         let (name, kind) = (
             resource["name"].as_str().unwrap(),
             resource["kind"].as_str().unwrap(),
         );
         let verbs = resource["verbs"].as_array();
         let can_list = verbs.is_some_and(|verbs| verbs.contains(&json!("list")));
-        if name.contains('/') || !can_list || DERIVED.contains(&kind) {
+        if name.contains('/') || !can_list || DERIVED_KINDS.contains(&kind) {
             return Vec::new();
         }
         let list = self.get(&format!("{version}/{name}")).await.unwrap_or_default();
@@ -456,7 +457,7 @@ async fn install_chart(cluster: &Cluster) -> Client {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    // No process of the operator serves it here.
+    // The webhook of the chart is deleted, because no operator process serves it here.
     let webhook =
         "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/mainstay-istio-operator";
     let request = Request::delete(webhook).body(Vec::new()).unwrap();
@@ -479,7 +480,7 @@ pub(crate) fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// A pod with a connected proxy of a revision.
+/// Returns a pod with a connected proxy of a revision.
 pub(crate) fn proxy(name: &str, revision: &str) -> Value {
     json!({
         "apiVersion": "v1",

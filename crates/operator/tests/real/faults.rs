@@ -1,4 +1,5 @@
-//! A sample of the fault matrix on a real API server. Every fault at every call is left to the simulator.
+//! A sample of the fault matrix on a real API server. The complete matrix, with every fault at every call,
+//! runs on the simulator.
 
 mod negative_control;
 
@@ -22,7 +23,7 @@ use crate::support::final_state::{FinalState, masked, panic_message, with_sorted
 use crate::support::path::{INSTALLED_KINDS, MESH_KINDS, ObjectPath};
 use crate::support::world::named;
 
-/// Defines a test per scenario.
+/// Defines a test for each scenario.
 macro_rules! test_cases {
     ($($name:ident),+ $(,)?) => {
         &[$(TestCase {
@@ -34,43 +35,43 @@ macro_rules! test_cases {
 
 pub(crate) const TEST_CASES: &[TestCase] = each_fault_scenario!(test_cases);
 
-/// Scenarios that migrate workloads: real istiods inject.
-pub(crate) const MOVES: &[TestCase] = each_migration_scenario!(test_cases);
+/// Scenarios that migrate workloads, in which real istiods inject.
+pub(crate) const MIGRATION_TEST_CASES: &[TestCase] = each_migration_scenario!(test_cases);
 
-/// Negative control of the checks.
-pub(crate) const CONTROL: &[TestCase] = &[TestCase {
+/// Negative control for the checks.
+pub(crate) const NEGATIVE_CONTROL: &[TestCase] = &[TestCase {
     name: "faults::violations_are_detected",
     start: || Box::pin(negative_control::violations_are_detected()),
 }];
 
-/// Faults per scenario unless `MAINSTAY_MATRIX` is set; the whole matrix would take days.
-const FEW: usize = 1;
-const MANY: usize = KINDS.len();
+/// Number of faults per scenario unless `MAINSTAY_MATRIX` is set. The complete matrix would take days.
+const DEFAULT_SAMPLE_SIZE: usize = 1;
+const MAX_SAMPLE_SIZE: usize = KINDS.len();
 
-fn share() -> usize {
+fn sample_size() -> usize {
     match std::env::var("MAINSTAY_MATRIX").ok().as_deref() {
-        Some("whole") => MANY,
+        Some("whole") => MAX_SAMPLE_SIZE,
         Some(text) => text.parse().unwrap(),
-        None => FEW,
+        None => DEFAULT_SAMPLE_SIZE,
     }
 }
 
-/// Runs a scenario without faults and then with each fault of the sample.
+/// Runs a scenario without faults, and then with each fault of the sample.
 async fn check(name: &str) {
     let scenario = scenario(name);
     let baseline = perform(scenario, None).await;
-    assert_eq!(baseline.broken, [""; 0], "{name}, without any fault");
+    assert_eq!(baseline.violations, [""; 0], "{name}, without any fault");
     assert_eq!(
         baseline.late_writes, [""; 0],
         "{name}, without any fault, is not idle"
     );
     let mut wrong = Vec::new();
-    let draws = draws(&baseline.calls, name);
-    for draw in &draws {
-        let problem = run_first(scenario, &baseline, draw).await;
+    let sample = sample_faults(&baseline.calls, name);
+    for alternatives in &sample {
+        let problem = run_first_possible(scenario, &baseline, alternatives).await;
         wrong.extend(problem.map(|problem| format!("{name} × {problem}")));
     }
-    let (calls, runs) = (baseline.calls.len(), draws.len());
+    let (calls, runs) = (baseline.calls.len(), sample.len());
     println!(
         "matrix {name}: {calls} calls, {runs} runs, {} as without faults",
         runs - wrong.len()
@@ -78,36 +79,41 @@ async fn check(name: &str) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Runs the first of these faults whose call is made, and returns what is wrong with the run.
-async fn run_first(scenario: &FaultScenario, baseline: &Outcome, draw: &[InjectedFault]) -> Option<String> {
-    for injected in draw {
+/// Runs a scenario with the first of these faults that occurs, and returns the problem of that run, if any.
+/// A fault does not occur if its call is not made.
+async fn run_first_possible(
+    scenario: &FaultScenario,
+    baseline: &Outcome,
+    alternatives: &[InjectedFault],
+) -> Option<String> {
+    for injected in alternatives {
         println!("{} × {injected:?}", scenario.name);
         let run = AssertUnwindSafe(perform_with_fault(scenario, *injected));
         let problem = match run.catch_unwind().await {
-            Ok(run) if run.is_fault_injected => problem(baseline, &run),
+            Ok(run) if run.is_fault_injected => find_problem(baseline, &run),
             Ok(_) => continue,
             Err(panic) => Some(format!("did not complete: {}", panic_message(&*panic))),
         };
         return problem.map(|problem| format!("{injected:?}: {problem}"));
     }
-    Some(format!("none of these calls was made: {draw:?}"))
+    Some(format!("none of these calls was made: {alternatives:?}"))
 }
 
-/// Returns a fixed random sample: for each kind a fault and a call, followed by alternatives in case the call
-/// is never made, and finally a crash.
-fn draws(calls: &[Call], name: &str) -> Vec<Vec<InjectedFault>> {
+/// Returns a deterministic random sample. Each element consists of a fault of one kind at a random call,
+/// alternatives in case this call is not made, and finally a crash.
+fn sample_faults(calls: &[Call], name: &str) -> Vec<Vec<InjectedFault>> {
     let seed = name
         .bytes()
         .fold(8, |sum: u64, byte| sum * 31 % 65_537 + u64::from(byte));
     let mut random = Random::new(seed);
     let first = random.below(KINDS.len());
     let count = |kind| calls.iter().filter(|call| call.kind == kind).count();
-    let draw = |turn: usize| {
-        // A call that is never made cannot fail.
+    let choose_faults = |turn: usize| {
+        // Faults of calls that are never made are excluded.
         let possible = KINDS[(first + turn) % KINDS.len()].iter();
         let mut possible: Vec<_> = possible.filter(|(kind, _)| count(*kind) > 0).collect();
-        let drawn = random.below(possible.len().max(1));
-        possible.rotate_left(drawn);
+        let chosen = random.below(possible.len().max(1));
+        possible.rotate_left(chosen);
         let all = possible.into_iter().chain(&KINDS[0][..1]);
         let faults = all.map(|(kind, fault)| InjectedFault {
             kind: *kind,
@@ -116,10 +122,11 @@ fn draws(calls: &[Call], name: &str) -> Vec<Vec<InjectedFault>> {
         });
         faults.collect()
     };
-    (0..share()).map(draw).collect()
+    (0..sample_size()).map(choose_faults).collect()
 }
 
-/// Runs a scenario so that the fault happens. If a run ends before that call, an earlier call fails instead.
+/// Runs a scenario with a fault. If the run ends before the call with the fault, repeats it with the fault
+/// at an earlier call.
 async fn perform_with_fault(scenario: &FaultScenario, mut injected: InjectedFault) -> Outcome {
     loop {
         let run = perform(scenario, Some(injected)).await;
@@ -130,13 +137,13 @@ async fn perform_with_fault(scenario: &FaultScenario, mut injected: InjectedFaul
     }
 }
 
-/// The outcome of a run.
+/// Outcome of a run.
 struct Outcome {
     end: FinalState,
     calls: Vec<Call>,
     /// Writes after the operator was idle.
     late_writes: Vec<String>,
-    broken: Vec<String>,
+    violations: Vec<String>,
     is_fault_injected: bool,
 }
 
@@ -147,38 +154,38 @@ async fn perform(scenario: &FaultScenario, injected: Option<InjectedFault>) -> O
     } else {
         World::real().await
     };
-    (scenario.before)(&world).await;
+    (scenario.set_up)(&world).await;
     world.settle().await;
     world.stop_operator().await;
     transform(&world, scenario).await;
-    let log = AvailabilityLog::begin(&world).await;
+    let log = AvailabilityLog::start(&world).await;
     let mark = world.mark();
-    let is_fault_injected = act(&world, scenario, injected).await;
+    let is_fault_injected = perform_action(&world, scenario, injected).await;
     let calls = world.calls(&mark);
     let mark = world.mark();
-    world.pass(Duration::from_secs(1)).await;
+    world.sleep(Duration::from_secs(1)).await;
     let after = world.calls(&mark);
-    let history = log.close_unchecked(&world).await;
-    let mut broken = [world.plan_checks.violations(), history.migration_violations()].concat();
-    if !scenario.destroys {
-        broken.extend(history.lost_injectors());
+    let history = log.stop(&world).await;
+    let mut violations = [world.plan_checks.violations(), history.migration_violations()].concat();
+    if !scenario.deletes_in_use {
+        violations.extend(history.missing_injectors());
     }
     let outcome = Outcome {
         end: masked(objects(&world).await),
         calls,
         late_writes: writes(&after).into_iter().map(str::to_owned).collect(),
-        broken,
+        violations,
         is_fault_injected,
     };
     world.end().await;
     outcome
 }
 
-/// Starts the operator and runs the action until the operator is idle; a crashed operator is replaced.
-/// Returns whether the fault happened.
-async fn act(world: &World, scenario: &FaultScenario, injected: Option<InjectedFault>) -> bool {
+/// Starts the operator, runs the action and waits until the operator is idle. Replaces a crashed operator.
+/// Returns whether the fault occurred.
+async fn perform_action(world: &World, scenario: &FaultScenario, injected: Option<InjectedFault>) -> bool {
     let steps = async {
-        (scenario.act)(world).await;
+        (scenario.action)(world).await;
         world.wait_until_idle().await;
     };
     let Some(injected) = injected else {
@@ -197,9 +204,9 @@ async fn act(world: &World, scenario: &FaultScenario, injected: Option<InjectedF
     }
 }
 
-fn problem(baseline: &Outcome, run: &Outcome) -> Option<String> {
-    if !run.broken.is_empty() {
-        return Some(format!("invariants violated: {}", run.broken.join("; ")));
+fn find_problem(baseline: &Outcome, run: &Outcome) -> Option<String> {
+    if !run.violations.is_empty() {
+        return Some(format!("invariants violated: {}", run.violations.join("; ")));
     }
     if let Some(difference) = baseline.end.difference(&run.end) {
         return Some(format!("another final state: {difference}"));
@@ -218,12 +225,20 @@ async fn objects(world: &World) -> Vec<Value> {
         let found = world.list(kind, "managed-by=sail-operator").await;
         all.extend(found.into_iter().map(|object| named(kind, object)));
     }
-    let spaces = world.known_namespaces();
-    for space in &spaces {
-        all.extend(world.get(&ObjectPath::cluster_scoped("Namespace", space)).await);
+    let namespaces = world.scenario_namespaces();
+    for namespace in &namespaces {
+        all.extend(
+            world
+                .get(&ObjectPath::cluster_scoped("Namespace", namespace))
+                .await,
+        );
     }
     let apps = world.list("Deployment", "").await.into_iter();
-    let apps = apps.filter(|app| spaces.iter().any(|space| app["metadata"]["namespace"] == **space));
+    let apps = apps.filter(|app| {
+        namespaces
+            .iter()
+            .any(|namespace| app["metadata"]["namespace"] == **namespace)
+    });
     all.extend(apps.map(|app| named("Deployment", app)));
     all.iter()
         .map(|object| with_sorted_conditions(world.with_scenario_namespaces(object)))
@@ -235,7 +250,7 @@ async fn transform(world: &World, scenario: &FaultScenario) {
     for kind in INSTALLED_KINDS {
         for object in world.list(kind, "managed-by=sail-operator").await {
             let object = named(kind, object);
-            let at = ObjectPath::of(&object);
+            let at = ObjectPath::from_object(&object);
             match (scenario.transform)(vec![object.clone()]).pop() {
                 None => world.delete(&at).await,
                 Some(other) if other != object => {

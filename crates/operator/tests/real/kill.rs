@@ -1,5 +1,5 @@
-//! Kills the operator fifty times during a migration of 100 workloads: none is restarted twice, and the
-//! counts are right.
+//! Kills the operator fifty times during a migration of 100 workloads. No workload may be restarted twice,
+//! and the counts must be correct.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const KILL_COUNT: usize = 50;
 const WORKLOADS: usize = 100;
 const TARGET: &str = "default-v1-29-1";
 
-/// Labels of a namespace and of its templates.
+/// Labels of a namespace, and labels of its templates.
 const LABELS: [(&str, &str); 4] = [
     ("istio.io/rev=default-v1-28-2", ""),
     ("istio-injection=enabled", ""),
@@ -36,14 +36,14 @@ const LABELS: [(&str, &str); 4] = [
     ("istio.io/rev=default-v1-28-2", ""),
 ];
 
-/// The size of a mesh.
+/// Size of a mesh.
 struct Size {
     namespaces: usize,
     workloads: usize,
     batch: usize,
 }
 
-/// Creates a mesh of the old version with available workloads, and returns their paths.
+/// Creates a mesh of the old version, waits until its workloads are available, and returns their paths.
 async fn create_mesh(world: &World, size: Size) -> Vec<ObjectPath> {
     let batched = json!({"batchSize": size.batch, "delayBetweenBatches": "1s", "readinessTimeout": "10m"});
     let strategy = json!({"type": "RevisionBased", "inactiveRevisionDeletionGracePeriodSeconds": 3,
@@ -66,7 +66,7 @@ async fn create_mesh(world: &World, size: Size) -> Vec<ObjectPath> {
         let labels = LABELS[space % LABELS.len()].1;
         let mut app = fixtures::deployment(&spaces[space], &format!("app-{number:03}"), labels, "");
         app["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1.into();
-        apps.push(ObjectPath::of(&world.create(app).await));
+        apps.push(ObjectPath::from_object(&world.create(app).await));
     }
     for app in &mut apps {
         app.kind = "Deployment".into();
@@ -79,7 +79,7 @@ async fn create_mesh(world: &World, size: Size) -> Vec<ObjectPath> {
 }
 
 /// Returns the generations of the workloads.
-async fn generations(world: &World, apps: &[ObjectPath]) -> Vec<i64> {
+async fn workload_generations(world: &World, apps: &[ObjectPath]) -> Vec<i64> {
     let mut all = Vec::new();
     for app in apps {
         all.push(
@@ -104,7 +104,7 @@ async fn until_ended(world: &World) {
         {
             return;
         }
-        world.pass(Duration::from_millis(100)).await;
+        world.sleep(Duration::from_millis(100)).await;
     }
     panic!("the migration did not end: {:#}", migration(world).await);
 }
@@ -116,7 +116,7 @@ fn kubeconfig(world: &World) -> std::path::PathBuf {
     }
 }
 
-/// Writes of the operator by kind.
+/// Number of writes of the operator by kind.
 struct Writes {
     patches: BTreeMap<String, usize>,
     relabels: usize,
@@ -154,10 +154,10 @@ fn writes(mark: &CallMarker) -> Writes {
     writes
 }
 
-/// Checks that each template changed exactly once and that the counts are right. The audit log may lack the
-/// result of a write whose client was killed.
+/// Checks that each template changed exactly once and that the counts are correct. The audit log may lack a
+/// write if its client was killed during the call.
 async fn check(world: &World, apps: &[ObjectPath], before: &[i64], mark: &CallMarker) -> Value {
-    let after = generations(world, apps).await;
+    let after = workload_generations(world, apps).await;
     for ((app, before), after) in apps.iter().zip(before).zip(&after) {
         assert_eq!(*after, before + 1, "{app}: the template changes exactly once");
         let object = world.get(app).await.unwrap();
@@ -183,9 +183,10 @@ async fn check(world: &World, apps: &[ObjectPath], before: &[i64], mark: &CallMa
 }
 
 /// Returns the number of writes until the next operator is killed, so that fifty kills are spread over the
-/// migration. Several status changes may share one write, so the number per workload varies.
+/// migration. The number of writes per workload varies, because one write may contain several status
+/// changes.
 fn writes_until_kill(kills: usize, migrated: usize) -> usize {
-    // A running batch is not counted yet.
+    // Workloads of the running batch are not counted yet.
     let due = kills * (WORKLOADS - 20) / KILL_COUNT;
     if migrated < due {
         2 + kills % 6
@@ -206,13 +207,13 @@ async fn nothing_is_restarted_twice() {
     )
     .await;
     world.stop_operator().await;
-    let (before, mark) = (generations(&world, &apps).await, world.mark());
+    let (before, mark) = (workload_generations(&world, &apps).await, world.mark());
     let begin = std::time::Instant::now();
     world
         .patch(&path::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
     let kubeconfig = kubeconfig(&world);
-    // The new control plane becomes ready first; the operator is killed while workloads migrate.
+    // Waits for the new control plane first, because the operator is killed while workloads migrate.
     let first = Process::start(&kubeconfig, None);
     world
         .until_object(&path::istio("default"), "migrates workloads", |istio| {
@@ -277,9 +278,9 @@ async fn two_hundred_workloads() {
     .await;
     world.stop_operator().await;
     let operator = Process::start(&kubeconfig(&world), None);
-    world.pass(Duration::from_secs(5)).await;
+    world.sleep(Duration::from_secs(5)).await;
     world.settle().await;
-    let (before, mark) = (generations(&world, &apps).await, world.mark());
+    let (before, mark) = (workload_generations(&world, &apps).await, world.mark());
     let (rest, _) = operator.memory();
     world
         .patch(&path::istio("default"), json!({"spec": {"version": NEW}}))

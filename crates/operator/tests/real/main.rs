@@ -1,4 +1,4 @@
-//! Every scenario on a real API server, as one test each. The tests of a thread share a server.
+//! Runs every scenario on a real API server, each as one test. The tests of a thread share a server.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ use support::World;
 use support::availability_log::FIGURES;
 use support::real_cluster::ISTIODS;
 
-/// Defines a test per scenario.
+/// Defines a test for each scenario.
 macro_rules! test_cases {
     ($($module:ident { $($name:ident),+ $(,)? })+) => {
         &[$($(TestCase {
@@ -42,7 +42,7 @@ macro_rules! test_cases {
     };
 }
 
-/// Defines a test per migration scenario; real istiods inject the pods.
+/// Defines a test for each migration scenario, in which real istiods inject the pods.
 macro_rules! migrations {
     ($($module:ident { $($name:ident),+ $(,)? })+) => {
         &[$($(TestCase {
@@ -50,7 +50,7 @@ macro_rules! migrations {
             start: || Box::pin(async {
                 let world = World::real_injecting().await;
                 scenarios::migration::$module::$name(world).await.end().await;
-                MIGRATED.fetch_add(1, Ordering::Relaxed);
+                PASSED_MIGRATION_SCENARIOS.fetch_add(1, Ordering::Relaxed);
             }),
         }),+),+]
     };
@@ -59,12 +59,12 @@ macro_rules! migrations {
 const MIGRATIONS: &[TestCase] = scenarios::migration::each_migration!(migrations);
 
 /// Number of passed migration scenarios.
-static MIGRATED: AtomicUsize = AtomicUsize::new(0);
+static PASSED_MIGRATION_SCENARIOS: AtomicUsize = AtomicUsize::new(0);
 
 const SCENARIOS: &[TestCase] = scenarios::each!(test_cases);
 
-/// Returns the number of concurrent tests: one more than cores, because tests mostly wait.
-fn lanes() -> usize {
+/// Returns the number of concurrent tests: one more than the number of cores, because tests mostly wait.
+fn concurrent_tests() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get) + 1
 }
 
@@ -78,16 +78,16 @@ fn main() -> ExitCode {
         input::TEST_CASES,
         takeover::TEST_CASES,
         faults::TEST_CASES,
-        // Tests with injection. The two that need the most CPU time are not adjacent, so that they do not
-        // delay the others.
+        // Tests with injection. The two tests that need the most CPU time are not adjacent, so that they do
+        // not delay the others.
         kill::KILLS,
         MIGRATIONS,
         kill::SCALE,
-        faults::MOVES,
-        faults::CONTROL,
+        faults::MIGRATION_TEST_CASES,
+        faults::NEGATIVE_CONTROL,
     ]);
-    let outcome = suite::main_parallel(lanes(), &peers, &trials);
-    let migrated = MIGRATED.load(Ordering::Relaxed);
+    let outcome = suite::main_parallel(concurrent_tests(), &peers, &trials);
+    let migrated = PASSED_MIGRATION_SCENARIOS.load(Ordering::Relaxed);
     if migrated > 0 {
         println!("migration real istiods: {migrated} scenarios, {FIGURES}");
     }

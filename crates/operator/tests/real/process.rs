@@ -1,4 +1,4 @@
-//! The operator as a process that can be killed at a write. The process is this program: at the write it
+//! The operator as a process that can be killed at a write. The process runs this program. At the write, it
 //! prints a line and waits for SIGKILL.
 
 use std::future::Future;
@@ -22,38 +22,39 @@ use tokio::process::{Child, Command};
 use crate::support::calls::CallKind;
 use crate::support::faulty_client::{ClientWrapper, Fault, FaultyClient, InjectedFault};
 
-/// Runs this program as the operator.
-const OPERATE: &str = "--operate=";
-/// The write at which it is killed, and the kind of crash.
-const DIE: &str = "--die=";
-/// Enables application delivery, also to local clusters.
-const DELIVER: &str = "--deliver";
+/// Argument that runs this program as the operator.
+const OPERATOR_FLAG: &str = "--operate=";
+/// Argument with the write at which the operator is killed, and the kind of crash.
+const CRASH_FLAG: &str = "--die=";
+/// Argument that enables application delivery, including to local clusters.
+const DELIVERY_FLAG: &str = "--deliver";
 
-/// The kinds of crash at a write.
+/// Kinds of crashes at a write.
 pub(crate) const CRASH_FAULTS: [Fault; 3] = [Fault::CrashBefore, Fault::CrashDuring, Fault::CrashAfter];
 
-/// A running operator; it is killed when this value is dropped.
+/// A running operator, which is killed when this value is dropped.
 pub(crate) struct Process {
     child: Child,
 }
 
 impl Process {
-    /// Starts the operator; with `crash`, it waits at that write (number and index of [`CRASH_FAULTS`]).
+    /// Starts the operator. `crash` is the number of the write at which it waits, and an index of
+    /// [`CRASH_FAULTS`].
     pub(crate) fn start(kubeconfig: &Path, crash: Option<(usize, usize)>) -> Self {
         Self::spawn(kubeconfig, crash, None)
     }
 
-    /// Starts the operator with application delivery; writes to all clusters are counted together.
+    /// Starts the operator with application delivery. Writes to all clusters are counted together.
     pub(crate) fn start_with_delivery(kubeconfig: &Path, crash: Option<(usize, usize)>) -> Self {
-        Self::spawn(kubeconfig, crash, Some(DELIVER))
+        Self::spawn(kubeconfig, crash, Some(DELIVERY_FLAG))
     }
 
     fn spawn(kubeconfig: &Path, crash: Option<(usize, usize)>, flag: Option<&str>) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.arg(format!("{OPERATE}{}", kubeconfig.display()));
+        command.arg(format!("{OPERATOR_FLAG}{}", kubeconfig.display()));
         command.args(flag);
         if let Some((write, fault)) = crash {
-            command.arg(format!("{DIE}{write}:{fault}"));
+            command.arg(format!("{CRASH_FLAG}{write}:{fault}"));
         }
         let child = command
             .stdin(Stdio::null())
@@ -64,7 +65,7 @@ impl Process {
         Self { child }
     }
 
-    /// Kills the process at its last write. Returns whether that happened before `rest` completed.
+    /// Kills the process when it waits at a write. Returns whether that happened before `rest` completed.
     pub(crate) async fn kill_at_last_write(mut self, rest: impl Future<Output = ()>) -> bool {
         let mut lines = BufReader::new(self.child.stdout.take().unwrap()).lines();
         let came = tokio::select! {
@@ -83,13 +84,13 @@ impl Process {
     }
 }
 
-/// Runs the operator if this process was started for it.
+/// Runs the operator if the arguments request it. Returns whether it did.
 pub(crate) fn operate() -> bool {
     let argument = |flag: &str| std::env::args().find_map(|text| text.strip_prefix(flag).map(str::to_owned));
-    let Some(kubeconfig) = argument(OPERATE) else {
+    let Some(kubeconfig) = argument(OPERATOR_FLAG) else {
         return false;
     };
-    let crash = argument(DIE).map(|text| {
+    let crash = argument(CRASH_FLAG).map(|text| {
         let (write, fault) = text.split_once(':').unwrap();
         InjectedFault {
             kind: CallKind::Write,
@@ -101,7 +102,7 @@ pub(crate) fn operate() -> bool {
         .enable_all()
         .build()
         .unwrap();
-    let delivers = std::env::args().any(|text| text == DELIVER);
+    let delivers = std::env::args().any(|text| text == DELIVERY_FLAG);
     runtime.block_on(run_operator(&kubeconfig, crash, delivers));
     true
 }

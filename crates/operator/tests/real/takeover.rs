@@ -1,5 +1,5 @@
-//! Takeover of a mesh that Helm installed as the Sail Operator does: our operator starts, and nothing
-//! restarts. The real `helm` installs; this program is its post-renderer.
+//! Tests the takeover of a mesh that is installed with Helm as by the Sail Operator: our operator starts,
+//! and nothing restarts. The real `helm` installs the charts, and this program is its post-renderer.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -29,8 +29,8 @@ pub(crate) const TEST_CASES: &[TestCase] = &[TestCase {
 /// Argument that runs this program as the post-renderer, with the owner as JSON.
 const POST_RENDER: &str = "--post-render=";
 
-/// Adds owner and label to every object, as the Sail Operator's post-renderer does. Returns false without the
-/// argument.
+/// Adds owner and label to every object, as the Sail Operator's post-renderer does. Returns false if the
+/// argument is missing.
 pub(crate) fn post_render() -> bool {
     let Some(owner) =
         std::env::args().find_map(|argument| argument.strip_prefix(POST_RENDER).map(str::to_owned))
@@ -94,18 +94,18 @@ async fn nothing_restarts() {
     assert_eq!(secrets.len(), 2, "the release Secrets of Helm are kept");
     for mut secret in secrets {
         secret["kind"] = "Secret".into();
-        world.delete(&ObjectPath::of(&secret)).await;
+        world.delete(&ObjectPath::from_object(&secret)).await;
     }
     world.end().await;
 }
 
-/// Deletes the installed objects and the inventories of the operator.
+/// Deletes the installed objects and the operator's inventories.
 async fn remove_installed(world: &World) {
     for selector in ["managed-by=sail-operator", "applyset.kubernetes.io/id"] {
         for kind in INSTALLED_KINDS {
             for mut object in world.list(kind, selector).await {
                 object["kind"] = kind.into();
-                let at = ObjectPath::of(&object);
+                let at = ObjectPath::from_object(&object);
                 world.delete(&at).await;
                 world.until_gone(&at).await;
             }
@@ -130,7 +130,7 @@ async fn identities(world: &World) -> Vec<String> {
         for object in world.list(kind, selector).await {
             let metadata = &object["metadata"];
             let (uid, name) = (&metadata["uid"], &metadata["name"]);
-            // Status updates change the resourceVersion, but not the generation.
+            // Status updates change the resourceVersion but not the generation.
             let version = if kind == "Deployment" || kind == "Pod" {
                 &metadata["generation"]
             } else {
@@ -142,8 +142,8 @@ async fn identities(world: &World) -> Vec<String> {
     found
 }
 
-/// Runs `helm install` as the Sail Operator does: with the values of the revision, and with a post-renderer
-/// that adds the owner.
+/// Runs `helm install` as the Sail Operator does, with the values of the revision and a post-renderer that
+/// adds the owner.
 async fn install(world: &World, chart: &str, namespace: &str, revision: &Value, values: Value) {
     let Backing::Real(real) = &world.backing else {
         panic!("no real server")

@@ -1,5 +1,5 @@
-//! The fault matrix: each scenario with a fault at every call to every cluster, compared with the run without
-//! faults.
+//! The fault matrix. Runs each scenario with a fault at every call to every cluster, and compares the
+//! result with the run without faults.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -13,7 +13,7 @@ use mainstay_sim::fault::{Fault, Rule, Trigger};
 use mainstay_sim::snapshot;
 use serde_json::Value;
 
-use crate::end_state::comparable;
+use crate::end_state::comparable_state;
 use crate::final_state::{FinalState, panic_message};
 use crate::fleet::{CLIENT, Fleet};
 use crate::objects::{self, DEPLOYMENT, deployment_of, with_traffic};
@@ -26,11 +26,11 @@ const V2: &str = "example-app-v2";
 
 type Steps = for<'a> fn(&'a mut Fleet) -> LocalBoxFuture<'a, ()>;
 
-/// A scenario: the initial state, and the change that runs with faults.
+/// A scenario with its initial state and the action that runs with faults.
 struct Scenario {
     name: &'static str,
-    before: Steps,
-    act: Steps,
+    set_up: Steps,
+    action: Steps,
 }
 
 fn deployment(revision: &str, replicas: u32) -> Value {
@@ -57,40 +57,40 @@ macro_rules! steps {
 const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "install",
-        before: steps!(fleet => { fleet.record_two_revisions().await; }),
-        act: steps!(fleet => {
+        set_up: steps!(fleet => { fleet.record_two_revisions().await; }),
+        action: steps!(fleet => {
             fleet.create(&deployment(V1, 2)).await;
             fleet.until_phase("Healthy").await;
         }),
     },
     Scenario {
         name: "replace_revision",
-        before: steps!(fleet => { healthy(fleet, deployment(V1, 2)).await; }),
-        act: steps!(fleet => { change(fleet, deployment(V2, 2)).await; }),
+        set_up: steps!(fleet => { create_healthy(fleet, deployment(V1, 2)).await; }),
+        action: steps!(fleet => { change_spec(fleet, deployment(V2, 2)).await; }),
     },
     Scenario {
         name: "shift_weights",
-        before: steps!(fleet => { healthy(fleet, split([50, 50])).await; }),
-        act: steps!(fleet => { change(fleet, split([10, 90])).await; }),
+        set_up: steps!(fleet => { create_healthy(fleet, split([50, 50])).await; }),
+        action: steps!(fleet => { change_spec(fleet, split([10, 90])).await; }),
     },
     Scenario {
         name: "leave_a_cluster",
-        before: steps!(fleet => { healthy(fleet, deployment(V1, 2)).await; }),
-        act: steps!(fleet => {
+        set_up: steps!(fleet => { create_healthy(fleet, deployment(V1, 2)).await; }),
+        action: steps!(fleet => {
             let places: &[(&str, u32)] = &[("", 3)];
             let next = with_traffic(deployment_of(&[(V1, places)]), "Istio", &[(V1, 100)]);
-            change(fleet, next).await;
+            change_spec(fleet, next).await;
         }),
     },
     Scenario {
         name: "rolling",
-        before: steps!(fleet => { healthy(fleet, rolling_deployment(V1)).await; }),
-        act: steps!(fleet => { change(fleet, rolling_deployment(V2)).await; }),
+        set_up: steps!(fleet => { create_healthy(fleet, rolling_deployment(V1)).await; }),
+        action: steps!(fleet => { change_spec(fleet, rolling_deployment(V2)).await; }),
     },
     Scenario {
         name: "deletion",
-        before: steps!(fleet => { healthy(fleet, deployment(V1, 2)).await; }),
-        act: steps!(fleet => {
+        set_up: steps!(fleet => { create_healthy(fleet, deployment(V1, 2)).await; }),
+        action: steps!(fleet => {
             fleet.host().delete(&objects::path(DEPLOYMENTS, DEPLOYMENT)).await.unwrap();
             fleet.until("the deployment is deleted", |fleet| fleet.deployment().is_null()).await;
         }),
@@ -103,14 +103,14 @@ fn rolling_deployment(revision: &str) -> Value {
     rolling
 }
 
-async fn healthy(fleet: &mut Fleet, deployment: Value) {
+async fn create_healthy(fleet: &mut Fleet, deployment: Value) {
     fleet.record_two_revisions().await;
     fleet.create(&deployment).await;
     fleet.until_phase("Healthy").await;
     fleet.until_idle().await;
 }
 
-async fn change(fleet: &mut Fleet, deployment: Value) {
+async fn change_spec(fleet: &mut Fleet, deployment: Value) {
     fleet.set_spec(DEPLOYMENTS, &deployment).await;
     fleet.until_phase("Healthy").await;
 }
@@ -144,7 +144,7 @@ fn counts(fleet: &Fleet) -> Counts {
     fleet.clusters.iter().map(count).collect()
 }
 
-/// The outcome of a run.
+/// Outcome of a run.
 struct Outcome {
     end: Vec<FinalState>,
     start: Counts,
@@ -152,10 +152,10 @@ struct Outcome {
     late_writes: usize,
 }
 
-/// Time in which every kind is listed again.
-const RELISTS: Duration = Duration::from_mins(8);
+/// Time within which every kind is listed again.
+const RELIST_TIME: Duration = Duration::from_mins(8);
 
-async fn pass(fleet: &mut Fleet, time: Duration) {
+async fn sleep(fleet: &mut Fleet, time: Duration) {
     for _ in 0..time.as_secs() {
         fleet.sleep(Duration::from_secs(1)).await;
         fleet.restart_if_crashed();
@@ -165,20 +165,20 @@ async fn pass(fleet: &mut Fleet, time: Duration) {
 fn perform(scenario: &Scenario, fault: Option<&InjectedFault>) -> Outcome {
     run(async {
         let mut fleet = Fleet::start(&["east"]).await;
-        (scenario.before)(&mut fleet).await;
+        (scenario.set_up)(&mut fleet).await;
         let start = counts(&fleet);
         if let Some(fault) = fault {
             let rule = Rule::once(CLIENT, fault.trigger.clone(), fault.fault.clone());
             fleet.clusters[&fault.cluster].sim().add_fault(rule);
         }
-        (scenario.act)(&mut fleet).await;
+        (scenario.action)(&mut fleet).await;
         fleet.until_idle().await;
         let finish = counts(&fleet);
-        // The next list recovers a missed event.
-        pass(&mut fleet, RELISTS).await;
+        // A missed event is recovered by the next list.
+        sleep(&mut fleet, RELIST_TIME).await;
         fleet.until_idle().await;
         let before = fleet.writes();
-        pass(&mut fleet, RELISTS).await;
+        sleep(&mut fleet, RELIST_TIME).await;
         Outcome {
             end: fleet
                 .clusters
@@ -193,7 +193,7 @@ fn perform(scenario: &Scenario, fault: Option<&InjectedFault>) -> Outcome {
 }
 
 fn final_state(cluster: &SimulatedCluster) -> FinalState {
-    comparable(cluster.sim().with(|state| snapshot::dump(state)))
+    comparable_state(cluster.sim().with(|state| snapshot::dump(state)))
 }
 
 fn all_faults(baseline: &Outcome) -> Vec<InjectedFault> {

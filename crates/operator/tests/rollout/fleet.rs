@@ -17,7 +17,7 @@ pub(crate) const CLIENT: &str = OPERATOR;
 /// Longest virtual time that a test waits for a condition.
 const WAIT_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// The clusters. The host has the empty name.
+/// The clusters by name. The name of the host is empty.
 pub(crate) struct Fleet(mainstay_harness::Fleet);
 
 impl Deref for Fleet {

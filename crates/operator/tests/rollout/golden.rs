@@ -1,4 +1,4 @@
-//! Golden files: objects of rollouts as YAML.
+//! Golden files with objects of rollouts as YAML.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub(crate) fn golden_text(cluster: &str, mut object: Value) -> String {
     format!("--- # cluster {cluster}\n{}", to_yaml_v3(&value).unwrap())
 }
 
-/// Compares objects with a golden file; if `BLESS` is set, writes the file.
+/// Compares objects with a golden file, or writes the file if `BLESS` is set.
 pub(crate) fn check_golden(name: &str, found: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/rollout/golden/{name}.yaml"));
     if std::env::var_os("BLESS").is_some() {

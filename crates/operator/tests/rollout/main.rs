@@ -1,4 +1,4 @@
-//! The delivery controllers on several simulated clusters in virtual time.
+//! Tests the delivery controllers on several simulated clusters in virtual time.
 
 #![allow(
     clippy::unwrap_used,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 pub(crate) const NAMESPACE: &str = "default";
 pub(crate) const API: &str = "delivery.mainstay.dev/v1alpha1";
 
-/// The proposal's text.
+/// Documents of the proposal.
 const PROPOSAL: &str = include_str!("../../../rollout/tests/documents/proposal.yaml");
 
 /// Sets the namespace of an object.
@@ -15,15 +15,15 @@ pub(crate) fn in_namespace(mut object: Value) -> Value {
     object
 }
 
-/// The proposal's deployment, with this provider.
+/// Returns the proposal's deployment.
 pub(crate) fn deployment() -> Value {
     in_namespace(parse_documents(PROPOSAL).unwrap()[0].object.clone())
 }
 
-/// The name of the proposal's deployment.
+/// Name of the proposal's deployment.
 pub(crate) const DEPLOYMENT: &str = "example-app-deploy";
 
-/// A Cluster.
+/// Returns a Cluster.
 pub(crate) fn cluster(name: &str) -> Value {
     json!({
         "apiVersion": API, "kind": "Cluster",
@@ -32,7 +32,7 @@ pub(crate) fn cluster(name: &str) -> Value {
     })
 }
 
-/// An Application whose changes are recorded only.
+/// Returns an Application that only records revisions.
 pub(crate) fn application(image: &str) -> Value {
     json!({
         "apiVersion": API, "kind": "Application",
@@ -46,7 +46,7 @@ pub(crate) fn application(image: &str) -> Value {
     })
 }
 
-/// A deployment of revisions with replicas by cluster; an empty cluster is the host.
+/// Returns a deployment of revisions with replicas by cluster. An empty cluster name is the host.
 pub(crate) fn deployment_of(revisions: &[(&str, &[(&str, u32)])]) -> Value {
     let placement = |(cluster, replicas): &(&str, u32)| {
         let mut placement = json!({"distribution": {"replicas": replicas}});

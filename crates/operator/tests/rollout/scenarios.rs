@@ -62,8 +62,9 @@ fn routed_objects(fleet: &Fleet) -> String {
     text
 }
 
-/// Waits for a phase, and checks at every poll that enough pods are available in each cluster.
-async fn until_phase_with_floor(fleet: &mut Fleet, phase: &str, floor: u64) {
+/// Waits for a phase, and checks at every poll that at least this number of pods is available in each
+/// cluster.
+async fn until_phase_with_available(fleet: &mut Fleet, phase: &str, min_available: u64) {
     let mut lowest = u64::MAX;
     fleet
         .until(phase, |fleet| {
@@ -79,7 +80,7 @@ async fn until_phase_with_floor(fleet: &mut Fleet, phase: &str, floor: u64) {
                 && object["status"]["observedGeneration"] == object["metadata"]["generation"]
         })
         .await;
-    assert!(lowest >= floor, "only {lowest} pods were available");
+    assert!(lowest >= min_available, "only {lowest} pods were available");
 }
 
 #[test]
@@ -110,8 +111,8 @@ fn one_deployment_in_the_host_cluster() {
     });
 }
 
-/// The proposal's text: two revisions, two clusters, an even split, a shift, and the removal of the first
-/// revision.
+/// Runs the proposal's example: two revisions, two clusters, an even split, a shift, and the removal of the
+/// first revision.
 #[test]
 fn the_proposal_end_to_end() {
     run(async {
@@ -141,7 +142,7 @@ fn the_proposal_end_to_end() {
 
         set_weights(&mut deployment, [10, 90]);
         fleet.set_spec(DEPLOYMENTS, &deployment).await;
-        until_phase_with_floor(&mut fleet, "Healthy", 10).await;
+        until_phase_with_available(&mut fleet, "Healthy", 10).await;
         check_golden("proposal-shifted", &routed_objects(&fleet));
 
         let spec = &mut deployment["spec"];
@@ -152,7 +153,7 @@ fn the_proposal_end_to_end() {
         spec["traffic"]["http"][0]["weightedTargets"][0]["weight"] = json!(100);
         spec["appRevisions"].as_array_mut().unwrap().remove(0);
         fleet.set_spec(DEPLOYMENTS, &deployment).await;
-        until_phase_with_floor(&mut fleet, "Healthy", 5).await;
+        until_phase_with_available(&mut fleet, "Healthy", 5).await;
         fleet.until_idle().await;
         for cluster in ["", MEMBER] {
             assert_eq!(
@@ -221,7 +222,7 @@ fn a_dead_cluster_blocks_no_other() {
     run(async {
         let mut fleet = Fleet::start(&["east", "north", "west"]).await;
         fleet.record_two_revisions().await;
-        fleet.connector.set_dead("north", true);
+        fleet.connector.set_unresponsive("north", true);
         fleet
             .create(&deployment_of(&[(V1, &[("east", 2), ("north", 2), ("west", 2)])]))
             .await;
@@ -239,7 +240,7 @@ fn a_dead_cluster_blocks_no_other() {
                     && condition(&fleet.deployment(), "ClustersReachable") == "False/ClusterUnreachable"
             })
             .await;
-        fleet.connector.set_dead("north", false);
+        fleet.connector.set_unresponsive("north", false);
         fleet.until_phase("Healthy").await;
         assert_eq!(fleet.replicas("north", "example-app-v1-testsvc"), Some((2, 2)));
     });
@@ -255,7 +256,7 @@ fn a_cluster_that_dies_halfway_is_continued_later() {
             .create(&deployment_of(&[(V1, &[("east", 2), ("west", 2)])]))
             .await;
         fleet.until_phase("Healthy").await;
-        fleet.connector.set_dead("west", true);
+        fleet.connector.set_unresponsive("west", true);
         let both: &[(&str, u32)] = &[("east", 3), ("west", 3)];
         fleet.set_spec(DEPLOYMENTS, &deployment_of(&[(V1, both)])).await;
         fleet
@@ -268,7 +269,7 @@ fn a_cluster_that_dies_halfway_is_continued_later() {
             Some((2, 2)),
             "the objects in the cluster are not changed"
         );
-        fleet.connector.set_dead("west", false);
+        fleet.connector.set_unresponsive("west", false);
         fleet.until_phase("Healthy").await;
         assert_eq!(fleet.replicas("west", "example-app-v1-testsvc"), Some((3, 3)));
     });
@@ -305,7 +306,7 @@ fn a_rotated_secret_is_used() {
     });
 }
 
-/// A rejected kubeconfig is reported by a condition that does not contain its content.
+/// A rejected kubeconfig is reported by a condition, which does not contain the kubeconfig.
 #[test]
 fn a_rejected_kubeconfig_is_a_condition() {
     run(async {
@@ -333,7 +334,8 @@ fn a_rejected_kubeconfig_is_a_condition() {
     });
 }
 
-/// The objects in a cluster whose Cluster object is deleted stay, and other clusters are still reconciled.
+/// If a Cluster object is deleted, the objects in that cluster stay, and other clusters are still
+/// reconciled.
 #[test]
 fn a_deleted_cluster_is_left_alone() {
     run(async {

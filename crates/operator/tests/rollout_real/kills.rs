@@ -1,5 +1,5 @@
-//! Kills the operator's process at a write to any of the three servers. The next process reaches the end
-//! state of a rollout without a kill.
+//! Kills the operator's process at a write to any of the three servers. The next process must reach the
+//! same end state as a rollout without a kill.
 
 use serde_json::{Value, json};
 
@@ -10,10 +10,10 @@ use crate::process::CRASH_FAULTS;
 use crate::servers::{HOST, MEMBERS};
 use crate::test_namespace::{DEPLOYMENTS, TestNamespace, V1, V2};
 
-/// Number of kills: by default, and in the whole proof.
-const KILLS: [usize; 2] = [3, 30];
+/// Number of kills by default and in the complete proof.
+const KILL_COUNTS: [usize; 2] = [3, 30];
 
-/// Returns a deployment of the revision in all clusters.
+/// Returns a deployment of a revision in all clusters.
 fn deployment(revision: &str) -> Value {
     let places: &[(&str, u32)] = &[(HOST, 1), (MEMBERS[0], 1), (MEMBERS[1], 1)];
     let mut deployment = with_traffic(deployment_of(&[(revision, places)]), "Istio", &[(revision, 100)]);
@@ -21,7 +21,7 @@ fn deployment(revision: &str) -> Value {
     deployment
 }
 
-/// A rollout from one revision to the other without a kill: its number of writes and its end state.
+/// Number of writes and end state of a rollout from one revision to the other without a kill.
 struct Baseline {
     writes: usize,
     end: Vec<FinalState>,
@@ -44,14 +44,14 @@ async fn baseline(test: &TestNamespace, revision: &str) -> Baseline {
     }
 }
 
-/// Returns the number of the write at which to kill, so that kills are spread over the rollout. The total
-/// varies slightly, so the last tenth is left out.
+/// Returns the number of the write at which to kill the operator, so that kills are spread over the
+/// rollout. The last tenth is excluded, because the total varies slightly.
 fn write_of_kill(number: usize, kills: usize, writes: usize) -> usize {
     1 + number * (writes * 9 / 10) / kills
 }
 
 pub(crate) async fn every_kill_converges() {
-    let kills = KILLS[usize::from(is_whole())];
+    let kills = KILL_COUNTS[usize::from(is_whole())];
     let test = TestNamespace::start("kills").await;
     test.record_two_revisions().await;
     test.create(DEPLOYMENTS, deployment(V1)).await;

@@ -1,4 +1,4 @@
-//! Application delivery on three real API servers side by side, with the operator as a process.
+//! Tests application delivery on three real API servers, with the operator as a process.
 
 #![allow(
     clippy::unwrap_used,
@@ -50,7 +50,7 @@ const TEST_CASES: &[TestCase] = &[
     test_case!("kills::every_kill_converges" => kills::every_kill_converges()),
 ];
 
-/// Whether the whole proof runs: `MAINSTAY_MATRIX=whole`, as for the fault matrix.
+/// Whether the complete proof runs: `MAINSTAY_MATRIX=whole`, as for the fault matrix.
 fn is_whole() -> bool {
     std::env::var("MAINSTAY_MATRIX").is_ok_and(|share| share == "whole")
 }

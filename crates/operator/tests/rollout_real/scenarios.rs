@@ -1,4 +1,4 @@
-//! The proposal's example, an outage, a rotated credential and a deleted Cluster.
+//! Scenarios: the proposal's example, an outage, a rotated credential and a deleted Cluster.
 
 use std::time::Duration;
 
@@ -10,16 +10,17 @@ use crate::objects::{self, DEPLOYMENT, deployment_of, with_traffic};
 use crate::servers::{HOST, MEMBERS};
 use crate::test_namespace::{DEPLOYMENTS, TestNamespace, V1, V2, cluster};
 
-/// The member of the proposal's example.
+/// Name of the member cluster in the proposal's example.
 const MEMBER: &str = "prod-cluster-1";
-/// The server behind it.
+/// Server of the member cluster.
 const MEMBER_SERVER: &str = "east";
 
-/// Seconds of the steady state: by default, and in the whole proof, where all kinds are listed again.
+/// Duration of the steady state in seconds, by default and in the complete proof, in which all kinds are
+/// listed again.
 const STEADY_SECONDS: [u64; 2] = [10, 200];
 
-/// The proposal's text: two revisions, two clusters, an even split, a shift, and the removal of the first
-/// revision. Services and routes are those of the simulator.
+/// Runs the proposal's example: two revisions, two clusters, an even split, a shift, and the removal of the
+/// first revision. Services and routes must equal those on the simulator.
 pub(crate) async fn the_proposal_end_to_end() {
     let test = TestNamespace::new("default").await;
     test.add_cluster(MEMBER, MEMBER_SERVER).await;
@@ -112,7 +113,7 @@ async fn check_selectors(test: &TestNamespace, cluster: &str) {
     }
 }
 
-/// Checks that nothing is written for a while; returns the seconds.
+/// Checks that the operator writes nothing in the steady state, and returns its duration in seconds.
 async fn check_steady_state(test: &TestNamespace) -> u64 {
     let seconds = STEADY_SECONDS[usize::from(is_whole())];
     let before = test.servers.writes();
@@ -156,23 +157,24 @@ async fn until_rolling_in(test: &TestNamespace, cluster: &str) {
     .await;
 }
 
-/// Replaces the revision, and waits until nothing is written any more.
-async fn change(test: &TestNamespace, revision: &str) {
+/// Replaces the revision, and waits until the operator writes nothing.
+async fn change_revision(test: &TestNamespace, revision: &str) {
     test.set_spec(DEPLOYMENTS, &rolling(revision)).await;
     test.until_phase("Healthy").await;
     test.until_idle().await;
 }
 
-/// The API server of a member is killed during a rollout: the other clusters complete, and the member
-/// completes after its restart. The end state is that of a rollout without an outage.
+/// Kills the API server of a member during a rollout. The other clusters must complete the rollout during
+/// the outage, and the member after its restart. The end state must equal that of a rollout without an
+/// outage.
 pub(crate) async fn an_api_server_killed_halfway() {
     let test = TestNamespace::start("outage").await;
     test.record_two_revisions().await;
     test.create(DEPLOYMENTS, rolling(V1)).await;
     test.until_phase("Healthy").await;
-    change(&test, V2).await;
+    change_revision(&test, V2).await;
     let expected = test.end_state().await;
-    change(&test, V1).await;
+    change_revision(&test, V1).await;
     test.set_spec(DEPLOYMENTS, &rolling(V2)).await;
     let [other, dead] = MEMBERS;
     until_rolling_in(&test, dead).await;
@@ -203,7 +205,7 @@ pub(crate) async fn an_api_server_killed_halfway() {
     );
 }
 
-/// Compares the end state with another one.
+/// Checks that the end state equals the expected one.
 async fn check_end(expected: &[crate::final_state::FinalState], test: &TestNamespace) {
     let found = test.end_state().await;
     for (expected, found) in expected.iter().zip(&found) {
@@ -211,7 +213,7 @@ async fn check_end(expected: &[crate::final_state::FinalState], test: &TestNames
     }
 }
 
-/// A revoked token is reported, and the new token in the Secret is used.
+/// Revokes a token, which must be reported, and then stores a new token in the Secret, which must be used.
 pub(crate) async fn a_rotated_kubeconfig() {
     let test = TestNamespace::start("rotation").await;
     test.record_two_revisions().await;
@@ -234,8 +236,8 @@ pub(crate) async fn a_rotated_kubeconfig() {
     println!("servers rotation: the revoked token was reported, the new one used");
 }
 
-/// The objects in a cluster whose Cluster object is deleted stay, and other clusters are reconciled. The
-/// objects are removed once the Cluster object exists again.
+/// Deletes a Cluster object. The objects in that cluster must stay, and other clusters must be reconciled.
+/// The objects are removed once the Cluster object exists again.
 pub(crate) async fn a_deleted_cluster() {
     let test = TestNamespace::start("deletion").await;
     test.record_two_revisions().await;

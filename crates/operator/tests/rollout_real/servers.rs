@@ -1,5 +1,5 @@
-//! Three real API servers side by side: a host and two member clusters, each with a few controllers and a
-//! hollow kubelet. The tests of the program share them; each test has its own namespace.
+//! Three real API servers: a host and two member clusters, each with a few controllers and a hollow
+//! kubelet. The tests of the program share them, and each test has its own namespace.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,16 +23,17 @@ use tokio::sync::Mutex;
 
 use crate::support::calls::OPERATOR;
 
-/// The host has the empty name.
+/// Name of the host, which is empty.
 pub(crate) const HOST: &str = "";
-/// The member clusters.
+/// Names of the member clusters.
 pub(crate) const MEMBERS: [&str; 2] = ["east", "west"];
 
-/// The service account of the operator in member clusters, and its user name.
-const ACCOUNT: &str = "mainstay";
+/// Service account of the operator in member clusters, and its user name.
+const SERVICE_ACCOUNT: &str = "mainstay";
 const ACCOUNT_USER: &str = "system:serviceaccount:kube-system:mainstay";
 
-/// As few controllers as rollouts need, because three control planes share the machine.
+/// Controllers of each control plane: only those that rollouts need, because three control planes share the
+/// machine.
 const CONTROLLERS: &[&str] = &[
     "deployment-controller",
     "replicaset-controller",
@@ -42,12 +43,12 @@ const CONTROLLERS: &[&str] = &[
 ];
 
 /// Start and stop time of pods.
-const POD_TRANSITION: Duration = Duration::from_millis(300);
+const POD_START_STOP_TIME: Duration = Duration::from_millis(300);
 
-/// Kinds of Istio that routes need.
+/// Istio kinds that routes need.
 const ROUTE_KINDS: [&str; 2] = ["VirtualService", "DestinationRule"];
 
-/// One control plane.
+/// A control plane.
 pub(crate) struct Server {
     pub(crate) cluster: Mutex<Cluster>,
     pub(crate) client: Client,
@@ -87,7 +88,7 @@ impl Servers {
         self.0.iter().map(|(name, server)| (*name, server))
     }
 
-    /// The operator's kubeconfig for the host.
+    /// Returns the operator's kubeconfig for the host.
     pub(crate) fn operator_kubeconfig(&self) -> &PathBuf {
         &self.get(HOST).kubeconfig
     }
@@ -112,7 +113,7 @@ impl Server {
             controllers: CONTROLLERS.to_vec(),
             users: vec![
                 User::new("tester", "system:masters"),
-                // Its rights come from the role below.
+                // The role below grants its permissions.
                 User::new(OPERATOR, "operators"),
             ],
             audit: true,
@@ -124,7 +125,7 @@ impl Server {
             ..KubeletOptions::default()
         };
         let kubelet = Kubelet::start(&cluster, options).await.unwrap();
-        let script = Script::ready_after(POD_TRANSITION).stopping_after(POD_TRANSITION);
+        let script = Script::ready_after(POD_START_STOP_TIME).stopping_after(POD_START_STOP_TIME);
         kubelet.change_scripts(|scripts| scripts.set_default(script));
         let is_host = name == HOST;
         let server = Self {
@@ -140,7 +141,7 @@ impl Server {
         server
     }
 
-    /// Installs definitions, and the rights of the operator.
+    /// Installs the definitions and grants the operator's permissions.
     async fn install(&self, is_host: bool) {
         let catalog = Catalog::embedded().unwrap();
         let version = catalog.installable()[0].version.clone();
@@ -155,10 +156,11 @@ impl Server {
             (rules, json!({"kind": "User", "name": OPERATOR}))
         } else {
             let account =
-                json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}});
+                json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": SERVICE_ACCOUNT}});
             self.post("/api/v1/namespaces/kube-system/serviceaccounts", &account)
                 .await;
-            let subject = json!({"kind": "ServiceAccount", "name": ACCOUNT, "namespace": "kube-system"});
+            let subject =
+                json!({"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": "kube-system"});
             (member_rules(), subject)
         };
         definitions::install(&self.client, &all, |_, _| {}).await.unwrap();
@@ -168,7 +170,7 @@ impl Server {
     async fn grant(&self, rules: &[Rule], subject: &Value) {
         let group = "rbac.authorization.k8s.io";
         let root = format!("/apis/{group}/v1");
-        let metadata = json!({"name": ACCOUNT});
+        let metadata = json!({"name": SERVICE_ACCOUNT});
         let policy =
             |rule: &Rule| json!({"apiGroups": rule.groups, "resources": rule.resources, "verbs": rule.verbs});
         let rules: Vec<Value> = rules
@@ -180,13 +182,13 @@ impl Server {
         self.post(&format!("{root}/clusterroles"), &role).await;
         let binding = json!({
             "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": metadata,
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": ACCOUNT},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": SERVICE_ACCOUNT},
             "subjects": [subject],
         });
         self.post(&format!("{root}/clusterrolebindings"), &binding).await;
     }
 
-    /// Sends a request with the rights of an administrator.
+    /// Sends a request with the permissions of an administrator.
     pub(crate) async fn call(
         &self,
         method: &str,
@@ -226,7 +228,7 @@ impl Server {
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
             "spec": {"expirationSeconds": 7200, "boundObjectRef": bound, "audiences": null},
         });
-        let path = format!("/api/v1/namespaces/kube-system/serviceaccounts/{ACCOUNT}/token");
+        let path = format!("/api/v1/namespaces/kube-system/serviceaccounts/{SERVICE_ACCOUNT}/token");
         let token = self.post(&path, &request).await["status"]["token"].clone();
         let authority = STANDARD.encode(std::fs::read(&self.access.authority).unwrap());
         json!({

@@ -1,4 +1,4 @@
-//! A namespace on the three servers with an operator process: steps, reads, and waiting for a state.
+//! A namespace on the three servers with an operator process. Provides steps, reads, and waits for a state.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::end_state::comparable;
+use crate::end_state::comparable_state;
 use crate::final_state::FinalState;
 use crate::objects::{self, API, DEPLOYMENT};
 use crate::process::Process;
@@ -17,17 +17,17 @@ use crate::servers::{HOST, MEMBERS, Servers};
 /// Longest time that a test waits for a state.
 const WAIT_TIMEOUT: Duration = Duration::from_mins(2);
 /// Interval of checks.
-const INTERVAL: Duration = Duration::from_millis(200);
-/// Time without writes after which the controllers are idle.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Time without writes after which the controllers count as idle.
 const IDLE_TIME: Duration = Duration::from_secs(3);
 /// Time between two health probes of a cluster, in seconds.
-const PROBE_SECONDS: u32 = 2;
+const PROBE_PERIOD_SECONDS: u32 = 2;
 
 pub(crate) const V1: &str = "example-app-v1";
 pub(crate) const V2: &str = "example-app-v2";
 pub(crate) const DEPLOYMENTS: &str = "applicationdeployments";
 
-/// Collections of a namespace that are compared.
+/// Collections of a namespace whose objects are compared.
 const COMPARED: [&str; 6] = [
     "/apis/apps/v1/namespaces/NAMESPACE/deployments",
     "/api/v1/namespaces/NAMESPACE/services",
@@ -55,7 +55,7 @@ impl TestNamespace {
         test
     }
 
-    /// Creates the namespace without Clusters and operator.
+    /// Creates the namespace without Clusters and without an operator.
     pub(crate) async fn new(namespace: &'static str) -> Self {
         let servers = Servers::shared().await;
         let host = servers.get(HOST);
@@ -88,15 +88,16 @@ impl TestNamespace {
         self.operator.set(None);
     }
 
-    /// Starts an operator that is killed at a write (number and index of the kind of crash). Returns whether
-    /// that happened before the rollout was complete.
+    /// Starts an operator that is killed at a write, given by its number and the index of the crash fault.
+    /// Returns whether that happened before the rollout was complete.
     pub(crate) async fn run_operator_until_killed(&self, crash: (usize, usize)) -> bool {
         self.start_operator_until(Some(crash));
         let process = self.operator.take().unwrap();
         process.kill_at_last_write(self.until_phase("Healthy")).await
     }
 
-    /// Deletes the deployment and the Clusters, so that the operator of the next test has nothing to do here.
+    /// Deletes the deployment and the Clusters, so that the operator of the next test does not reconcile
+    /// them.
     pub(crate) async fn end(self) {
         if self.ours(DEPLOYMENTS, DEPLOYMENT).await.is_some() {
             self.delete(DEPLOYMENTS, DEPLOYMENT).await;
@@ -118,7 +119,7 @@ impl TestNamespace {
         .await;
     }
 
-    // ---- objects
+    // Objects.
 
     /// Creates the Secret and the Cluster object of a member.
     pub(crate) async fn add_cluster(&self, name: &str, member: &str) {
@@ -134,7 +135,7 @@ impl TestNamespace {
         self.create("clusters", cluster(name)).await;
     }
 
-    /// Replaces the kubeconfig of a member by one with the token of another session.
+    /// Replaces the kubeconfig of a member with one that contains the token of another session.
     pub(crate) async fn rotate_kubeconfig(&self, member: &str, session: &str) {
         let kubeconfig = self.servers.get(member).member_kubeconfig(session).await;
         let data = json!({"data": {"config": STANDARD.encode(kubeconfig.to_string())}});
@@ -165,7 +166,7 @@ impl TestNamespace {
             live["spec"] = object["spec"].clone();
             match host.call("PUT", &path, Some(&live)).await {
                 Ok(_) => return,
-                // Retried: the operator has written the object in between.
+                // The operator has changed the object in the meantime. Retry.
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 Err(error) => panic!("{path}: {error}"),
             }
@@ -198,19 +199,19 @@ impl TestNamespace {
         format!("/apis/{API}/namespaces/{}/{plural}/{name}", self.namespace)
     }
 
-    // ---- reads
+    // Reads.
 
     pub(crate) async fn ours(&self, plural: &str, name: &str) -> Option<Value> {
         self.servers.get(HOST).get(&self.path(plural, name)).await
     }
 
-    /// Returns an object of a cluster; `root` is a group and version with its prefix.
+    /// Returns an object of a cluster. `root` is the API path of its group and version.
     pub(crate) async fn object(&self, cluster: &str, root: &str, plural: &str, name: &str) -> Option<Value> {
         let path = format!("/{root}/namespaces/{}/{plural}/{name}", self.namespace);
         self.servers.get(cluster).get(&path).await
     }
 
-    /// Returns replicas and available replicas of a revision; `None` without its Deployment.
+    /// Returns replicas and available replicas of a revision, or `None` if its Deployment does not exist.
     pub(crate) async fn replicas(&self, cluster: &str, revision: &str) -> Option<(u64, u64)> {
         let name = format!("{revision}-testsvc");
         let object = self.object(cluster, "apis/apps/v1", "deployments", &name).await?;
@@ -255,7 +256,7 @@ impl TestNamespace {
             let mut objects = Vec::new();
             for collection in COMPARED {
                 let path = collection.replace("NAMESPACE", self.namespace);
-                // A member does not serve our kinds.
+                // Member clusters do not serve our kinds.
                 let Some(list) = server.get(&path).await else {
                     continue;
                 };
@@ -267,25 +268,25 @@ impl TestNamespace {
                     item
                 }));
             }
-            states.push(comparable(objects));
+            states.push(comparable_state(objects));
         }
         states
     }
 
-    // ---- waiting
+    // Waits.
 
-    /// Waits until `look` returns a value.
-    pub(crate) async fn until<T>(&self, what: &str, mut look: impl AsyncFnMut(&Self) -> Option<T>) -> T {
+    /// Waits until `check` returns a value, and returns the value.
+    pub(crate) async fn until<T>(&self, what: &str, mut check: impl AsyncFnMut(&Self) -> Option<T>) -> T {
         let end = Instant::now() + WAIT_TIMEOUT;
         loop {
-            if let Some(found) = look(self).await {
+            if let Some(found) = check(self).await {
                 return found;
             }
             if Instant::now() >= end {
                 let deployment = self.ours(DEPLOYMENTS, DEPLOYMENT).await.unwrap_or_default();
                 panic!("not reached: {what}\n{:#}", deployment["status"]);
             }
-            tokio::time::sleep(INTERVAL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -318,12 +319,12 @@ impl TestNamespace {
         .await;
     }
 
-    /// Waits until nothing was written for a while.
+    /// Waits until the operator is idle.
     pub(crate) async fn until_idle(&self) {
         let (mut count, mut since) = (self.servers.writes().len(), Instant::now());
         let begin = since;
         while since.elapsed() < IDLE_TIME {
-            tokio::time::sleep(INTERVAL * 2).await;
+            tokio::time::sleep(POLL_INTERVAL * 2).await;
             let now = self.servers.writes().len();
             if now != count {
                 (count, since) = (now, Instant::now());
@@ -336,9 +337,9 @@ impl TestNamespace {
     }
 }
 
-/// A Cluster that is probed often.
+/// Returns a Cluster that is probed often.
 pub(crate) fn cluster(name: &str) -> Value {
     let mut cluster = objects::cluster(name);
-    cluster["spec"]["probeIntervalSeconds"] = PROBE_SECONDS.into();
+    cluster["spec"]["probeIntervalSeconds"] = PROBE_PERIOD_SECONDS.into();
     cluster
 }

@@ -1,5 +1,5 @@
-//! The chart `base`, which is installed once per cluster, together with the revision or tag `default`, and
-//! refers to it.
+//! Scenarios of the chart `base`, which is installed once per cluster together with the revision or tag
+//! `default`, and refers to it.
 
 use serde_json::json;
 
@@ -33,7 +33,7 @@ pub async fn is_installed_and_deleted_with_the_default_revision(world: World) ->
         .create(fixtures::revision("default", NEW, "istio-system", json!({})))
         .await;
     until_validator_refers_to(&world, "istiod", "istio-system").await;
-    world.until_there(&reader("istio-system")).await;
+    world.until_exists(&reader("istio-system")).await;
     world.delete(&path::revision("default")).await;
     world.until_gone(&validator()).await;
     world.until_gone(&reader("istio-system")).await;
@@ -50,7 +50,7 @@ pub async fn is_installed_and_deleted_with_the_default_tag(world: World) -> Worl
         .create(fixtures::tag("default", "IstioRevision", "mine"))
         .await;
     until_validator_refers_to(&world, "istiod-mine", "istio-system").await;
-    world.until_there(&reader("istio-system")).await;
+    world.until_exists(&reader("istio-system")).await;
     world.delete(&path::tag("default")).await;
     world.until_gone(&validator()).await;
     world.until_gone(&reader("istio-system")).await;
@@ -62,11 +62,11 @@ pub async fn its_objects_are_restored(world: World) -> World {
         .create(fixtures::revision("default", NEW, "istio-system", json!({})))
         .await;
     until_validator_refers_to(&world, "istiod", "istio-system").await;
-    world.until_there(&reader("istio-system")).await;
+    world.until_exists(&reader("istio-system")).await;
     world.settle().await;
     for at in [validator(), reader("istio-system")] {
         world.delete(&at).await;
-        world.until_there(&at).await;
+        world.until_exists(&at).await;
     }
     let path = "/webhooks/0/clientConfig/service/name";
     world
@@ -108,11 +108,11 @@ pub async fn follows_the_tag_to_another_namespace(world: World) -> World {
         .create(fixtures::tag("default", "IstioRevision", "one"))
         .await;
     until_validator_refers_to(&world, "istiod-one", "istio-system").await;
-    world.until_there(&reader("istio-system")).await;
+    world.until_exists(&reader("istio-system")).await;
     let target = json!({"spec": {"targetRef": {"kind": "IstioRevision", "name": "two"}}});
     world.patch(&path::tag("default"), target).await;
     until_validator_refers_to(&world, "istiod-two", &other).await;
-    world.until_there(&reader(&other)).await;
+    world.until_exists(&reader(&other)).await;
     world.until_gone(&reader("istio-system")).await;
     world
 }

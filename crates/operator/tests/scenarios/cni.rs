@@ -1,4 +1,4 @@
-//! The CNI plugin: installation, update, repair and deletion.
+//! Scenarios of the CNI plugin: installation, update, repair and deletion.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn daemon_set() -> ObjectPath {
 pub async fn is_installed_updated_and_deleted(world: World) -> World {
     world.create(fixtures::cni(json!({"version": OLD}))).await;
     world.until_state(&path::cni(), "Healthy").await;
-    let set = world.until_there(&daemon_set()).await;
+    let set = world.until_exists(&daemon_set()).await;
     assert_eq!(
         set["metadata"]["annotations"]["meta.helm.sh/release-name"],
         "istio-cni"
@@ -78,10 +78,10 @@ pub async fn its_objects_are_restored(world: World) -> World {
         .await;
     let map = ObjectPath::namespaced("ConfigMap", "istio-cni", "istio-cni-config");
     world.delete(&map).await;
-    world.until_there(&map).await;
+    world.until_exists(&map).await;
     let role = ObjectPath::cluster_scoped("ClusterRole", "istio-cni");
     world.delete(&role).await;
-    world.until_there(&role).await;
+    world.until_exists(&role).await;
     world
 }
 

@@ -1,4 +1,4 @@
-//! A single Istio: validation, and creation, update, repair and deletion of its objects.
+//! Scenarios of a single Istio: validation, and creation, update, repair and deletion of its objects.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub async fn another_istio_namespace_is_rejected(world: World) -> World {
 
 pub async fn creates_its_revision(world: World) -> World {
     let istio = world.create(fixtures::istio("default", NEW, json!({}))).await;
-    let revision = world.until_there(&path::revision("default")).await;
+    let revision = world.until_exists(&path::revision("default")).await;
     let owner = &revision["metadata"]["ownerReferences"][0];
     assert_eq!(owner["kind"], "Istio");
     assert_eq!(owner["uid"], istio["metadata"]["uid"]);
@@ -51,7 +51,7 @@ pub async fn creates_its_revision(world: World) -> World {
         .until_condition(&path::revision("default"), "InUse=False/NotReferencedByAnything")
         .await;
     let istiod = world
-        .until_there(&ObjectPath::namespaced("Deployment", "istio-system", "istiod"))
+        .until_exists(&ObjectPath::namespaced("Deployment", "istio-system", "istiod"))
         .await;
     assert_eq!(istiod["metadata"]["labels"]["managed-by"], "sail-operator");
     assert_eq!(
@@ -81,7 +81,7 @@ pub async fn updates_its_revision(world: World) -> World {
     world
 }
 
-/// Helm rejects upgrades of a release that a crash has left pending. The operator keeps no release state and
+/// Helm rejects upgrades of a release that is pending after a crash. The operator has no release state and
 /// ignores that of Helm.
 pub async fn a_pending_helm_release_does_not_block_installation(world: World) -> World {
     let secret = json!({
@@ -98,7 +98,7 @@ pub async fn a_pending_helm_release_does_not_block_installation(world: World) ->
     let before = world.create(secret).await;
     world.create(fixtures::istio("default", NEW, json!({}))).await;
     world.until_state(&path::istio("default"), "Healthy").await;
-    let at = ObjectPath::of(&before);
+    let at = ObjectPath::from_object(&before);
     let after = world.get(&at).await.unwrap();
     assert_eq!(
         after["metadata"]["resourceVersion"],
@@ -146,9 +146,9 @@ pub async fn a_version_at_its_end_of_life_is_rejected(world: World) -> World {
         .await;
     assert_eq!(istio["status"]["state"], "ReconcileError");
     assert!(
-        crate::support::world::brief(&istio).contains("end-of-life"),
+        crate::support::world::summarize(&istio).contains("end-of-life"),
         "{}",
-        crate::support::world::brief(&istio)
+        crate::support::world::summarize(&istio)
     );
     assert!(world.get(&path::revision("default")).await.is_none());
     world
@@ -171,12 +171,12 @@ fn openshift(settings: &mut mainstay_mesh::Settings) {
 }
 
 async fn revision_values(world: &World) -> Value {
-    let revision = world.until_there(&path::revision("default")).await;
+    let revision = world.until_exists(&path::revision("default")).await;
     revision["spec"]["values"].clone()
 }
 
 pub async fn the_clusters_tls_profile_is_applied(world: World) -> World {
-    world.with_settings(openshift).await;
+    world.change_settings(openshift).await;
     world.create(fixtures::istio("default", NEW, json!({}))).await;
     let values = revision_values(&world).await;
     let tls = &values["meshConfig"]["tlsDefaults"];
@@ -186,7 +186,7 @@ pub async fn the_clusters_tls_profile_is_applied(world: World) -> World {
 }
 
 pub async fn the_users_tls_settings_stay(world: World) -> World {
-    world.with_settings(openshift).await;
+    world.change_settings(openshift).await;
     let own = json!({"values": {"meshConfig": {"tlsDefaults": {"minProtocolVersion": "TLSV1_3"}}}});
     world.create(fixtures::istio("default", NEW, own)).await;
     let values = revision_values(&world).await;
@@ -206,7 +206,12 @@ pub async fn default_validator_only_for_the_default_in_place(world: World) -> Wo
     world.until_gone(&path::revision("prod")).await;
 
     world
-        .create(fixtures::revision_based("default", OLD, world.grace(), &[]))
+        .create(fixtures::revision_based(
+            "default",
+            OLD,
+            world.grace_seconds(),
+            &[],
+        ))
         .await;
     world.until_state(&path::istio("default"), "Healthy").await;
     assert!(world.get(&validator).await.is_none());
@@ -214,12 +219,13 @@ pub async fn default_validator_only_for_the_default_in_place(world: World) -> Wo
     world.until_gone(&path::revision("default-v1-28-2")).await;
 
     world.create(fixtures::istio("default", NEW, json!({}))).await;
-    world.until_there(&validator).await;
+    world.until_exists(&validator).await;
     world.until_state(&path::istio("default"), "Healthy").await;
     world
 }
 
-/// Not upstream: a value that ends its document and adds another object is rejected, and the object is named.
+/// Not an upstream scenario: a value that ends its document and adds another object is rejected, and the
+/// error names the object.
 pub async fn a_value_cannot_add_an_object(world: World) -> World {
     let level = "default:info\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: evil\n  namespace: kube-system\n\
         spec:\n  template:\n    spec:\n      hostPID: true\n      containers:\n        - name: evil\n          args:\n\

@@ -1,5 +1,5 @@
-//! Migration scenarios: the integration and end-to-end lists of the proposal, for any cluster with injection.
-//! `migration.txt` maps the lines of the proposal to them.
+//! Migration scenarios from the integration and end-to-end lists of the proposal, for any cluster with
+//! injection. `migration.txt` maps the lines of the proposal to scenarios.
 
 #![allow(
     clippy::needless_pass_by_value,
@@ -30,7 +30,7 @@ use crate::support::path::{self, ObjectPath};
 pub const OLD_REVISION: &str = "default-v1-28-2";
 pub const NEW_REVISION: &str = "default-v1-29-1";
 
-/// Passes every migration scenario to a macro, by module.
+/// Passes all migration scenarios to a macro, grouped by module.
 macro_rules! each_migration {
     ($macro:ident) => {
         $macro! {
@@ -88,38 +88,38 @@ macro_rules! each_migration {
 }
 pub(crate) use each_migration;
 
-/// Seconds between two batches.
-pub fn delay(world: &World) -> u64 {
+/// Returns the delay between two batches in seconds.
+pub fn delay_seconds(world: &World) -> u64 {
     if world.is_real() { 1 } else { 10 }
 }
 
-/// Readiness timeout in seconds.
-pub fn timeout(world: &World) -> u64 {
+/// Returns the readiness timeout in seconds.
+pub fn timeout_seconds(world: &World) -> u64 {
     if world.is_real() { 30 } else { 60 }
 }
 
-/// Settings of a migration with this batch size, with `extra` merged.
+/// Returns the settings of a migration with this batch size. `extra` is merged into them.
 pub fn batched(world: &World, size: u64, extra: Value) -> Value {
     let settings = json!({
         "batchSize": size,
-        "delayBetweenBatches": format!("{}s", delay(world)),
-        "readinessTimeout": format!("{}s", timeout(world)),
+        "delayBetweenBatches": format!("{}s", delay_seconds(world)),
+        "readinessTimeout": format!("{}s", timeout_seconds(world)),
     });
     fixtures::merged(json!({"strategy": "Batched", "batched": settings}), extra)
 }
 
-/// A `RevisionBased` Istio that migrates its workloads.
+/// Returns a `RevisionBased` Istio of the old version that migrates its workloads.
 pub fn istio(world: &World, migration: Value) -> Value {
     let strategy = json!({
         "type": "RevisionBased",
-        "inactiveRevisionDeletionGracePeriodSeconds": world.grace(),
+        "inactiveRevisionDeletionGracePeriodSeconds": world.grace_seconds(),
         "workloadMigration": migration,
     });
     fixtures::istio("default", OLD, json!({"updateStrategy": strategy}))
 }
 
 /// Creates a healthy mesh of the old version.
-pub async fn mesh(world: &World, migration: Value) {
+pub async fn create_mesh(world: &World, migration: Value) {
     world.create(istio(world, migration)).await;
     world.until_state(&path::istio("default"), "Healthy").await;
     world
@@ -127,20 +127,20 @@ pub async fn mesh(world: &World, migration: Value) {
         .await;
 }
 
-/// Changes the version.
+/// Changes the version of the Istio to the new one.
 pub async fn upgrade(world: &World) {
     world
         .patch(&path::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
 }
 
-/// Creates a Deployment of two pods with these template labels, and a Service of the same name.
-pub async fn app(world: &World, namespace: &str, name: &str, labels: &str) {
-    app_with(world, namespace, name, labels, json!({"replicas": 2})).await;
+/// Creates a Deployment with two pods and these template labels, and a Service of the same name.
+pub async fn create_app(world: &World, namespace: &str, name: &str, labels: &str) {
+    create_app_with(world, namespace, name, labels, json!({"replicas": 2})).await;
 }
 
-/// Like [`app`], with `spec` merged into the spec of the Deployment.
-pub async fn app_with(world: &World, namespace: &str, name: &str, labels: &str, spec: Value) {
+/// Like [`create_app`], with `spec` merged into the spec of the Deployment.
+pub async fn create_app_with(world: &World, namespace: &str, name: &str, labels: &str, spec: Value) {
     // The deletion of a namespace waits for the termination of its pods.
     let short = json!({"template": {"spec": {"terminationGracePeriodSeconds": 1}}});
     let deployment = fixtures::deployment(namespace, name, labels, "");
@@ -158,22 +158,22 @@ pub fn deployment(namespace: &str, name: &str) -> ObjectPath {
     ObjectPath::namespaced("Deployment", namespace, name)
 }
 
-/// Creates a namespace with these labels and workloads that the old revision has injected.
+/// Creates a namespace with these labels and with workloads that are injected by the old revision.
 pub async fn injected_apps(world: &World, labels: &str, apps: &[&str]) -> String {
     let namespace = world.namespace(labels).await;
     for name in apps {
-        app(world, &namespace, name, "").await;
+        create_app(world, &namespace, name, "").await;
     }
     until_served_by(world, &namespace, OLD_REVISION).await;
     namespace
 }
 
-/// Waits until every workload of a namespace is complete, has all endpoints, and was injected by this
+/// Waits until all workloads of a namespace are complete, have all endpoints, and are injected by this
 /// revision.
 pub async fn until_served_by(world: &World, namespace: &str, revision: &str) {
     world
         .until(&format!("{namespace} is served by {revision}"), async |world| {
-            for deployment in items(world, "Deployment", namespace).await {
+            for deployment in list_items(world, "Deployment", namespace).await {
                 let name = deployment["metadata"]["name"].as_str().unwrap().to_owned();
                 let (status, wanted) = (&deployment["status"], &deployment["spec"]["replicas"]);
                 let complete = status["observedGeneration"] == deployment["metadata"]["generation"]
@@ -188,7 +188,7 @@ pub async fn until_served_by(world: &World, namespace: &str, revision: &str) {
                     return Err(format!("{name}: {ready} endpoints"));
                 }
             }
-            let by = injected_by(world, namespace).await;
+            let by = injecting_revisions(world, namespace).await;
             let one = by.iter().map(String::as_str).eq([revision]);
             one.then_some(()).ok_or(format!("injected by {by:?}"))
         })
@@ -197,7 +197,7 @@ pub async fn until_served_by(world: &World, namespace: &str, revision: &str) {
 
 async fn endpoints(world: &World, namespace: &str, service: &str) -> u64 {
     let mut ready = 0;
-    for slice in items(world, "EndpointSlice", namespace).await {
+    for slice in list_items(world, "EndpointSlice", namespace).await {
         if slice["metadata"]["labels"]["kubernetes.io/service-name"] == service {
             let endpoints = slice["endpoints"].as_array();
             ready += endpoints
@@ -211,7 +211,7 @@ async fn endpoints(world: &World, namespace: &str, service: &str) -> u64 {
 }
 
 /// Returns the objects of a kind in a namespace.
-pub async fn items(world: &World, kind: &str, namespace: &str) -> Vec<Value> {
+pub async fn list_items(world: &World, kind: &str, namespace: &str) -> Vec<Value> {
     let path = ObjectPath::namespaced(kind, namespace, "").collection();
     let (code, mut list) = world.call("GET", &path, "", None).await;
     assert_eq!(code, 200, "{path}: {list}");
@@ -221,9 +221,9 @@ pub async fn items(world: &World, kind: &str, namespace: &str) -> Vec<Value> {
     }
 }
 
-/// Returns the revisions that injected the pods; `-` for none.
-pub async fn injected_by(world: &World, namespace: &str) -> BTreeSet<String> {
-    let pods = items(world, "Pod", namespace).await;
+/// Returns the revisions that injected the pods of a namespace. `-` stands for pods without a revision.
+pub async fn injecting_revisions(world: &World, namespace: &str) -> BTreeSet<String> {
+    let pods = list_items(world, "Pod", namespace).await;
     let stays = |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null();
     let by = |pod: &Value| {
         let revision = pod["metadata"]["annotations"]["istio.io/rev"].as_str();
@@ -250,7 +250,7 @@ pub async fn until_migration(world: &World, state: &str) -> Value {
 }
 
 /// Formats the counts of a status as `migrated+failed+skipped of total`.
-pub fn counts(status: &Value) -> String {
+pub fn format_counts(status: &Value) -> String {
     let count = |key: &str| status[key].as_i64().unwrap_or_default();
     format!(
         "{}+{}+{} of {}",
@@ -262,12 +262,12 @@ pub fn counts(status: &Value) -> String {
 }
 
 /// Formats the batches of a status as `current of total`.
-pub fn batch(status: &Value) -> String {
+pub fn format_batch(status: &Value) -> String {
     let count = |key: &str| status["batched"][key].as_i64().unwrap_or_default();
     format!("{} of {}", count("currentBatch"), count("totalBatches"))
 }
 
-/// Waits until the migration of a Deployment to a revision has started.
+/// Waits until a Deployment has a migration record for a revision.
 pub async fn until_migrating(world: &World, namespace: &str, name: &str, revision: &str) {
     world
         .until_object(&deployment(namespace, name), "is migrating", |object| {
@@ -278,19 +278,19 @@ pub async fn until_migrating(world: &World, namespace: &str, name: &str, revisio
 }
 
 /// Changes the settings of the migration.
-pub async fn set(world: &World, migration: Value) {
+pub async fn patch_migration(world: &World, migration: Value) {
     let spec = json!({"spec": {"updateStrategy": {"workloadMigration": migration}}});
     world.patch(&path::istio("default"), spec).await;
 }
 
-/// Returns the metadata of a workload's template.
-pub async fn template(world: &World, namespace: &str, name: &str) -> Value {
+/// Returns the metadata of a Deployment's template.
+pub async fn template_metadata(world: &World, namespace: &str, name: &str) -> Value {
     let object = world.get(&deployment(namespace, name)).await.unwrap();
     object["spec"]["template"]["metadata"].clone()
 }
 
-/// Returns the value of a label of a namespace; null if it is not set.
-pub async fn space_label(world: &World, namespace: &str, key: &str) -> Value {
+/// Returns the value of a namespace's label, or null if it is not set.
+pub async fn namespace_label(world: &World, namespace: &str, key: &str) -> Value {
     let object = world
         .get(&ObjectPath::cluster_scoped("Namespace", namespace))
         .await
@@ -299,7 +299,7 @@ pub async fn space_label(world: &World, namespace: &str, key: &str) -> Value {
 }
 
 /// Waits until revision, istiod and webhooks of the old version are deleted.
-pub async fn until_old_is_gone(world: &World) {
+pub async fn until_old_revision_is_deleted(world: &World) {
     world.until_gone(&path::revision(OLD_REVISION)).await;
     let istiod = format!("istiod-{OLD_REVISION}");
     world.until_gone(&deployment("istio-system", &istiod)).await;

@@ -1,5 +1,5 @@
-//! The integration scenarios of the contract (the Sail Operator's test lists), for any cluster.
-//! `scenarios.txt` maps the lines of the contract to them.
+//! Integration scenarios from the Sail Operator's test lists, for any cluster. `scenarios.txt` maps the
+//! lines of these lists to scenarios.
 
 #![allow(unreachable_pub, reason = "a module of each test program, not a crate")]
 
@@ -12,7 +12,7 @@ pub mod tag;
 pub mod update;
 pub mod ztunnel;
 
-/// Passes every scenario to a macro, by module.
+/// Passes all scenarios to a macro, grouped by module.
 macro_rules! each {
     ($macro:ident) => {
         $macro! {

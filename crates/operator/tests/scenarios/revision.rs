@@ -1,4 +1,4 @@
-//! A revision without an Istio: dependencies, owned objects, references, and name conflicts.
+//! Scenarios of a revision without an Istio: dependencies, owned objects, references, and name conflicts.
 
 use serde_json::{Value, json};
 
@@ -12,8 +12,8 @@ fn in_istio_system(kind: &str, name: &str) -> ObjectPath {
     ObjectPath::namespaced(kind, "istio-system", name)
 }
 
-async fn healthy(world: &World, object: Value) {
-    let at = ObjectPath::of(&object);
+async fn create_healthy(world: &World, object: Value) {
+    let at = ObjectPath::from_object(&object);
     world.create(object).await;
     world.until_state(&at, "Healthy").await;
 }
@@ -52,7 +52,7 @@ pub async fn validation_rules_reject_and_accept(world: World) -> World {
         let rejection = world.try_create(object).await.unwrap_err().to_string();
         assert!(rejection.contains(words), "{rejection}");
     }
-    healthy(&world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
+    create_healthy(&world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
     world
 }
 
@@ -102,8 +102,8 @@ pub async fn needs_a_node_proxy(world: World) -> World {
     world
 }
 
-/// Deletes the pods, so that their controller creates new ones with the current script: a script applies to
-/// pods that are created after it was set.
+/// Deletes pods, so that their controller creates new ones. A script applies only to pods that are created
+/// after it was set.
 pub async fn replace_pods(world: &World, namespace: &str, selector: &str) {
     for pod in world.list("Pod", selector).await {
         let name = pod["metadata"]["name"].as_str().unwrap();
@@ -124,9 +124,9 @@ pub async fn a_namespace_created_later(world: World) -> World {
         .until_condition(&at, "Reconciled=False/ReconcileError")
         .await;
     assert!(
-        crate::support::world::brief(&object).contains(&format!("namespace {name:?} doesn't exist")),
+        crate::support::world::summarize(&object).contains(&format!("namespace {name:?} doesn't exist")),
         "{}",
-        crate::support::world::brief(&object)
+        crate::support::world::summarize(&object)
     );
     world.settle().await;
     world.create(fixtures::namespace(&name, "")).await;
@@ -160,7 +160,7 @@ pub async fn readiness_follows_istiod(world: World) -> World {
 }
 
 pub async fn changes_to_owned_objects_are_reverted(world: World) -> World {
-    healthy(&world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
+    create_healthy(&world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
     let deployment = in_istio_system("Deployment", "istiod-mine");
     let image = "/spec/template/spec/containers/0/image";
     let before = world.get(&deployment).await.unwrap().pointer(image).cloned();
@@ -206,7 +206,7 @@ pub async fn changes_to_owned_objects_are_reverted(world: World) -> World {
         in_istio_system("Service", "istiod-mine"),
     ] {
         world.delete(&at).await;
-        world.until_there(&at).await;
+        world.until_exists(&at).await;
     }
     world.until_state(&path::revision("mine"), "Healthy").await;
     world
@@ -214,7 +214,7 @@ pub async fn changes_to_owned_objects_are_reverted(world: World) -> World {
 
 pub async fn ignored_changes_cause_no_calls(world: World) -> World {
     let values = json!({"values": {"pilot": {"autoscaleMin": 2}}});
-    healthy(&world, fixtures::revision("mine", NEW, "istio-system", values)).await;
+    create_healthy(&world, fixtures::revision("mine", NEW, "istio-system", values)).await;
     let autoscaler = in_istio_system("HorizontalPodAutoscaler", "istiod-mine");
     world
         .assert_no_calls("status change of an autoscaler", async |world| {
@@ -276,7 +276,7 @@ pub async fn ignored_changes_cause_no_calls(world: World) -> World {
 }
 
 async fn check_references(world: World, name: &str, label: &str, pod_label: &str) -> World {
-    healthy(&world, fixtures::revision(name, NEW, "istio-system", json!({}))).await;
+    create_healthy(&world, fixtures::revision(name, NEW, "istio-system", json!({}))).await;
     let at = path::revision(name);
     let (used, unused) = (
         "InUse=True/ReferencedByWorkloads",
@@ -372,15 +372,16 @@ pub async fn two_control_planes_at_once(world: World) -> World {
 }
 
 pub async fn a_tag_that_was_first_keeps_its_name(world: World) -> World {
-    healthy(&world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
+    create_healthy(&world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
     world
         .create(fixtures::tag("default", "IstioRevision", "mine"))
         .await;
     world
         .until_condition(&path::tag("default"), "Reconciled=True/Reconciled")
         .await;
-    // Creation times have no fractions: within one second the object with the lower UID wins.
-    world.pass(std::time::Duration::from_millis(1100)).await;
+    // Creation times have a precision of one second. Of two objects with the same time, the one with the
+    // lower UID has precedence.
+    world.sleep(std::time::Duration::from_millis(1100)).await;
     world
         .create(fixtures::revision("default", NEW, "istio-system", json!({})))
         .await;
@@ -395,7 +396,7 @@ pub async fn a_tag_that_was_first_keeps_its_name(world: World) -> World {
     );
     let webhook = path::injector("istio-revision-tag-default");
     world.delete(&webhook).await;
-    world.until_there(&webhook).await;
+    world.until_exists(&webhook).await;
     world
         .until_condition(&path::tag("default"), "Reconciled=True/Reconciled")
         .await;
@@ -408,15 +409,15 @@ pub async fn a_tag_that_was_first_keeps_its_name(world: World) -> World {
 pub async fn gateway_classes_reach_their_config_map(world: World) -> World {
     let classes =
         json!({"values": {"gatewayClasses": {"istio": {"service": {"spec": {"type": "ClusterIP"}}}}}});
-    healthy(&world, fixtures::revision("mine", NEW, "istio-system", classes)).await;
+    create_healthy(&world, fixtures::revision("mine", NEW, "istio-system", classes)).await;
     let map = world
-        .until_there(&in_istio_system("ConfigMap", "istio-mine-gatewayclass-istio"))
+        .until_exists(&in_istio_system("ConfigMap", "istio-mine-gatewayclass-istio"))
         .await;
     assert_eq!(map["data"]["service"], "spec:\n  type: ClusterIP\n");
     world
 }
 
-/// A remote control plane has an injector and no istiod; without a CA bundle it cannot be probed.
+/// A remote control plane has an injector but no istiod. It cannot be probed without a CA bundle.
 pub async fn remote_control_plane_has_no_istiod(world: World) -> World {
     let values = json!({"values": {"profile": "remote"}});
     world
@@ -429,7 +430,7 @@ pub async fn remote_control_plane_has_no_istiod(world: World) -> World {
         .until_condition(&path::revision("mine"), "Ready=False/RemoteIstiodNotReady")
         .await;
     world
-        .until_there(&path::injector("istio-sidecar-injector-mine"))
+        .until_exists(&path::injector("istio-sidecar-injector-mine"))
         .await;
     assert!(
         world
@@ -462,6 +463,6 @@ pub async fn the_endpoint_slice_of_a_remote_istiod_is_reverted(world: World) -> 
         .until_object(&slice, "contains the address of istiod again", is_unchanged)
         .await;
     world.delete(&slice).await;
-    world.until_there(&slice).await;
+    world.until_exists(&slice).await;
     world
 }

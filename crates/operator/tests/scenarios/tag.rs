@@ -1,4 +1,4 @@
-//! Tags: resolution of the target, updates, references, and name conflicts.
+//! Scenarios of tags: resolution of the target, updates, references, and name conflicts.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use crate::support::path::{self, ObjectPath};
 const USED: &str = "InUse=True/ReferencedByWorkloads";
 const UNUSED: &str = "InUse=False/NotReferencedByAnything";
 
-/// Creates, uses and deletes the tag `default` for one kind of target and strategy. The Istio `mesh` owns the
-/// revisions.
+/// Creates, uses and deletes the tag `default` with this kind of target and this strategy. The Istio `mesh`
+/// owns the revisions.
 async fn check_life_cycle(world: World, kind: &str, strategy: &str) -> World {
     let is_in_place = strategy == "InPlace";
     let (old, new) = if is_in_place {
@@ -22,7 +22,7 @@ async fn check_life_cycle(world: World, kind: &str, strategy: &str) -> World {
     };
     let spec = json!({"updateStrategy": {
         "type": strategy,
-        "inactiveRevisionDeletionGracePeriodSeconds": world.grace(),
+        "inactiveRevisionDeletionGracePeriodSeconds": world.grace_seconds(),
         "revisionTags": [],
     }});
     world.create(fixtures::istio("mesh", OLD, spec)).await;
@@ -73,7 +73,7 @@ async fn check_life_cycle(world: World, kind: &str, strategy: &str) -> World {
     until_tag_refers_to(&world, expected).await;
     let kept = !is_in_place && kind == "IstioRevision";
     if kept {
-        world.pass(Duration::from_secs(world.grace() * 2)).await;
+        world.sleep(Duration::from_secs(world.grace_seconds() * 2)).await;
         world.until_condition(&path::revision(old), USED).await;
     } else if !is_in_place {
         world.until_gone(&path::revision(old)).await;
@@ -82,8 +82,8 @@ async fn check_life_cycle(world: World, kind: &str, strategy: &str) -> World {
     world.label(&namespace, "istio-injection=").await;
     world.until_condition(&path::tag("default"), UNUSED).await;
     if kept {
-        // A revision with a tag is in use, even if nothing refers to the tag.
-        world.pass(Duration::from_secs(world.grace() * 2)).await;
+        // A revision with a tag is in use, even if no workload refers to the tag.
+        world.sleep(Duration::from_secs(world.grace_seconds() * 2)).await;
         world.until_condition(&path::revision(old), USED).await;
     }
     let pod = fixtures::pod(&namespace, "labelled", "sidecar.istio.io/inject=true", "");
@@ -143,7 +143,7 @@ pub async fn of_a_revision_revision_based(world: World) -> World {
 pub async fn name_conflict_with_an_istio_in_place(world: World) -> World {
     world.create(fixtures::istio("default", NEW, json!({}))).await;
     world.until_state(&path::istio("default"), "Healthy").await;
-    world.pass(Duration::from_millis(1100)).await;
+    world.sleep(Duration::from_millis(1100)).await;
     world.create(fixtures::tag("default", "Istio", "default")).await;
     world
         .until_condition(&path::tag("default"), "Reconciled=False/NameAlreadyExists")
@@ -199,7 +199,7 @@ pub async fn a_revision_of_the_same_name_afterwards(world: World) -> World {
     world
         .until_condition(&path::tag("stable"), "Reconciled=True/Reconciled")
         .await;
-    world.pass(Duration::from_millis(1100)).await;
+    world.sleep(Duration::from_millis(1100)).await;
     world
         .create(fixtures::revision("stable", NEW, "istio-system", json!({})))
         .await;
@@ -232,15 +232,15 @@ pub async fn target_in_another_namespace_then_deleted(world: World) -> World {
         .await;
     let here = ObjectPath::namespaced("Service", "istio-system", "istiod-revision-tag-stable");
     let there = ObjectPath::namespaced("Service", &other, "istiod-revision-tag-stable");
-    world.until_there(&here).await;
+    world.until_exists(&here).await;
     world.patch(&path::tag("stable"), target("two")).await;
-    world.until_there(&there).await;
+    world.until_exists(&there).await;
     world.until_gone(&here).await;
     world
         .until_gone(&path::injector("istio-revision-tag-stable"))
         .await;
     world
-        .until_there(&path::injector(&format!("istio-revision-tag-stable-{other}")))
+        .until_exists(&path::injector(&format!("istio-revision-tag-stable-{other}")))
         .await;
     world
         .until_object(&path::tag("stable"), "reports the new namespace", |tag| {

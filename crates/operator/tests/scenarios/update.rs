@@ -1,4 +1,5 @@
-//! Upgrades with and without workloads: creation of the new revision, pruning of the old one, and tags.
+//! Scenarios of upgrades with and without workloads: creation of the new revision, pruning of the old one,
+//! and tags.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ fn strategy(kind: &str, grace: u64) -> Value {
 }
 
 fn istio(world: &World, kind: &str, version: &str) -> Value {
-    fixtures::istio("default", version, strategy(kind, world.grace()))
+    fixtures::istio("default", version, strategy(kind, world.grace_seconds()))
 }
 
 async fn upgrade(world: &World) {
@@ -27,13 +28,13 @@ async fn upgrade(world: &World) {
         .await;
 }
 
-async fn switch(world: &World, kind: &str) {
-    let patch = json!({"spec": strategy(kind, world.grace())});
+async fn change_strategy(world: &World, kind: &str) {
+    let patch = json!({"spec": strategy(kind, world.grace_seconds())});
     world.patch(&path::istio("default"), patch).await;
 }
 
-/// Creates a namespace and a pod that a revision has injected, and returns the namespace.
-async fn workload(world: &World, revision: &str) -> String {
+/// Creates a namespace with a pod that is injected by a revision, and returns the name of the namespace.
+async fn create_workload(world: &World, revision: &str) -> String {
     let namespace = world.namespace(&label(revision)).await;
     world
         .create(fixtures::pod(
@@ -58,7 +59,7 @@ fn label(revision: &str) -> String {
 }
 
 /// Labels the namespace with the new revision, and replaces its pod.
-async fn move_workload(world: &World, namespace: &str, to: &str) {
+async fn relabel_workload(world: &World, namespace: &str, to: &str) {
     let other = if to == "default" {
         "istio.io/rev="
     } else {
@@ -78,24 +79,26 @@ async fn move_workload(world: &World, namespace: &str, to: &str) {
         .await;
 }
 
-/// Checks that the old revision is kept while it is in use and for the grace period, and is then deleted.
+/// Checks that the old revision is kept while it is in use and during the grace period, and then deleted.
 async fn check_pruning(world: &World, old: &str, new: &str, workload: Option<&str>) {
     world.until_state(&path::revision(new), "Healthy").await;
     if let Some(namespace) = workload {
         world
-            .pass(Duration::from_secs(world.grace() + world.grace() / 2))
+            .sleep(Duration::from_secs(
+                world.grace_seconds() + world.grace_seconds() / 2,
+            ))
             .await;
         world
             .until_condition(&path::revision(old), "InUse=True/ReferencedByWorkloads")
             .await;
-        move_workload(world, namespace, new).await;
+        relabel_workload(world, namespace, new).await;
         world
             .until_condition(&path::revision(new), "InUse=True/ReferencedByWorkloads")
             .await;
         world
             .until_condition(&path::revision(old), "InUse=False/NotReferencedByAnything")
             .await;
-        world.pass(Duration::from_secs(world.grace() / 3)).await;
+        world.sleep(Duration::from_secs(world.grace_seconds() / 3)).await;
         assert!(
             world.get(&path::revision(old)).await.is_some(),
             "deleted before the end of the grace period"
@@ -133,7 +136,7 @@ async fn in_place(world: World, workloads: bool) -> World {
     world.create(istio(&world, "InPlace", OLD)).await;
     world.until_state(&path::istio("default"), "Healthy").await;
     if workloads {
-        workload(&world, "default").await;
+        create_workload(&world, "default").await;
     }
     let before = world.get(&path::revision("default")).await.unwrap();
     upgrade(&world).await;
@@ -165,12 +168,12 @@ async fn revision_based(world: World, workloads: bool) -> World {
     let istio = world.until_state(&path::istio("default"), "Healthy").await;
     assert_eq!(istio["status"]["activeRevisionName"], OLD_REVISION);
     let namespace = if workloads {
-        Some(workload(&world, OLD_REVISION).await)
+        Some(create_workload(&world, OLD_REVISION).await)
     } else {
         None
     };
     upgrade(&world).await;
-    world.until_there(&path::revision(NEW_REVISION)).await;
+    world.until_exists(&path::revision(NEW_REVISION)).await;
     assert!(
         world.get(&path::revision(OLD_REVISION)).await.is_some(),
         "the old revision was deleted when the new one was created"
@@ -198,12 +201,12 @@ async fn from_in_place(world: World, workloads: bool) -> World {
     world.create(istio(&world, "InPlace", NEW)).await;
     world.until_state(&path::istio("default"), "Healthy").await;
     let namespace = if workloads {
-        Some(workload(&world, "default").await)
+        Some(create_workload(&world, "default").await)
     } else {
         None
     };
-    switch(&world, "RevisionBased").await;
-    world.until_there(&path::revision(NEW_REVISION)).await;
+    change_strategy(&world, "RevisionBased").await;
+    world.until_exists(&path::revision(NEW_REVISION)).await;
     check_pruning(&world, "default", NEW_REVISION, namespace.as_deref()).await;
     world
 }
@@ -220,12 +223,12 @@ async fn from_revision_based(world: World, workloads: bool) -> World {
     world.create(istio(&world, "RevisionBased", NEW)).await;
     world.until_state(&path::istio("default"), "Healthy").await;
     let namespace = if workloads {
-        Some(workload(&world, NEW_REVISION).await)
+        Some(create_workload(&world, NEW_REVISION).await)
     } else {
         None
     };
-    switch(&world, "InPlace").await;
-    world.until_there(&path::revision("default")).await;
+    change_strategy(&world, "InPlace").await;
+    world.until_exists(&path::revision("default")).await;
     check_pruning(&world, NEW_REVISION, "default", namespace.as_deref()).await;
     world
 }
@@ -238,7 +241,7 @@ pub async fn from_revision_based_to_in_place_with_workloads(world: World) -> Wor
     from_revision_based(world, true).await
 }
 
-/// Not upstream: a `RevisionBased` Istio without `revisionTags` has the tag `default`, for
+/// Not an upstream scenario: a `RevisionBased` Istio without `revisionTags` has the tag `default`, for
 /// `istio-injection=enabled`.
 pub async fn the_default_tag_is_created_automatically(world: World) -> World {
     let object = fixtures::istio(
@@ -267,7 +270,7 @@ pub async fn the_default_tag_is_created_automatically(world: World) -> World {
     world
 }
 
-/// Not upstream: an Istio whose revision another operator created gets no implicit tag.
+/// Not an upstream scenario: an Istio with a revision that another operator created gets no implicit tag.
 pub async fn an_istio_with_revisions_gets_no_default_tag(world: World) -> World {
     world.stop_operator().await;
     let strategy = json!({"updateStrategy": {"type": "RevisionBased"}});
@@ -294,7 +297,7 @@ pub async fn an_istio_with_revisions_gets_no_default_tag(world: World) -> World 
     world
 }
 
-/// Not upstream: an injector that Helm installed keeps `istio-injection=enabled`.
+/// Not an upstream scenario: an injector that Helm installed continues to serve `istio-injection=enabled`.
 pub async fn the_default_tag_waits_for_another_injector(world: World) -> World {
     let selector = json!({"matchExpressions": [
         {"key": "istio-injection", "operator": "In", "values": ["enabled"]},
@@ -334,12 +337,12 @@ pub async fn the_default_tag_waits_for_another_injector(world: World) -> World {
     world
 }
 
-/// Not upstream: the schema rejects an invalid name; a tag that is rejected at creation is reported, and the
-/// others are created.
+/// Not an upstream scenario: the schema rejects invalid names. A tag that is rejected at creation is
+/// reported, and the others are created.
 pub async fn a_rejected_tag_does_not_affect_the_others(world: World) -> World {
     let long = "a".repeat(44);
     for name in ["Prod", "a.b", "-a", "", &long] {
-        let istio = fixtures::revision_based("default", NEW, world.grace(), &["stable", name]);
+        let istio = fixtures::revision_based("default", NEW, world.grace_seconds(), &["stable", name]);
         let rejected = world.try_create(istio).await.unwrap_err();
         assert!(
             rejected.message.contains("spec.updateStrategy.revisionTags[1]"),
@@ -367,7 +370,12 @@ pub async fn a_rejected_tag_does_not_affect_the_others(world: World) -> World {
         .await;
     let tags = ["a", "blocked", "stable"];
     world
-        .create(fixtures::revision_based("default", NEW, world.grace(), &tags))
+        .create(fixtures::revision_based(
+            "default",
+            NEW,
+            world.grace_seconds(),
+            &tags,
+        ))
         .await;
     world.until_state(&path::istio("default"), "Healthy").await;
     for tag in ["a", "stable"] {
@@ -406,14 +414,14 @@ fn reject_tag(name: &str) -> Value {
     })
 }
 
-/// Not upstream: a managed tag moves when the new revision is ready; the old one is deleted when it is not in
-/// use.
+/// Not an upstream scenario: a managed tag moves when the new revision is ready. The old revision is
+/// deleted when it is no longer in use.
 pub async fn managed_tags_move_when_the_new_revision_is_ready(world: World) -> World {
     world
         .create(fixtures::revision_based(
             "default",
             OLD,
-            world.grace(),
+            world.grace_seconds(),
             &["stable"],
         ))
         .await;

@@ -1,5 +1,5 @@
-//! ztunnel, the node proxy of ambient mode: installation, update, repair and deletion, with and without a
-//! target.
+//! Scenarios of ztunnel, the node proxy of ambient mode: installation, update, repair and deletion, with
+//! and without a target.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn daemon_set() -> ObjectPath {
 }
 
 /// Returns the value of an environment variable of the proxy's container.
-fn variable<'a>(set: &'a Value, name: &str) -> Option<&'a Value> {
+fn env_variable<'a>(set: &'a Value, name: &str) -> Option<&'a Value> {
     let list = set.pointer("/spec/template/spec/containers/0/env")?.as_array()?;
     let found = list.iter().find(|one| one["name"] == name)?;
     Some(&found["value"])
@@ -37,7 +37,7 @@ pub async fn is_installed_updated_and_deleted(world: World) -> World {
     world.patch(&path::ztunnel(), values).await;
     world
         .until_object(&daemon_set(), "has the variable", |set| {
-            variable(set, "SCENARIO") == Some(&json!("update"))
+            env_variable(set, "SCENARIO") == Some(&json!("update"))
         })
         .await;
     world.until_state(&path::ztunnel(), "Healthy").await;
@@ -76,7 +76,7 @@ pub async fn its_objects_are_restored(world: World) -> World {
         .await;
     let account = ObjectPath::namespaced("ServiceAccount", "ztunnel", "ztunnel");
     world.delete(&account).await;
-    world.until_there(&account).await;
+    world.until_exists(&account).await;
     world.until_state(&path::ztunnel(), "Healthy").await;
     world
 }
@@ -118,13 +118,13 @@ pub async fn a_missing_target_is_reported(world: World) -> World {
 }
 
 pub async fn fips_mode_enables_tls_1_2(world: World) -> World {
-    world.with_settings(|settings| settings.fips = true).await;
+    world.change_settings(|settings| settings.fips = true).await;
     world.create(fixtures::ztunnel(json!({}))).await;
     world.until_state(&path::ztunnel(), "Healthy").await;
     let set = world.get(&daemon_set()).await.unwrap();
-    assert_eq!(variable(&set, "TLS12_ENABLED"), Some(&json!("true")));
+    assert_eq!(env_variable(&set, "TLS12_ENABLED"), Some(&json!("true")));
     world.create(fixtures::istio("default", NEW, json!({}))).await;
-    let revision = world.until_there(&path::revision("default")).await;
+    let revision = world.until_exists(&path::revision("default")).await;
     assert_eq!(
         revision["spec"]["values"]["pilot"]["env"]["COMPLIANCE_POLICY"],
         "fips-140-2"

@@ -1,4 +1,5 @@
-//! The fault matrix: runs each scenario with a fault at every call, and compares with the run without faults.
+//! The fault matrix. Runs each scenario with a fault at every call, and compares the result with the run
+//! without faults.
 //!
 //! ```text
 //! prepare ──dump──▶ state ──load──▶ baseline:  operator starts, act, settle ──▶ final state, calls
@@ -28,7 +29,7 @@ use crate::support::world::{Backing, injecting_options};
 use kinds::InjectedFault;
 use observer::PodObserver;
 
-/// The outcome of a run.
+/// Outcome of a run.
 struct Outcome {
     end: FinalState,
     calls: Vec<Call>,
@@ -51,7 +52,7 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
 pub(crate) fn prepare(scenario: &FaultScenario) -> Vec<Value> {
     run(async {
         let world = World::simulated(&injecting_options()).await;
-        (scenario.before)(&world).await;
+        (scenario.set_up)(&world).await;
         world.settle().await;
         world.stop_operator().await;
         world.plan_checks.check();
@@ -63,7 +64,7 @@ pub(crate) fn prepare(scenario: &FaultScenario) -> Vec<Value> {
     })
 }
 
-/// Runs a scenario from `state`; the operator is restarted when it crashes.
+/// Runs a scenario from `state`. Restarts the operator when it crashes.
 fn perform(
     scenario: &FaultScenario,
     state: &[Value],
@@ -82,19 +83,19 @@ fn perform(
         let observer = PodObserver::new(scenario);
         cluster.sim().add_controller(Box::new(observer.clone()));
         if let Some(fault) = fault {
-            fault.arm(cluster.sim());
+            fault.inject(cluster.sim());
         }
         world.start_operator().await;
         world.wait_until_idle().await;
-        (scenario.act)(&world).await;
+        (scenario.action)(&world).await;
         world.wait_until_idle().await;
-        if fault.is_some_and(InjectedFault::hides_events) {
+        if fault.is_some_and(InjectedFault::drops_events) {
             world.expire_watches().await;
         }
         let before = world.mark_start();
         let calls = world.calls(&before);
         let mark = world.mark();
-        world.pass(PASSES).await;
+        world.sleep(THREE_FULL_PASSES).await;
         let after = world.calls(&mark);
         let mut violations = world.plan_checks.violations();
         violations.extend(observer.violations());
@@ -113,14 +114,14 @@ fn perform(
     })
 }
 
-/// Time of three full passes.
-const PASSES: Duration = Duration::from_mins(31);
+/// Time that contains three full passes.
+const THREE_FULL_PASSES: Duration = Duration::from_mins(31);
 
-/// Allowed number of additional writes: the interrupted write is repeated, and reported in status and an
-/// Event.
+/// Maximum number of additional writes. The interrupted write is repeated, and the error is reported in the
+/// status and in an Event.
 const ALLOWED_WRITES: usize = 12;
 
-/// Runs a scenario with a fault and returns what is wrong.
+/// Runs a scenario with a fault, and returns the problem of the run, if any.
 fn check_run(
     scenario: &FaultScenario,
     baseline: &Baseline,
@@ -182,10 +183,10 @@ fn count(outcome: &Outcome) -> usize {
         .count()
 }
 
-/// Returns all faults of a scenario, or a sample; `MAINSTAY_FAULT` selects those whose description contains
-/// it.
+/// Returns all faults of a scenario, or a sample of them. If `MAINSTAY_FAULT` is set, only faults whose
+/// description contains it are included.
 fn faults(baseline: &Outcome, share: Share, random: &mut Random) -> Vec<InjectedFault> {
-    let mut all = kinds::all(&baseline.calls);
+    let mut all = kinds::all_faults(&baseline.calls);
     if let Ok(chosen) = std::env::var("MAINSTAY_FAULT") {
         all.retain(|fault| fault.to_string().contains(&chosen));
     }
@@ -198,7 +199,7 @@ fn faults(baseline: &Outcome, share: Share, random: &mut Random) -> Vec<Injected
     all
 }
 
-/// The share of the matrix.
+/// Share of the matrix that runs.
 #[derive(Clone, Copy)]
 enum Share {
     Whole,
@@ -215,8 +216,8 @@ impl Share {
         }
     }
 
-    /// The share with one plan at a time and with the default concurrency. Of a sample, a quarter runs one at
-    /// a time.
+    /// Splits the share into runs with one plan at a time and runs with the default concurrency. A quarter
+    /// of a sample runs with one plan at a time.
     fn by_concurrency(self) -> [(usize, Self); 2] {
         let (sequential, concurrent) = match self {
             Self::Whole => (Self::Whole, Self::Whole),
@@ -247,7 +248,7 @@ fn check(name: &str) {
     assert!(wrong.is_empty(), "{} of {runs} runs: {shown:#?}", wrong.len());
 }
 
-/// Defines a test per scenario.
+/// Defines a test for each scenario.
 macro_rules! tests {
     ($($name:ident),+ $(,)?) => {
         $(#[test]

@@ -1,4 +1,4 @@
-//! Every scenario on the simulator, as one test each.
+//! Runs every scenario on the simulator, each as one test.
 
 #![allow(
     clippy::unwrap_used,
@@ -39,7 +39,7 @@ fn simulate<F: Future<Output = World>>(options: &ClusterOptions, scenario: impl 
     });
 }
 
-/// Defines a test per scenario.
+/// Defines a test for each scenario.
 macro_rules! tests {
     ($($module:ident { $($name:ident),+ $(,)? })+) => {
         $(mod $module {
@@ -53,7 +53,7 @@ macro_rules! tests {
 
 scenarios::each!(tests);
 
-/// Defines a test per migration scenario.
+/// Defines a test for each migration scenario.
 macro_rules! migrations {
     ($($module:ident { $($name:ident),+ $(,)? })+) => {
         mod migration {
@@ -82,7 +82,7 @@ fn sequential(mut options: ClusterOptions) -> ClusterOptions {
     options
 }
 
-/// Lists the scenarios, one plan at a time.
+/// Lists the scenarios, which run with one plan at a time.
 macro_rules! sequential_scenarios {
     ($($module:ident { $($name:ident),+ $(,)? })+) => {
         &[$($((
@@ -92,7 +92,7 @@ macro_rules! sequential_scenarios {
     };
 }
 
-/// Lists the migration scenarios, one plan at a time.
+/// Lists the migration scenarios, which run with one plan at a time.
 macro_rules! sequential_migrations {
     ($($module:ident { $($name:ident),+ $(,)? })+) => {
         &[$($((
@@ -105,7 +105,7 @@ macro_rules! sequential_migrations {
 const SCENARIOS: &[NamedScenario] = scenarios::each!(sequential_scenarios);
 const MIGRATIONS: &[NamedScenario] = scenarios::migration::each_migration!(sequential_migrations);
 
-/// Every eighth scenario; all of them with `MAINSTAY_MATRIX=whole`. The tests above use the default
+/// Runs every eighth scenario, or all of them with `MAINSTAY_MATRIX=whole`. The tests above use the default
 /// concurrency.
 #[test]
 fn scenarios_with_one_plan_at_a_time() {

@@ -1,4 +1,4 @@
-//! Calls and writes of the operator when no relevant object changes.
+//! Tests the calls and writes of the operator while no relevant object changes.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::support::world::plain_options;
 use mainstay_harness::ClusterOptions;
 
 /// Creates a mesh with a tag and a pod that refers to it.
-async fn mesh(world: &World) -> String {
+async fn create_mesh(world: &World) -> String {
     world
         .create(fixtures::revision_based("default", NEW, 30, &["default"]))
         .await;
@@ -35,14 +35,14 @@ async fn mesh(world: &World) -> String {
     namespace
 }
 
-/// Three full passes, each of which plans every object.
+/// The test includes three full passes, each of which plans every object.
 #[test]
 fn a_full_pass_without_changes_reads_and_writes_nothing() {
     run(async {
         let world = World::simulated(&plain_options()).await;
-        mesh(&world).await;
+        create_mesh(&world).await;
         let (mark, plans) = (world.mark(), world.plan_checks.plans());
-        world.pass(Duration::from_mins(31)).await;
+        world.sleep(Duration::from_mins(31)).await;
         let seen = world.calls(&mark);
         let plans = world.plan_checks.plans() - plans;
         println!(
@@ -60,7 +60,7 @@ fn a_full_pass_without_changes_reads_and_writes_nothing() {
 fn a_restart_with_nothing_to_do_writes_nothing() {
     run(async {
         let world = World::simulated(&plain_options()).await;
-        mesh(&world).await;
+        create_mesh(&world).await;
         let mark = world.mark();
         world.restart_operator().await;
         world.settle().await;
@@ -75,14 +75,14 @@ fn a_restart_with_nothing_to_do_writes_nothing() {
     });
 }
 
-/// Prints the planning times, which `prove operator` checks.
+/// Prints the planning times, which `cargo xtask prove operator` checks.
 #[test]
-fn planning_when_there_is_nothing_to_do() {
+fn planning_without_changes() {
     run(async {
         let world = World::simulated(&plain_options()).await;
-        mesh(&world).await;
+        create_mesh(&world).await;
         world.plan_checks.reset_times();
-        world.pass(Duration::from_mins(61)).await;
+        world.sleep(Duration::from_mins(61)).await;
         let times = world.plan_checks.times();
         println!(
             "quiet planning: {:.3} ms the slowest, {:.3} ms the middle one, of {} plans",
@@ -99,7 +99,7 @@ fn planning_when_there_is_nothing_to_do() {
 fn events_that_change_nothing_cost_no_call() {
     run(async {
         let world = World::simulated(&plain_options()).await;
-        let namespace = mesh(&world).await;
+        let namespace = create_mesh(&world).await;
         world
             .assert_no_calls("a hundred pods and namespaces", async |world| {
                 for number in 0..100 {
@@ -125,7 +125,7 @@ fn events_that_change_nothing_cost_no_call() {
     });
 }
 
-/// A day in which pods are created and deleted, namespaces are relabelled and istiod restarts.
+/// Simulates a day in which pods are created and deleted, namespaces are relabelled and istiod restarts.
 #[test]
 fn writes_per_hour_stay_constant_during_churn() {
     let options = ClusterOptions {
@@ -135,14 +135,14 @@ fn writes_per_hour_stay_constant_during_churn() {
     let hours = run(async {
         let world = World::without_operator(&options).await;
         world.start_operator().await;
-        let namespace = mesh(&world).await;
+        let namespace = create_mesh(&world).await;
         let mut random = Random::new(24);
         let mut hours = Vec::new();
         for hour in 0..24 {
             let mark = world.mark();
             for minute in 0..12 {
                 churn(&world, &namespace, hour * 12 + minute, &mut random).await;
-                world.pass(Duration::from_mins(5)).await;
+                world.sleep(Duration::from_mins(5)).await;
             }
             hours.push(calls::writes(&world.calls(&mark)).len());
         }

@@ -1,11 +1,11 @@
-//! Large meshes on the simulator: duration and writes of a migration.
+//! Tests duration and writes of the migration of a large mesh on the simulator.
 
 use std::time::Duration;
 
 use crate::faults::run;
 use crate::support::scale::{Size, upgrade};
 
-/// The proposal's own scale test.
+/// The scale test of the proposal.
 #[test]
 fn two_hundred_workloads_in_a_hundred_namespaces() {
     let size = Size {
@@ -16,6 +16,6 @@ fn two_hundred_workloads_in_a_hundred_namespaces() {
         delay: Duration::from_secs(30),
     };
     let figures = run(upgrade(&size));
-    println!("migration scale 200: {}", figures.line());
+    println!("migration scale 200: {}", figures.summary());
     figures.check();
 }

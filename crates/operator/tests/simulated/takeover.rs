@@ -1,4 +1,4 @@
-//! Takeover from the Sail Operator without a write, and deletion of a revision at any time.
+//! Tests the takeover from the Sail Operator without a write, and the deletion of a revision at any time.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::support::fixtures::{self, NEW};
 use crate::support::path::{self, INSTALLED_KINDS, ObjectPath};
 use crate::support::world::{Backing, injecting_options, named, plain_options};
 
-/// Returns the state after the Sail Operator has installed an Istio with this spec.
+/// Returns the state as if the Sail Operator had installed an Istio. `extra` is merged into its spec.
 fn installed_by_sail(extra: Value) -> Vec<Value> {
     run(async {
         let world = World::simulated(&injecting_options()).await;
@@ -29,8 +29,8 @@ fn installed_by_sail(extra: Value) -> Vec<Value> {
     })
 }
 
-/// Returns the writes of an operator that starts on this state, except statuses and Events, which change
-/// because the loaded pods become ready again.
+/// Returns the writes of an operator that starts with this state, except those of statuses and Events,
+/// which change because the loaded pods become ready again.
 fn writes_on(state: Vec<Value>) -> Vec<String> {
     run(async {
         let world = World::from_objects(&injecting_options(), state);
@@ -75,8 +75,8 @@ fn quantities_of_a_revision_are_canonical() {
     );
 }
 
-/// Returns the remaining objects of releases, selected by our label, and the inventories.
-async fn left(world: &World) -> Vec<String> {
+/// Returns the remaining objects of releases, selected by our label, and the remaining inventories.
+async fn remaining_objects(world: &World) -> Vec<String> {
     let mut left = Vec::new();
     for selector in ["managed-by=sail-operator", "applyset.kubernetes.io/id"] {
         for kind in INSTALLED_KINDS {
@@ -84,7 +84,7 @@ async fn left(world: &World) -> Vec<String> {
             left.extend(
                 found
                     .into_iter()
-                    .map(|object| ObjectPath::of(&named(kind, object)).to_string()),
+                    .map(|object| ObjectPath::from_object(&named(kind, object)).to_string()),
             );
         }
     }
@@ -110,13 +110,18 @@ fn a_revision_deleted_at_any_time_leaves_nothing() {
             world.delete(&at).await;
             world.until_gone(&at).await;
             world.wait_until_idle().await;
-            assert_eq!(left(&world).await, [""; 0], "deleted after {writes} writes");
+            assert_eq!(
+                remaining_objects(&world).await,
+                [""; 0],
+                "deleted after {writes} writes"
+            );
             world.end().await;
         });
     }
 }
 
-/// An owned object is deleted with its release even if its Helm annotations were removed.
+/// An object with our owner reference is deleted with its release even if its Helm annotations were
+/// removed.
 #[test]
 fn objects_without_helm_annotations_are_deleted() {
     run(async {

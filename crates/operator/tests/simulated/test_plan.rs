@@ -1,4 +1,4 @@
-//! Checks the test plan of the proposal: every line has tests, and every named test exists.
+//! Checks the mapping of the proposal's test plan: every line has tests, and every named test exists.
 
 use std::fs;
 use std::path::Path;
@@ -16,8 +16,8 @@ macro_rules! names {
 
 const SCENARIOS: &[&str] = scenarios::migration::each_migration!(names);
 
-/// The sections, and the number of lines of each in the proposal.
-const LISTS: [(&str, usize); 4] = [
+/// Sections of the test plan with their number of lines in the proposal.
+const SECTIONS: [(&str, usize); 4] = [
     ("[unit]", 27),
     ("[integration]", 32),
     ("[e2e]", 18),
@@ -30,7 +30,7 @@ struct Line {
     tests: Vec<String>,
 }
 
-fn lines() -> Vec<Line> {
+fn parse_lines() -> Vec<Line> {
     let path = repository_root().join("crates/operator/tests/migration.txt");
     let text = fs::read_to_string(path).unwrap();
     let (mut list, mut lines) = (String::new(), Vec::new());
@@ -55,11 +55,11 @@ fn lines() -> Vec<Line> {
 }
 
 /// Appends all sources of a directory to a text.
-fn sources(directory: &Path, text: &mut String) {
+fn append_sources(directory: &Path, text: &mut String) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            sources(&path, text);
+            append_sources(&path, text);
         } else if path.extension().is_some_and(|end| end == "rs") {
             text.push_str(&fs::read_to_string(&path).unwrap());
         }
@@ -82,7 +82,7 @@ fn has_test(package: &str, name: &str) -> bool {
     };
     let mut text = String::new();
     for directory in directories.iter().filter(|directory| directory.exists()) {
-        sources(directory, &mut text);
+        append_sources(directory, &mut text);
     }
     let at = text.find(&format!("fn {name}()"));
     at.is_some_and(|at| has_own_harness || text[..at].trim_end().ends_with("#[test]"))
@@ -90,8 +90,8 @@ fn has_test(package: &str, name: &str) -> bool {
 
 #[test]
 fn the_test_plan_has_every_line_of_the_proposal() {
-    let lines = lines();
-    for (list, count) in LISTS {
+    let lines = parse_lines();
+    for (list, count) in SECTIONS {
         assert_eq!(
             lines.iter().filter(|line| line.list == list).count(),
             count,
@@ -102,7 +102,7 @@ fn the_test_plan_has_every_line_of_the_proposal() {
 
 #[test]
 fn every_named_test_exists() {
-    for line in lines() {
+    for line in parse_lines() {
         assert!(!line.tests.is_empty(), "{}", line.text);
         for test in &line.tests {
             let exists = match test.split_once(':') {
@@ -116,7 +116,7 @@ fn every_named_test_exists() {
 
 #[test]
 fn every_migration_scenario_is_in_the_test_plan() {
-    let lines = lines();
+    let lines = parse_lines();
     for scenario in SCENARIOS {
         let named = lines
             .iter()

@@ -1,6 +1,6 @@
 //! Records every version of every object of some kinds, in the order of the writes.
 //!
-//! It records watch events, so no state between two reads is missed.
+//! The log consists of watch events, so it contains every state, including those between two reads.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,9 +18,9 @@ use tokio::time::Instant;
 use super::World;
 use super::history::{Availability, Entry, History};
 use super::path::ObjectPath;
-use super::world::NotYet;
+use super::world::UnmetCondition;
 
-/// The recorded kinds.
+/// Kinds of recorded objects.
 const KINDS: [&str; 8] = [
     "Istio",
     "IstioRevision",
@@ -36,7 +36,7 @@ const KINDS: [&str; 8] = [
 pub struct Figures {
     logs: AtomicUsize,
     migrations: AtomicUsize,
-    instants: AtomicUsize,
+    states: AtomicUsize,
     services: AtomicUsize,
     broken: AtomicUsize,
 }
@@ -44,19 +44,22 @@ pub struct Figures {
 pub static FIGURES: Figures = Figures {
     logs: AtomicUsize::new(0),
     migrations: AtomicUsize::new(0),
-    instants: AtomicUsize::new(0),
+    states: AtomicUsize::new(0),
     services: AtomicUsize::new(0),
     broken: AtomicUsize::new(0),
 };
 
 impl Figures {
-    fn add(&self, history: &History, seen: &Availability) {
+    fn add(&self, history: &History, availability: &Availability) {
         self.logs.fetch_add(1, Ordering::Relaxed);
         self.migrations
             .fetch_add(history.migrations().len(), Ordering::Relaxed);
-        self.instants.fetch_add(seen.instants, Ordering::Relaxed);
-        self.services.fetch_add(seen.services.len(), Ordering::Relaxed);
-        self.broken.fetch_add(seen.violations.len(), Ordering::Relaxed);
+        self.states
+            .fetch_add(availability.states_checked, Ordering::Relaxed);
+        self.services
+            .fetch_add(availability.services.len(), Ordering::Relaxed);
+        self.broken
+            .fetch_add(availability.violations.len(), Ordering::Relaxed);
     }
 }
 
@@ -68,14 +71,14 @@ impl fmt::Display for Figures {
             "{} workloads migrated, {} services watched over {} instants in {} logs, {} below desired - maxUnavailable",
             count(&self.migrations),
             count(&self.services),
-            count(&self.instants),
+            count(&self.states),
             count(&self.logs),
             count(&self.broken),
         )
     }
 }
 
-/// A log that is being recorded.
+/// A log in progress.
 pub struct AvailabilityLog {
     entries: SharedEntries,
     begin: u64,
@@ -92,12 +95,12 @@ struct Recorded {
 }
 
 impl SharedEntries {
-    fn with<T>(&self, act: impl FnOnce(&mut Recorded) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, access: impl FnOnce(&mut Recorded) -> T) -> T {
+        access(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn add(&self, kind: &'static str, gone: bool, object: Value) -> u64 {
-        let version = version(&object);
+        let version = resource_version(&object);
         let at = Instant::now();
         let entry = Entry {
             version,
@@ -113,13 +116,13 @@ impl SharedEntries {
 
 impl AvailabilityLog {
     /// Starts recording with the current objects.
-    pub async fn begin(world: &World) -> Self {
+    pub async fn start(world: &World) -> Self {
         let (entries, mut begin, mut recorders) = (SharedEntries::default(), 0, Vec::new());
         for kind in KINDS {
             let path = ObjectPath::cluster_scoped(kind, "").collection();
             let (code, mut list) = world.call("GET", &path, "", None).await;
             assert_eq!(code, 200, "{path}: {list}");
-            let from = version(&list);
+            let from = resource_version(&list);
             begin = begin.max(from);
             if let Value::Array(items) = list["items"].take() {
                 for item in items {
@@ -136,25 +139,25 @@ impl AvailabilityLog {
         }
     }
 
-    /// Stops recording once it is up to date, and checks that no Service had too few replicas and no
+    /// Stops recording once the log is up to date, and checks that no Service had too few replicas and no
     /// namespace referred to a deleted control plane.
-    pub async fn close(self, world: &World) -> History {
-        let history = self.close_unchecked(world).await;
-        let seen = history.availability();
-        FIGURES.add(&history, &seen);
-        let violations = [seen.violations, history.lost_injectors()].concat();
+    pub async fn stop_and_check(self, world: &World) -> History {
+        let history = self.stop(world).await;
+        let availability = history.availability();
+        FIGURES.add(&history, &availability);
+        let violations = [availability.violations, history.missing_injectors()].concat();
         assert!(violations.is_empty(), "{}", violations.join("\n"));
         history
     }
 
-    /// Stops recording once it is up to date.
-    pub async fn close_unchecked(self, world: &World) -> History {
+    /// Stops recording once the log is up to date.
+    pub async fn stop(self, world: &World) -> History {
         world
             .until("the log is up to date", async |world| {
                 for kind in KINDS {
-                    self.compare(kind, &world.list(kind, "").await)?;
+                    self.check_up_to_date(kind, &world.list(kind, "").await)?;
                 }
-                Ok::<(), NotYet>(())
+                Ok::<(), UnmetCondition>(())
             })
             .await;
         let recorded = self.entries.with(std::mem::take);
@@ -162,8 +165,8 @@ impl AvailabilityLog {
         History::new(recorded.entries, self.begin)
     }
 
-    /// Checks that the last recorded versions are the current ones.
-    fn compare(&self, kind: &str, items: &[Value]) -> Result<(), NotYet> {
+    /// Checks that the last recorded versions equal the current ones.
+    fn check_up_to_date(&self, kind: &str, items: &[Value]) -> Result<(), UnmetCondition> {
         let known = self.entries.with(|recorded| {
             let mut known = BTreeMap::new();
             for entry in recorded.entries.iter().filter(|entry| entry.kind == kind) {
@@ -174,7 +177,12 @@ impl AvailabilityLog {
         });
         let current: BTreeMap<String, (u64, bool)> = items
             .iter()
-            .map(|item| (item["metadata"]["uid"].to_string(), (version(item), false)))
+            .map(|item| {
+                (
+                    item["metadata"]["uid"].to_string(),
+                    (resource_version(item), false),
+                )
+            })
             .collect();
         let known = known.into_iter().filter(|(_, (_, gone))| !gone);
         (known.eq(current))
@@ -191,19 +199,19 @@ impl Drop for AvailabilityLog {
     }
 }
 
-fn version(object: &Value) -> u64 {
+fn resource_version(object: &Value) -> u64 {
     let text = object["metadata"]["resourceVersion"].as_str();
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// A collection and the version to watch it from.
+/// A collection, and the version after which it is watched.
 struct Collection {
     kind: &'static str,
     path: String,
     from: u64,
 }
 
-/// Records the events of a collection; a watch that times out is resumed.
+/// Records the events of a collection. Resumes a watch that times out.
 async fn record(client: Client, collection: Collection, entries: SharedEntries) {
     let Collection { kind, path, mut from } = collection;
     loop {

@@ -1,15 +1,15 @@
-//! The operator's API calls, from a trace or an audit log, without those of leader election.
+//! API calls of the operator from a trace or an audit log, except those of leader election.
 
-/// One request of the operator.
+/// A request of the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// Method and path: `PATCH /apis/…` or `patch /apis/…`.
     pub line: String,
-    /// The kind of call.
+    /// Kind of the call.
     pub kind: CallKind,
 }
 
-/// The kind of a call.
+/// Kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallKind {
     Read,
@@ -17,7 +17,7 @@ pub enum CallKind {
     Write,
 }
 
-/// A position from which calls are counted.
+/// Position after which calls are counted.
 #[derive(Clone, Debug)]
 pub enum CallMarker {
     /// Offset in the trace.
@@ -26,7 +26,7 @@ pub enum CallMarker {
     Audit(mainstay_testkit::cluster::Audit),
 }
 
-/// The operator's user name.
+/// User name of the operator.
 pub const OPERATOR: &str = "operator";
 
 /// Parses a line of the simulator's trace: `TIME CLIENT: METHOD PATH -> OUTCOME`.
@@ -43,11 +43,11 @@ pub fn parse_trace_line(line: &str) -> Option<Call> {
         "GET" | "HEAD" => CallKind::Read,
         _ => CallKind::Write,
     };
-    counted(request, kind)
+    call_unless_lease(request, kind)
 }
 
 /// Whether a failed request is the watch of a kind that the server does not serve. The trace contains no
-/// query parameters, but the operator requests whole collections only as watches.
+/// query parameters, but the operator requests complete collections only by watches.
 fn is_unserved(request: &str, outcome: &str) -> bool {
     outcome.starts_with("404 ") && request.split('/').count() == 5
 }
@@ -61,14 +61,14 @@ pub fn from_audit_entry(entry: &mainstay_testkit::cluster::Entry) -> Option<Call
     };
     let line = format!("{} {}", entry.verb, entry.uri);
     if entry.user == OPERATOR {
-        counted(&line, kind)
+        call_unless_lease(&line, kind)
     } else {
         None
     }
 }
 
-/// Returns the call, or `None` for a Lease: renewals do not count.
-fn counted(line: &str, kind: CallKind) -> Option<Call> {
+/// Returns the call, or `None` if it is about a Lease, because renewals do not count.
+fn call_unless_lease(line: &str, kind: CallKind) -> Option<Call> {
     let line = line.to_owned();
     (!line.contains("/leases")).then_some(Call { line, kind })
 }
@@ -78,7 +78,8 @@ pub fn writes(calls: &[Call]) -> Vec<&str> {
     of_kind(calls, CallKind::Write)
 }
 
-/// Returns writes and reads; watches that are resumed after their timeout do not count.
+/// Returns the writes and reads, one line each. Watches are excluded, because they are resumed after their
+/// timeout.
 pub fn requests(calls: &[Call]) -> Vec<&str> {
     calls
         .iter()

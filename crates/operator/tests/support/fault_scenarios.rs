@@ -1,5 +1,5 @@
-//! Fault scenarios: the initial state, and the user's action that runs with faults. Those that migrate
-//! workloads are in [`migrations`].
+//! Fault scenarios, each with an initial state and a user's action that runs with faults. Scenarios that
+//! migrate workloads are in [`migrations`].
 
 pub mod migrations;
 
@@ -19,13 +19,13 @@ pub type Steps = for<'a> fn(&'a World) -> Pin<Box<dyn Future<Output = ()> + 'a>>
 pub struct FaultScenario {
     pub name: &'static str,
     /// Creates the initial state, once and without faults.
-    pub before: Steps,
+    pub set_up: Steps,
     /// Modifies the initial state.
     pub transform: fn(Vec<Value>) -> Vec<Value>,
-    /// The action that runs with faults.
-    pub act: Steps,
+    /// Action that runs with faults.
+    pub action: Steps,
     /// Whether the action deletes revisions in use.
-    pub destroys: bool,
+    pub deletes_in_use: bool,
     /// Whether workloads migrate, so that istiods must inject.
     pub migrates: bool,
 }
@@ -54,7 +54,7 @@ macro_rules! each_fault_scenario {
     };
 }
 
-/// The same for scenarios that migrate workloads.
+/// Passes the names of the scenarios that migrate workloads to a macro.
 #[allow(unused_macros, reason = "each test program uses a part")]
 macro_rules! each_migration_scenario {
     ($then:ident) => {
@@ -82,8 +82,8 @@ pub fn unchanged(state: Vec<Value>) -> Vec<Value> {
     state
 }
 
-pub async fn healthy(world: &World, object: Value) {
-    let at = ObjectPath::of(&object);
+pub async fn create_healthy(world: &World, object: Value) {
+    let at = ObjectPath::from_object(&object);
     world.create(object).await;
     world.until_state(&at, "Healthy").await;
 }
@@ -94,105 +94,105 @@ pub async fn upgrade(world: &World) {
         .await;
 }
 
-/// A namespace of the initial state that the action uses.
-const KNOWN: &str = "app";
+/// Namespace of the initial state that the action uses.
+const NAMESPACE: &str = "app";
 
-/// A grace period longer than any scenario.
+/// Grace period in seconds that is longer than any scenario.
 const LONG_GRACE: u64 = 86_400;
 
 pub const FAULT_SCENARIOS: &[FaultScenario] = &[
     FaultScenario {
         name: "install",
-        before: steps!(_world => {}),
+        set_up: steps!(_world => {}),
         transform: unchanged,
-        act: steps!(world => {
+        action: steps!(world => {
             world.create(fixtures::istio("default", NEW, json!({}))).await;
             world.until_state(&path::istio("default"), "Healthy").await;
         }),
-        destroys: false,
+        deletes_in_use: false,
         migrates: false,
     },
     FaultScenario {
         name: "in_place_upgrade",
-        before: steps!(world => {
-            healthy(world, fixtures::istio("default", OLD, json!({}))).await;
+        set_up: steps!(world => {
+            create_healthy(world, fixtures::istio("default", OLD, json!({}))).await;
             world.namespace("istio-injection=enabled").await;
         }),
         transform: unchanged,
-        act: steps!(world => {
+        action: steps!(world => {
             upgrade(world).await;
             let at = ObjectPath::namespaced("Deployment", "istio-system", "istiod");
             world.until_object(&at, "runs the new image", |object| object["spec"].to_string().contains(":1.29.1")).await;
             world.until_state(&path::istio("default"), "Healthy").await;
         }),
-        destroys: false,
+        deletes_in_use: false,
         migrates: false,
     },
     FaultScenario {
         name: "revision_upgrade",
-        before: steps!(world => {
-            healthy(world, fixtures::revision_based("default", OLD, LONG_GRACE, &[])).await;
+        set_up: steps!(world => {
+            create_healthy(world, fixtures::revision_based("default", OLD, LONG_GRACE, &[])).await;
             world.namespace("istio.io/rev=default-v1-28-2").await;
         }),
         transform: unchanged,
-        act: steps!(world => {
+        action: steps!(world => {
             upgrade(world).await;
             world.until_state(&path::revision("default-v1-29-1"), "Healthy").await;
             world.until_state(&path::istio("default"), "Healthy").await;
         }),
-        destroys: false,
+        deletes_in_use: false,
         migrates: false,
     },
     FaultScenario {
         name: "tag_move",
-        before: steps!(world => {
-            healthy(world, fixtures::revision_based("default", OLD, LONG_GRACE, &["default", "stable"])).await;
+        set_up: steps!(world => {
+            create_healthy(world, fixtures::revision_based("default", OLD, LONG_GRACE, &["default", "stable"])).await;
             world.namespace("istio.io/rev=stable").await;
             world.namespace("istio-injection=enabled").await;
             world.until_state(&path::tag("stable"), "Healthy").await;
             world.until_state(&path::tag("default"), "Healthy").await;
         }),
         transform: unchanged,
-        act: steps!(world => {
+        action: steps!(world => {
             upgrade(world).await;
             for name in ["stable", "default"] {
                 world.until_object(&path::tag(name), "has moved", |tag| tag["status"]["istioRevision"] == "default-v1-29-1").await;
                 world.until_state(&path::tag(name), "Healthy").await;
             }
         }),
-        destroys: false,
+        deletes_in_use: false,
         migrates: false,
     },
     FaultScenario {
         name: "prune",
-        before: steps!(world => {
-            healthy(world, fixtures::revision_based("default", OLD, world.grace(), &[])).await;
-            world.known_namespace(KNOWN, "istio.io/rev=default-v1-28-2").await;
+        set_up: steps!(world => {
+            create_healthy(world, fixtures::revision_based("default", OLD, world.grace_seconds(), &[])).await;
+            world.create_scenario_namespace(NAMESPACE, "istio.io/rev=default-v1-28-2").await;
             world.until_condition(&path::revision("default-v1-28-2"), "InUse=True").await;
             upgrade(world).await;
             world.until_state(&path::revision("default-v1-29-1"), "Healthy").await;
         }),
         transform: unchanged,
-        act: steps!(world => {
-            world.label(&world.space(KNOWN), "istio.io/rev=default-v1-29-1").await;
+        action: steps!(world => {
+            world.label(&world.unique_namespace(NAMESPACE), "istio.io/rev=default-v1-29-1").await;
             world.until_gone(&path::revision("default-v1-28-2")).await;
             world.until_state(&path::istio("default"), "Healthy").await;
         }),
-        destroys: false,
+        deletes_in_use: false,
         migrates: false,
     },
     FaultScenario {
         name: "name_clash",
-        before: steps!(world => {
-            healthy(world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
+        set_up: steps!(world => {
+            create_healthy(world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
             world.create(fixtures::tag("default", "IstioRevision", "mine")).await;
             world.until_condition(&path::tag("default"), "Reconciled=True").await;
             world.namespace("istio-injection=enabled").await;
             world.until_state(&path::tag("default"), "Healthy").await;
-            world.pass(std::time::Duration::from_secs(2)).await;
+            world.sleep(std::time::Duration::from_secs(2)).await;
         }),
         transform: unchanged,
-        act: steps!(world => {
+        action: steps!(world => {
             world.create(fixtures::revision("default", NEW, "istio-system", json!({}))).await;
             world.until_condition(&path::revision("default"), "Reconciled=False/NameAlreadyExists").await;
             world.wait_until_idle().await;
@@ -200,61 +200,61 @@ pub const FAULT_SCENARIOS: &[FaultScenario] = &[
             world.until_gone(&path::tag("default")).await;
             world.until_state(&path::revision("default"), "Healthy").await;
         }),
-        destroys: true,
+        deletes_in_use: true,
         migrates: false,
     },
     FaultScenario {
         name: "deletion",
-        before: steps!(world => {
-            healthy(world, fixtures::revision_based("default", NEW, LONG_GRACE, &["default"])).await;
+        set_up: steps!(world => {
+            create_healthy(world, fixtures::revision_based("default", NEW, LONG_GRACE, &["default"])).await;
             world.namespace("istio-injection=enabled").await;
             world.until_state(&path::tag("default"), "Healthy").await;
-            healthy(world, fixtures::cni(json!({}))).await;
+            create_healthy(world, fixtures::cni(json!({}))).await;
         }),
         transform: unchanged,
-        act: steps!(world => {
+        action: steps!(world => {
             world.delete(&path::istio("default")).await;
             world.delete(&path::cni()).await;
             world.until_gone(&path::revision("default-v1-29-1")).await;
             world.until_gone(&path::tag("default")).await;
             world.until_gone(&path::cni()).await;
         }),
-        destroys: true,
+        deletes_in_use: true,
         migrates: false,
     },
     FaultScenario {
         name: "takeover",
-        before: steps!(world => {
-            healthy(world, fixtures::istio("default", OLD, json!({}))).await;
+        set_up: steps!(world => {
+            create_healthy(world, fixtures::istio("default", OLD, json!({}))).await;
             world.namespace("istio-injection=enabled").await;
             world.until_condition(&path::revision("default"), "InUse=True").await;
         }),
         transform: as_installed_by_sail,
-        act: steps!(world => {
+        action: steps!(world => {
             upgrade(world).await;
             let at = ObjectPath::namespaced("Deployment", "istio-system", "istiod");
             world.until_object(&at, "runs the new image", |object| object["spec"].to_string().contains(":1.29.1")).await;
             world.until_state(&path::istio("default"), "Healthy").await;
         }),
-        destroys: false,
+        deletes_in_use: false,
         migrates: false,
     },
 ];
 
-/// Makes the state look as the Sail Operator leaves it: written by plain updates of its manager, without our
-/// inventory.
+/// Changes a state to one that the Sail Operator would have created: with its field manager, written by
+/// updates instead of server-side apply, and without our inventory.
 pub fn as_installed_by_sail(state: Vec<Value>) -> Vec<Value> {
     let ours = |object: &Value| {
         object["kind"] == "ConfigMap" && object["metadata"]["labels"]["applyset.kubernetes.io/id"].is_string()
     };
     let mut state: Vec<Value> = state.into_iter().filter(|object| !ours(object)).collect();
     for object in &mut state {
-        disown(object);
+        remove_inventory_label(object);
     }
     state
 }
 
-fn disown(object: &mut Value) {
+fn remove_inventory_label(object: &mut Value) {
     if let Some(labels) = object
         .pointer_mut("/metadata/labels")
         .and_then(Value::as_object_mut)

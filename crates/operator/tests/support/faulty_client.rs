@@ -1,4 +1,5 @@
-//! A client that injects one fault at its n-th call, for real servers, which cannot be made to fail.
+//! A client that injects one fault at its n-th call. It is used with real servers, which have no fault
+//! injection.
 
 mod missed_event;
 mod stale_read;
@@ -27,7 +28,7 @@ use stale_read::ReadRequest;
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The operator crashes before the call is sent.
+    /// The operator crashes before it sends the request.
     CrashBefore,
     /// The operator crashes while the call is in flight.
     CrashDuring,
@@ -41,17 +42,17 @@ pub enum Fault {
     Rejected(u16),
     /// The server executes the request and responds with an error.
     ExecutedThenRejected(u16),
-    /// The response is this many versions old.
+    /// The response is outdated by this many versions.
     Stale(u64),
-    /// The watch ends at once.
+    /// The watch ends immediately.
     Dropped,
-    /// This event of a watch, from 0, is dropped; shortly afterwards the watch expires, so that the operator
-    /// lists again.
+    /// The event of a watch with this number, starting at 0, is dropped. Shortly afterwards the watch
+    /// expires, so that the operator lists again.
     EventMissed(usize),
 }
 
-/// Faults by kind: crashes, losses, conflicts, an overloaded server, stale reads, missed events. Samples
-/// cycle through the kinds.
+/// Faults by kind: crashes, lost messages, conflicts, an overloaded server, stale reads, missed events.
+/// Samples cycle through the kinds.
 pub const KINDS: [&[(CallKind, Fault)]; 6] = {
     use CallKind::{Read, Watch, Write};
     use Fault::{
@@ -101,7 +102,7 @@ pub const KINDS: [&[(CallKind, Fault)]; 6] = {
 #[derive(Clone, Copy, Debug)]
 pub struct InjectedFault {
     pub kind: CallKind,
-    /// Number of the call of this kind, from 1.
+    /// Number of the call of this kind, starting at 1.
     pub number: usize,
     pub fault: Fault,
 }
@@ -109,9 +110,9 @@ pub struct InjectedFault {
 /// Progress of an injected fault.
 #[derive(Clone, Default)]
 pub struct FaultState {
-    /// The fault was injected.
+    /// Whether the fault was injected.
     pub happened: Arc<AtomicBool>,
-    /// The operator has crashed and must be restarted.
+    /// Notified when the operator has crashed and must be restarted.
     pub crashed: Arc<Notify>,
 }
 
@@ -119,7 +120,7 @@ pub struct FaultState {
 pub struct FaultyClient {
     client: Client,
     injected: InjectedFault,
-    left: Arc<AtomicUsize>,
+    remaining: Arc<AtomicUsize>,
     fault_state: FaultState,
 }
 
@@ -127,22 +128,22 @@ pub struct FaultyClient {
 pub type ClientWrapper = Arc<dyn Fn(Client) -> Client + Send + Sync>;
 
 impl FaultyClient {
-    /// Wraps a client so that it fails at this call.
+    /// Wraps a client so that the fault is injected at its call.
     pub fn client(client: Client, injected: InjectedFault) -> (Client, FaultState) {
         let (wrap, fault_state) = Self::wrapper(injected);
         (wrap(client), fault_state)
     }
 
-    /// Returns a function that wraps clients. The clients share one call counter, so the fault happens once.
+    /// Returns a function that wraps clients. The clients share one call counter, so the fault occurs once.
     pub fn wrapper(injected: InjectedFault) -> (ClientWrapper, FaultState) {
         let fault_state = FaultState::default();
-        let left = Arc::new(AtomicUsize::new(injected.number));
+        let remaining = Arc::new(AtomicUsize::new(injected.number));
         let shared_state = fault_state.clone();
         let wrap = move |client| {
             let faulty_client = Self {
                 client,
                 injected,
-                left: Arc::clone(&left),
+                remaining: Arc::clone(&remaining),
                 fault_state: shared_state.clone(),
             };
             Client::new(faulty_client, "default")
@@ -151,16 +152,16 @@ impl FaultyClient {
     }
 
     fn is_due(&self, request: &Request<Body>) -> bool {
-        kind_of(request) == self.injected.kind && self.left.fetch_sub(1, Ordering::Relaxed) == 1
+        call_kind(request) == self.injected.kind && self.remaining.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
     fn record(&self) {
         self.fault_state.happened.store(true, Ordering::Relaxed);
     }
 
-    /// Defers the fault to the next call of its kind, because it is not possible at this one.
+    /// Defers the fault to the next call of its kind, because it is not possible at the current call.
     fn defer(&self) {
-        self.left.store(1, Ordering::Relaxed);
+        self.remaining.store(1, Ordering::Relaxed);
     }
 
     async fn inject(self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
@@ -180,10 +181,10 @@ impl FaultyClient {
                 drop(self.client.send(request).await);
                 self.crash().await
             }
-            Fault::RequestLost => Err(lost()),
+            Fault::RequestLost => Err(connection_reset()),
             Fault::ResponseLost => {
                 drop(self.client.send(request).await);
-                Err(lost())
+                Err(connection_reset())
             }
             Fault::Rejected(code) => Ok(rejection(code)),
             Fault::ExecutedThenRejected(code) => {
@@ -194,7 +195,7 @@ impl FaultyClient {
             Fault::Stale(by) => self.stale(request, by).await,
             Fault::EventMissed(number) => {
                 let response = self.client.send(request).await?;
-                Ok(response.map(|body| missed_event::without(body, number, self)))
+                Ok(response.map(|body| missed_event::drop_event(body, number, self)))
             }
         }
     }
@@ -214,7 +215,7 @@ impl FaultyClient {
     }
 }
 
-fn kind_of(request: &Request<Body>) -> CallKind {
+fn call_kind(request: &Request<Body>) -> CallKind {
     let is_watch = || {
         request
             .uri()
@@ -228,11 +229,11 @@ fn kind_of(request: &Request<Body>) -> CallKind {
     }
 }
 
-fn lost() -> BoxError {
+fn connection_reset() -> BoxError {
     io::Error::from(io::ErrorKind::ConnectionReset).into()
 }
 
-/// Returns an error response like the server's.
+/// Returns an error response as the server would.
 fn rejection(code: u16) -> Response<ResponseBody> {
     let reason = match code {
         404 => "NotFound",
@@ -260,7 +261,7 @@ fn json_response(code: u16, body: &Value) -> Response<ResponseBody> {
     response.body(boxed(body)).unwrap()
 }
 
-/// The body of a response.
+/// Body of a response.
 pub type ResponseBody = UnsyncBoxBody<Bytes, BoxError>;
 
 fn boxed(body: Body) -> ResponseBody {

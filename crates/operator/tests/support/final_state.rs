@@ -1,4 +1,4 @@
-//! Compares the final states of two runs, without fields that may differ.
+//! Compares the final states of two runs, except for fields that may differ.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const NOT_COMPARED: [&str; 7] = [
     "Node",
 ];
 
-/// Keys whose values are times, identities or random.
+/// Keys of times, identities and random values.
 const MASKED: [&str; 19] = [
     "uid",
     "resourceVersion",
@@ -41,7 +41,7 @@ const MASKED: [&str; 19] = [
     "generation",
 ];
 
-/// Returns the objects without fields that may differ.
+/// Returns the objects without kinds and fields that may differ.
 pub fn masked(objects: Vec<Value>) -> FinalState {
     let compared = objects
         .into_iter()
@@ -49,7 +49,7 @@ pub fn masked(objects: Vec<Value>) -> FinalState {
     FinalState(
         compared
             .map(|mut object| {
-                let name = super::path::ObjectPath::of(&object).to_string();
+                let name = super::path::ObjectPath::from_object(&object).to_string();
                 normalize_progress(&mut object);
                 mask(&mut object);
                 sort_managers(&mut object);
@@ -60,8 +60,8 @@ pub fn masked(objects: Vec<Value>) -> FinalState {
     )
 }
 
-/// Replaces generations by whether the last one was observed, and batch numbers by whether the last batch was
-/// reached.
+/// Replaces the observed generation by a flag whether it is the current generation, and batch numbers by a
+/// flag whether the last batch was reached.
 fn normalize_progress(object: &mut Value) {
     let observed = object["status"]["observedGeneration"].clone();
     if !observed.is_null() {
@@ -83,7 +83,7 @@ fn mask(value: &mut Value) {
             map.retain(|key, _| !MASKED.contains(&key.as_str()));
             *map = std::mem::take(map)
                 .into_iter()
-                .map(|(key, value)| (without_identity(key), value))
+                .map(|(key, value)| (without_uid(key), value))
                 .collect();
             if let Some(record) = map.get_mut(MIGRATION_RECORD) {
                 *record = revision_of_record(record);
@@ -103,7 +103,7 @@ fn mask(value: &mut Value) {
     }
 }
 
-/// The migration record of a workload; time and batch may differ.
+/// Annotation with the migration record of a workload. Its time and batch may differ.
 const MIGRATION_RECORD: &str = "sailoperator.io/migration";
 
 fn revision_of_record(record: &Value) -> Value {
@@ -112,7 +112,7 @@ fn revision_of_record(record: &Value) -> Value {
 }
 
 /// Removes UIDs from field keys of owner references.
-fn without_identity(key: String) -> String {
+fn without_uid(key: String) -> String {
     if key.starts_with("k:{\"uid\":") {
         "k:{uid}".into()
     } else {
@@ -131,7 +131,7 @@ fn sort_managers(object: &mut Value) {
     }
 }
 
-/// Replaces the managers of the status by the set of owned fields: after a takeover, a field keeps its
+/// Replaces the managers of the status by the set of owned fields. After a takeover, a field keeps its
 /// previous manager until its value changes, which depends on timing.
 fn join_status_managers(object: &mut Value) {
     let Some(Value::Array(managers)) = object.pointer_mut("/metadata/managedFields") else {
@@ -140,24 +140,24 @@ fn join_status_managers(object: &mut Value) {
     let is_status = |entry: &Value| entry["subresource"] == "status";
     let mut owned = Value::Null;
     for entry in managers.iter().filter(|entry| is_status(entry)) {
-        join(&mut owned, &entry["fieldsV1"]);
+        merge_fields(&mut owned, &entry["fieldsV1"]);
     }
     managers.retain(|entry| !is_status(entry));
     object["ownedStatusFields"] = owned;
 }
 
-fn join(all: &mut Value, more: &Value) {
+fn merge_fields(all: &mut Value, more: &Value) {
     match (all, more) {
         (Value::Object(all), Value::Object(more)) => {
             for (key, value) in more {
-                join(all.entry(key.clone()).or_insert(Value::Null), value);
+                merge_fields(all.entry(key.clone()).or_insert(Value::Null), value);
             }
         }
         (all, more) => *all = more.clone(),
     }
 }
 
-/// Sorts conditions by type: their order depends on timing.
+/// Sorts conditions by type, because their order depends on timing.
 pub fn with_sorted_conditions(mut object: Value) -> Value {
     if let Some(Value::Array(conditions)) = object.pointer_mut("/status/conditions") {
         conditions.sort_by_key(|one| one["type"].as_str().unwrap_or_default().to_owned());
@@ -177,7 +177,7 @@ pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 impl FinalState {
-    /// Returns the first difference.
+    /// Returns a description of the first difference.
     pub fn difference(&self, other: &Self) -> Option<String> {
         let names = self.0.keys().chain(other.0.keys());
         let mut names: Vec<&String> = names.collect();
@@ -214,10 +214,10 @@ fn first_difference(a: &Value, b: &Value) -> Option<String> {
             .enumerate()
             .find_map(|(at, (a, b))| first_difference(a, b).map(|rest| format!("/{at}{rest}"))),
         _ if a == b => None,
-        _ => Some(format!(": {} instead of {}", short(b), short(a))),
+        _ => Some(format!(": {} instead of {}", truncated(b), truncated(a))),
     }
 }
 
-fn short(value: &Value) -> String {
+fn truncated(value: &Value) -> String {
     value.to_string().chars().take(160).collect()
 }

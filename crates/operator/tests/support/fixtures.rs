@@ -60,7 +60,7 @@ pub fn pairs(text: &str) -> Map<String, Value> {
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "specs are made where they are used")]
-fn custom(kind: &str, name: &str, spec: Value) -> Value {
+fn custom_resource(kind: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": "sailoperator.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
@@ -78,13 +78,13 @@ pub fn merged(mut base: Value, extra: Value) -> Value {
     }
 }
 
-/// An Istio in `istio-system`; `extra` is merged into its spec.
+/// Returns an Istio in `istio-system`. `extra` is merged into its spec.
 pub fn istio(name: &str, version: &str, extra: Value) -> Value {
     let spec = json!({"version": version, "namespace": "istio-system"});
-    custom("Istio", name, merged(spec, extra))
+    custom_resource("Istio", name, merged(spec, extra))
 }
 
-/// An Istio with the strategy `RevisionBased` and these tags.
+/// Returns an Istio with the strategy `RevisionBased` and these tags.
 pub fn revision_based(name: &str, version: &str, grace: u64, tags: &[&str]) -> Value {
     let strategy = json!({
         "type": "RevisionBased",
@@ -94,7 +94,7 @@ pub fn revision_based(name: &str, version: &str, grace: u64, tags: &[&str]) -> V
     istio(name, version, json!({"updateStrategy": strategy}))
 }
 
-/// A revision without an Istio, with the required values; `extra` is merged into its spec.
+/// Returns a revision with the required values and without an Istio. `extra` is merged into its spec.
 pub fn revision(name: &str, version: &str, namespace: &str, extra: Value) -> Value {
     let own = if name == "default" { "" } else { name };
     let spec = json!({
@@ -102,11 +102,11 @@ pub fn revision(name: &str, version: &str, namespace: &str, extra: Value) -> Val
         "namespace": namespace,
         "values": {"global": {"istioNamespace": namespace}, "revision": own},
     });
-    custom("IstioRevision", name, merged(spec, extra))
+    custom_resource("IstioRevision", name, merged(spec, extra))
 }
 
 pub fn tag(name: &str, kind: &str, target: &str) -> Value {
-    custom(
+    custom_resource(
         "IstioRevisionTag",
         name,
         json!({"targetRef": {"kind": kind, "name": target}}),
@@ -115,19 +115,19 @@ pub fn tag(name: &str, kind: &str, target: &str) -> Value {
 
 pub fn cni(extra: Value) -> Value {
     let spec = json!({"version": NEW, "namespace": "istio-cni"});
-    custom("IstioCNI", "default", merged(spec, extra))
+    custom_resource("IstioCNI", "default", merged(spec, extra))
 }
 
 pub fn ztunnel(extra: Value) -> Value {
     let spec = json!({"version": NEW, "namespace": "ztunnel"});
-    custom("ZTunnel", "default", merged(spec, extra))
+    custom_resource("ZTunnel", "default", merged(spec, extra))
 }
 
 pub fn namespace(name: &str, labels: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": pairs(labels)}})
 }
 
-/// A pod that never runs: only its labels and annotations matter.
+/// Returns a pod that never runs. Only its labels and annotations are relevant.
 pub fn pod(namespace: &str, name: &str, labels: &str, annotations: &str) -> Value {
     json!({
         "apiVersion": "v1",
@@ -137,7 +137,7 @@ pub fn pod(namespace: &str, name: &str, labels: &str, annotations: &str) -> Valu
     })
 }
 
-/// A workload whose pods carry these labels and annotations.
+/// Returns a Deployment whose pods have these labels and annotations.
 pub fn deployment(namespace: &str, name: &str, labels: &str, annotations: &str) -> Value {
     let mut labels = pairs(labels);
     labels.insert("app".into(), name.into());

@@ -1,4 +1,4 @@
-//! The history of a cluster: migrations, statuses and availability from every version of every object.
+//! History of a cluster: derives migrations, statuses and availability from every version of every object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +9,12 @@ use tokio::time::Instant;
 /// One version of one object.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Versions of all kinds share one order: that of the writes.
+    /// Resource version. Versions of all kinds share one sequence, in the order of the writes.
     pub version: u64,
-    /// When it was observed.
+    /// Time of the observation.
     pub at: Instant,
     pub kind: &'static str,
-    /// Whether it was deleted.
+    /// Whether the object was deleted.
     pub gone: bool,
     pub object: Value,
 }
@@ -23,7 +23,7 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct History {
     entries: Vec<Entry>,
-    /// Older versions existed before the recording.
+    /// Version at the start of the recording. Older versions existed before.
     begin: u64,
 }
 
@@ -39,12 +39,12 @@ pub struct Migration {
     pub complete: Option<(u64, Instant)>,
 }
 
-/// The lowest availability of a Service.
+/// Lowest availability of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LowestAvailability {
     pub desired: i64,
-    /// Number of replicas that must always be ready.
-    pub floor: i64,
+    /// Number of replicas that are guaranteed to be ready at any time.
+    pub guaranteed: i64,
     /// Minimum number of ready endpoints.
     pub endpoints: i64,
     /// Minimum number of ready pods.
@@ -55,11 +55,11 @@ pub struct LowestAvailability {
 #[derive(Clone, Debug, Default)]
 pub struct Availability {
     /// Number of checked states.
-    pub instants: usize,
+    pub states_checked: usize,
     pub services: BTreeMap<String, LowestAvailability>,
     /// States in which a Service had too few replicas.
     pub violations: Vec<String>,
-    /// Services that have been available; a new one is not checked before that.
+    /// Services that have been available. A new Service is not checked before.
     available_once: BTreeSet<String>,
 }
 
@@ -72,8 +72,8 @@ impl History {
         Self { entries, begin }
     }
 
-    /// Returns the times at which a namespace referred to a deleted control plane.
-    pub fn lost_injectors(&self) -> Vec<String> {
+    /// Returns a description of each state in which a namespace referred to a deleted control plane.
+    pub fn missing_injectors(&self) -> Vec<String> {
         super::injector_history::missing_injectors(&self.entries)
     }
 
@@ -97,7 +97,7 @@ impl History {
     }
 
     /// Returns the first recorded version of an object that `check` accepts.
-    pub fn first(&self, kind: &str, name: &str, check: impl Fn(&Value) -> bool) -> Option<u64> {
+    pub fn first_version(&self, kind: &str, name: &str, check: impl Fn(&Value) -> bool) -> Option<u64> {
         let mut versions = self.of_kind(kind).filter(|entry| entry.version > self.begin);
         let found = versions
             .find(|entry| entry.object["metadata"]["name"] == name && check(&entry.object) && !entry.gone);
@@ -135,7 +135,7 @@ impl History {
         let mut records: BTreeMap<String, String> = BTreeMap::new();
         let mut migrations: Vec<Migration> = Vec::new();
         for entry in self.of_kind("Deployment") {
-            let workload = key_of(&entry.object);
+            let workload = namespaced_name(&entry.object);
             let text = entry.object["metadata"]["annotations"][MIGRATION_RECORD].as_str();
             let known = records.get(&workload).map(String::as_str);
             if let Some(text) = text.filter(|text| Some(*text) != known) {
@@ -162,7 +162,7 @@ impl History {
         batches.into_values().collect()
     }
 
-    /// Returns how often the template of a workload changed.
+    /// Returns the number of changes of a workload's template.
     pub fn template_changes(&self, namespace: &str, name: &str) -> usize {
         let versions = self.of_kind("Deployment").filter(|entry| {
             entry.object["metadata"]["namespace"] == namespace && entry.object["metadata"]["name"] == name
@@ -179,9 +179,9 @@ impl History {
             .of_kind("Deployment")
             .filter(|entry| entry.version > self.begin);
         for entry in recorded {
-            let marked = entry.object["metadata"]["annotations"][MIGRATION_RECORD].is_string();
-            let workload = key_of(&entry.object);
-            if marked && !entry.gone && !is_complete(&entry.object) {
+            let has_record = entry.object["metadata"]["annotations"][MIGRATION_RECORD].is_string();
+            let workload = namespaced_name(&entry.object);
+            if has_record && !entry.gone && !is_complete(&entry.object) {
                 migrating.insert(workload);
             } else {
                 migrating.remove(&workload);
@@ -193,18 +193,18 @@ impl History {
 
     /// Returns the Events of the Istio `default` as `REASON message`.
     pub fn events(&self) -> Vec<String> {
-        let about = |entry: &&Entry| {
+        let is_about_istio = |entry: &&Entry| {
             let regarding = &entry.object["regarding"];
             regarding["kind"] == "Istio" && regarding["name"] == "default" && entry.version > self.begin
         };
-        let text = |entry: &Entry| {
-            let word = |key: &str| entry.object[key].as_str().unwrap_or_default().to_owned();
-            format!("{} {}", word("reason"), word("note"))
+        let format_event = |entry: &Entry| {
+            let text = |key: &str| entry.object[key].as_str().unwrap_or_default().to_owned();
+            format!("{} {}", text("reason"), text("note"))
         };
         let mut events: Vec<String> = Vec::new();
-        for entry in self.of_kind("Event").filter(about) {
+        for entry in self.of_kind("Event").filter(is_about_istio) {
             // A repeated Event is the same object with a count.
-            let text = text(entry);
+            let text = format_event(entry);
             if !entry.gone && !events.contains(&text) {
                 events.push(text);
             }
@@ -212,8 +212,9 @@ impl History {
         events
     }
 
-    /// Returns the availability of every Service in every state: ready endpoints and pods compared with what
-    /// the workload of the same name guarantees.
+    /// Returns the availability of every Service in every state: its ready endpoints and pods compared with
+    /// the replicas that the rollout strategy of its workload guarantees. The workload has the name of the
+    /// Service.
     pub fn availability(&self) -> Availability {
         let (mut state, mut availability) = (AvailabilityState::default(), Availability::default());
         let (before, after): (Vec<&Entry>, Vec<&Entry>) =
@@ -221,7 +222,7 @@ impl History {
         for entry in before {
             state.apply(entry);
         }
-        for service in state.wanted.keys() {
+        for service in state.replicas.keys() {
             availability.check_service(&state, service, self.begin);
         }
         for entry in after {
@@ -235,11 +236,11 @@ impl History {
 
 impl Migration {
     fn new(workload: &str, text: &str, entry: &Entry) -> Self {
-        let mark: Value = serde_json::from_str(text).unwrap_or_default();
+        let record: Value = serde_json::from_str(text).unwrap_or_default();
         Self {
             workload: workload.to_owned(),
-            to: mark["revision"].as_str().unwrap_or_default().to_owned(),
-            batch: mark["batch"].as_i64().unwrap_or_default(),
+            to: record["revision"].as_str().unwrap_or_default().to_owned(),
+            batch: record["batch"].as_i64().unwrap_or_default(),
             version: entry.version,
             at: entry.at,
             complete: None,
@@ -249,12 +250,12 @@ impl Migration {
 
 impl Availability {
     fn check_service(&mut self, state: &AvailabilityState, service: &str, version: u64) {
-        self.instants += 1;
-        let Some(low) = state.lowest(service) else {
+        self.states_checked += 1;
+        let Some(low) = state.current_availability(service) else {
             self.available_once.remove(service);
             return;
         };
-        let enough = low.endpoints >= low.floor && low.pods >= low.floor;
+        let enough = low.endpoints >= low.guaranteed && low.pods >= low.guaranteed;
         if enough {
             self.available_once.insert(service.to_owned());
         } else if !self.available_once.contains(service) {
@@ -265,25 +266,26 @@ impl Availability {
         }
         let worst = self.services.entry(service.to_owned()).or_insert(low);
         worst.desired = low.desired;
-        worst.floor = low.floor;
+        worst.guaranteed = low.guaranteed;
         worst.endpoints = worst.endpoints.min(low.endpoints);
         worst.pods = worst.pods.min(low.pods);
     }
 
-    /// Panics if a Service ever had too few replicas, or if this many Services were not recorded.
+    /// Panics if a Service had too few replicas in any state, or if the number of recorded Services
+    /// differs.
     pub fn check(&self, services: usize) {
         assert!(self.violations.is_empty(), "{}", self.violations.join("\n"));
         assert_eq!(self.services.len(), services, "{:?}", self.services);
-        assert!(self.instants > 0, "nothing was recorded");
+        assert!(self.states_checked > 0, "nothing was recorded");
     }
 }
 
-fn key_of(object: &Value) -> String {
+fn namespaced_name(object: &Value) -> String {
     let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default();
     format!("{}/{}", text("namespace"), text("name"))
 }
 
-/// Whether the rollout of the last change is complete.
+/// Whether the rollout of the last change of a Deployment is complete.
 fn is_complete(deployment: &Value) -> bool {
     let (status, desired) = (&deployment["status"], &deployment["spec"]["replicas"]);
     let counts = [
@@ -296,11 +298,11 @@ fn is_complete(deployment: &Value) -> bool {
         && counts.iter().all(|count| status[*count] == *desired)
 }
 
-/// The objects that determine availability.
+/// Current objects that determine availability.
 #[derive(Default)]
 struct AvailabilityState {
     /// Desired and guaranteed replicas of Deployments.
-    wanted: BTreeMap<String, (i64, i64)>,
+    replicas: BTreeMap<String, (i64, i64)>,
     /// Ready endpoints of each slice of a Service.
     slices: BTreeMap<String, BTreeMap<String, i64>>,
     /// Whether each pod of a workload is ready.
@@ -311,7 +313,7 @@ impl AvailabilityState {
     /// Applies a version and returns the Service it affects.
     fn apply(&mut self, entry: &Entry) -> Option<String> {
         let object = &entry.object;
-        // Control planes are replaced on purpose.
+        // Control planes are ignored, because upgrades replace them.
         let namespace = object["metadata"]["namespace"]
             .as_str()
             .filter(|namespace| *namespace != "istio-system")?;
@@ -321,43 +323,43 @@ impl AvailabilityState {
                 object["metadata"]["labels"][key].as_str()?
             ))
         };
-        let own = key_of(object);
+        let own = namespaced_name(object);
         match entry.kind {
             "Deployment" => {
-                put(&mut self.wanted, &own, entry.gone, guaranteed_replicas(object));
+                insert_or_remove(&mut self.replicas, &own, entry.gone, guaranteed_replicas(object));
                 Some(own)
             }
             "EndpointSlice" => {
                 let service = label(SERVICE)?;
                 let slices = self.slices.entry(service.clone()).or_default();
-                put(slices, &own, entry.gone, ready_endpoints(object));
+                insert_or_remove(slices, &own, entry.gone, ready_endpoints(object));
                 Some(service)
             }
             "Pod" => {
                 let service = label("app")?;
                 let pods = self.pods.entry(service.clone()).or_default();
-                put(pods, &own, entry.gone, is_ready(object));
+                insert_or_remove(pods, &own, entry.gone, is_ready(object));
                 Some(service)
             }
             _ => None,
         }
     }
 
-    /// Returns the current availability of a Service with a workload.
-    fn lowest(&self, service: &str) -> Option<LowestAvailability> {
-        let (desired, floor) = *self.wanted.get(service)?;
+    /// Returns the current availability of a Service, or `None` if it has no workload.
+    fn current_availability(&self, service: &str) -> Option<LowestAvailability> {
+        let (desired, guaranteed) = *self.replicas.get(service)?;
         let endpoints = self.slices.get(service)?.values().sum();
         let pods = self.pods.get(service)?.values().filter(|ready| **ready).count();
         Some(LowestAvailability {
             desired,
-            floor,
+            guaranteed,
             endpoints,
             pods: i64::try_from(pods).unwrap_or_default(),
         })
     }
 }
 
-fn put<T>(map: &mut BTreeMap<String, T>, key: &str, gone: bool, value: T) {
+fn insert_or_remove<T>(map: &mut BTreeMap<String, T>, key: &str, gone: bool, value: T) {
     if gone {
         map.remove(key);
     } else {
@@ -401,7 +403,7 @@ fn guaranteed_replicas(deployment: &Value) -> (i64, i64) {
     (desired, desired - missing - i64::from(stuck))
 }
 
-/// Returns an entry for tests; a field `gone: true` in the object marks it as deleted.
+/// Returns an entry for tests. The field `gone: true` of the object marks it as deleted.
 #[cfg(test)]
 pub(super) fn entry(version: u64, kind: &'static str, object: Value) -> Entry {
     Entry {
@@ -438,7 +440,7 @@ mod tests {
             "status": {"conditions": [{"type": "Ready", "status": status}]}})
     }
 
-    /// Returns the number of violations after a last entry, when every pod was ready before.
+    /// Returns the number of violations after this last entry. All pods were ready before.
     fn violations(unavailable: Value, last: Entry) -> usize {
         let entries = vec![
             entry(1, "Deployment", deployment(unavailable)),
@@ -447,13 +449,13 @@ mod tests {
             entry(4, "Pod", pod("b", true)),
             last,
         ];
-        let seen = History::new(entries, 4).availability();
+        let availability = History::new(entries, 4).availability();
         assert_eq!(
-            (seen.instants, seen.services.len()),
+            (availability.states_checked, availability.services.len()),
             (2, 1),
             "the initial state and one more"
         );
-        seen.violations.len()
+        availability.violations.len()
     }
 
     #[test]
@@ -475,9 +477,9 @@ mod tests {
             1
         );
         assert_eq!(violations(json!("25%"), entry(5, "Pod", pod("b", false))), 1);
-        let mut leaving = pod("b", true);
-        leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-        assert_eq!(violations(json!("25%"), entry(5, "Pod", leaving)), 1);
+        let mut terminating = pod("b", true);
+        terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        assert_eq!(violations(json!("25%"), entry(5, "Pod", terminating)), 1);
     }
 
     #[test]
@@ -497,17 +499,21 @@ mod tests {
 
     #[test]
     fn versions_are_sorted_and_records_are_migrations() {
-        let marked = |version: u64, batch: i64, done: bool| {
-            let mark =
+        let deployment = |version: u64, batch: i64, is_complete: bool| {
+            let record =
                 json!({"revision": "new", "batch": batch, "startedAt": "2026-01-01T00:00:00Z"}).to_string();
-            let count = i64::from(done);
-            let object = json!({"metadata": {"namespace": "apps", "name": "cart", "generation": 2, "annotations": {MIGRATION_RECORD: mark}},
+            let count = i64::from(is_complete);
+            let object = json!({"metadata": {"namespace": "apps", "name": "cart", "generation": 2, "annotations": {MIGRATION_RECORD: record}},
                 "spec": {"replicas": 1, "template": {"batch": batch}},
                 "status": {"observedGeneration": 2, "replicas": 1, "updatedReplicas": count, "readyReplicas": 1, "availableReplicas": 1}});
             entry(version, "Deployment", object)
         };
         let history = History::new(
-            vec![marked(9, 2, true), marked(8, 2, false), marked(7, 1, true)],
+            vec![
+                deployment(9, 2, true),
+                deployment(8, 2, false),
+                deployment(7, 1, true),
+            ],
             7,
         );
         let migrations = history.migrations();

@@ -1,5 +1,5 @@
-//! Finds namespaces that referred to a deleted control plane. No pod can be created in such a namespace, so a
-//! revision must not be pruned while one refers to it.
+//! Finds namespaces that referred to a deleted control plane. No pod can be created in such a namespace, so
+//! a revision must not be pruned while a namespace refers to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::history::Entry;
 
-/// The objects that determine injection.
+/// Current objects that determine injection.
 #[derive(Default)]
 struct InjectionState {
     /// Revision or tag of each namespace.
@@ -16,14 +16,14 @@ struct InjectionState {
     tags: BTreeMap<String, String>,
     /// Revisions that have an istiod.
     istiods: BTreeSet<String>,
-    /// Namespaces that had an injector once.
-    served: BTreeSet<String>,
+    /// Namespaces that have had an injector.
+    had_injector: BTreeSet<String>,
     /// Whether the user has deleted the mesh.
     deleted: bool,
 }
 
-/// Returns each time at which a namespace that had an injector referred to a deleted one, until the user
-/// deletes the mesh.
+/// Returns a description of each state in which a namespace that had an injector referred to a deleted one,
+/// until the user deletes the mesh.
 pub fn missing_injectors(entries: &[Entry]) -> Vec<String> {
     let (mut state, mut missing) = (InjectionState::default(), Vec::new());
     for entry in entries {
@@ -42,12 +42,12 @@ impl InjectionState {
         match entry.kind {
             "Istio" => self.deleted |= entry.gone || !metadata["deletionTimestamp"].is_null(),
             "Namespace" => {
-                let named = reference(&entry.object).filter(|_| !entry.gone);
-                put(&mut self.names, name, named);
+                let named = referenced_name(&entry.object).filter(|_| !entry.gone);
+                insert_or_remove(&mut self.names, name, named);
             }
             "IstioRevisionTag" => {
                 let target = entry.object["status"]["istioRevision"].as_str();
-                put(
+                insert_or_remove(
                     &mut self.tags,
                     name,
                     target.filter(|_| !entry.gone).map(str::to_owned),
@@ -74,8 +74,8 @@ impl InjectionState {
                 .get(name)
                 .is_some_and(|name| self.istiods.contains(name));
             if own || tagged {
-                self.served.insert(namespace.clone());
-            } else if self.served.contains(namespace) {
+                self.had_injector.insert(namespace.clone());
+            } else if self.had_injector.contains(namespace) {
                 missing.push(format!(
                     "{namespace} refers to {name}, which has no istiod, at version {version}"
                 ));
@@ -85,7 +85,7 @@ impl InjectionState {
     }
 }
 
-fn put(map: &mut BTreeMap<String, String>, key: String, value: Option<String>) {
+fn insert_or_remove(map: &mut BTreeMap<String, String>, key: String, value: Option<String>) {
     match value {
         Some(value) => map.insert(key, value),
         None => map.remove(&key),
@@ -93,7 +93,7 @@ fn put(map: &mut BTreeMap<String, String>, key: String, value: Option<String>) {
 }
 
 /// Returns the revision or tag that a namespace refers to.
-fn reference(namespace: &Value) -> Option<String> {
+fn referenced_name(namespace: &Value) -> Option<String> {
     let labels = &namespace["metadata"]["labels"];
     let enabled = (labels["istio-injection"] == "enabled").then_some("default");
     let is_active = namespace["metadata"]["deletionTimestamp"].is_null();
@@ -126,7 +126,7 @@ mod tests {
         entry(version, "Deployment", gone, json!({"metadata": metadata}))
     }
 
-    fn space(version: u64, labels: Value) -> Entry {
+    fn namespace(version: u64, labels: Value) -> Entry {
         entry(
             version,
             "Namespace",
@@ -152,16 +152,20 @@ mod tests {
     #[test]
     fn a_control_plane_deleted_too_early_is_detected() {
         let old = || json!({"istio.io/rev": "old"});
-        check(vec![istiod(1, "old", false), space(2, old())], 0);
-        check(
-            vec![istiod(1, "old", false), space(2, old()), istiod(3, "old", true)],
-            1,
-        );
-        let relabelled = space(3, json!({"istio.io/rev": "new"}));
+        check(vec![istiod(1, "old", false), namespace(2, old())], 0);
         check(
             vec![
                 istiod(1, "old", false),
-                space(2, old()),
+                namespace(2, old()),
+                istiod(3, "old", true),
+            ],
+            1,
+        );
+        let relabelled = namespace(3, json!({"istio.io/rev": "new"}));
+        check(
+            vec![
+                istiod(1, "old", false),
+                namespace(2, old()),
                 istiod(2, "new", false),
                 relabelled,
                 istiod(4, "old", true),
@@ -173,7 +177,7 @@ mod tests {
     #[test]
     fn tags_refer_to_control_planes() {
         let enabled = || json!({"istio-injection": "enabled"});
-        let begin = || vec![istiod(1, "old", false), tag(2, "old"), space(3, enabled())];
+        let begin = || vec![istiod(1, "old", false), tag(2, "old"), namespace(3, enabled())];
         check([begin(), vec![istiod(4, "old", true)]].concat(), 1);
         check(
             [
@@ -193,7 +197,7 @@ mod tests {
         check(
             vec![
                 istiod(1, "old", false),
-                space(2, labels),
+                namespace(2, labels),
                 gone,
                 istiod(4, "old", true),
             ],

@@ -1,5 +1,5 @@
-//! Objects with one invalid field: every field of our definitions with a wrong type, an empty or huge value,
-//! or an unknown enum value.
+//! Objects with one invalid field. Covers every field of our definitions with a value of a wrong type, an
+//! empty or huge value, or an unknown enum value.
 
 use serde_json::{Map, Value, json};
 
@@ -10,15 +10,15 @@ use super::fixtures::{self, NEW};
 pub struct InvalidObject {
     pub kind: String,
     pub version: String,
-    /// The path of the invalid field.
+    /// Path of the invalid field.
     pub path: String,
-    /// The kind of flaw.
+    /// Kind of flaw.
     pub flaw: &'static str,
     steps: Vec<Step>,
     value: Value,
 }
 
-/// A step of the path to a field.
+/// Element of the path to a field.
 #[derive(Clone, Debug)]
 enum Step {
     Key(String),
@@ -28,20 +28,20 @@ enum Step {
 /// Maximum depth of our definitions.
 const MAX_DEPTH: usize = 16;
 
-/// Returns every flaw of every field of every kind.
-pub fn all() -> Vec<InvalidObject> {
+/// Returns an object for each flaw of each field of each kind.
+pub fn all_invalid_objects() -> Vec<InvalidObject> {
     let mut found = Vec::new();
     for definition in fixtures::definitions() {
         let kind = definition["spec"]["names"]["kind"].as_str().unwrap();
         for version in definition["spec"]["versions"].as_array().unwrap() {
             let spec = &version["schema"]["openAPIV3Schema"]["properties"]["spec"];
             let version = version["name"].as_str().unwrap();
-            walk(spec, &mut vec![Step::Key("spec".into())], &mut |steps, schema| {
+            visit_fields(spec, &mut vec![Step::Key("spec".into())], &mut |steps, schema| {
                 for (flaw, value) in flaws(schema) {
                     found.push(InvalidObject {
                         kind: kind.to_owned(),
                         version: version.to_owned(),
-                        path: shown(steps),
+                        path: format_path(steps),
                         flaw,
                         steps: steps.to_vec(),
                         value,
@@ -53,29 +53,29 @@ pub fn all() -> Vec<InvalidObject> {
     found
 }
 
-fn walk(schema: &Value, steps: &mut Vec<Step>, visit: &mut impl FnMut(&[Step], &Value)) {
+fn visit_fields(schema: &Value, steps: &mut Vec<Step>, visit: &mut impl FnMut(&[Step], &Value)) {
     visit(steps, schema);
     if steps.len() > MAX_DEPTH {
         return;
     }
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         steps.push(Step::Key(name.clone()));
-        walk(field, steps, visit);
+        visit_fields(field, steps, visit);
         steps.pop();
     }
     if schema["additionalProperties"].is_object() {
         steps.push(Step::Key("k".into()));
-        walk(&schema["additionalProperties"], steps, visit);
+        visit_fields(&schema["additionalProperties"], steps, visit);
         steps.pop();
     }
     if schema["items"].is_object() {
         steps.push(Step::Item);
-        walk(&schema["items"], steps, visit);
+        visit_fields(&schema["items"], steps, visit);
         steps.pop();
     }
 }
 
-fn shown(steps: &[Step]) -> String {
+fn format_path(steps: &[Step]) -> String {
     let words = steps.iter().map(|step| match step {
         Step::Key(key) => key.as_str(),
         Step::Item => "[]",
@@ -113,7 +113,7 @@ fn flaws(schema: &Value) -> Vec<(&'static str, Value)> {
 }
 
 impl InvalidObject {
-    /// Returns the object, with this name if its kind allows a choice.
+    /// Returns the object. It has this name unless its kind is a singleton.
     pub fn object(&self, name: &str) -> Value {
         let mut object = match self.kind.as_str() {
             "Istio" => fixtures::istio(name, NEW, json!({})),
@@ -123,11 +123,11 @@ impl InvalidObject {
             _ => fixtures::ztunnel(json!({})),
         };
         object["apiVersion"] = format!("sailoperator.io/{}", self.version).into();
-        put(&mut object, &self.steps, &self.value);
+        set_value(&mut object, &self.steps, &self.value);
         object
     }
 
-    /// Whether its kind is a singleton.
+    /// Whether only one object of its kind can exist.
     pub fn is_singleton(&self) -> bool {
         ["IstioCNI", "ZTunnel"].contains(&self.kind.as_str())
     }
@@ -139,18 +139,18 @@ impl std::fmt::Display for InvalidObject {
     }
 }
 
-fn put(into: &mut Value, steps: &[Step], value: &Value) {
+fn set_value(into: &mut Value, steps: &[Step], value: &Value) {
     match steps.split_first() {
         None => *into = value.clone(),
         Some((Step::Key(key), rest)) => {
             if !into.is_object() {
                 *into = Value::Object(Map::new());
             }
-            put(&mut into[key.as_str()], rest, value);
+            set_value(&mut into[key.as_str()], rest, value);
         }
         Some((Step::Item, rest)) => {
             let mut item = Value::Null;
-            put(&mut item, rest, value);
+            set_value(&mut item, rest, value);
             *into = json!([item]);
         }
     }

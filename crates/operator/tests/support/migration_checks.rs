@@ -1,5 +1,5 @@
-//! Checks migration invariants in every state of a cluster, independently of the operator: the simulator
-//! provides every state, a real server every written version.
+//! Checks migration invariants in every state of a cluster, independently of the operator. The simulator
+//! provides every state, and a real server every written version.
 
 pub mod replay;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const MIGRATION_RECORD: &str = "sailoperator.io/migration";
 
-/// The objects of a cluster at one time.
+/// Objects of a cluster at a point in time.
 pub struct ClusterView {
     pub now: Timestamp,
     /// Objects of the mesh with their kind.
@@ -31,7 +31,7 @@ impl ClusterView {
 /// State of the checks.
 #[derive(Default)]
 pub struct MigrationChecks {
-    /// Number of pods that must stay ready, of workloads that were available once.
+    /// Number of pods that must stay ready, for each workload that has been available.
     floors: BTreeMap<String, i64>,
     /// Migration records of each workload and revision.
     records: BTreeMap<(String, String), BTreeSet<String>>,
@@ -41,9 +41,9 @@ pub struct MigrationChecks {
     generations: BTreeMap<String, i64>,
     /// Status and transition time of conditions.
     conditions: BTreeMap<String, (String, String)>,
-    /// The current batch when the migration was paused.
+    /// Current batch at the time the migration was paused.
     paused: Option<i64>,
-    /// The target whose migration has failed, and the workloads that had been migrated to it.
+    /// Target of a failed migration, and the workloads that were migrated to it before.
     failed: Option<(String, BTreeSet<String>)>,
 }
 
@@ -52,20 +52,21 @@ impl MigrationChecks {
     pub fn check(&mut self, view: &ClusterView) -> Vec<String> {
         let istio = view.of_kind("Istio").last().cloned().unwrap_or_default();
         let mut violations = Vec::new();
-        violations.extend(batch_size(view, &istio));
-        violations.extend(self.availability(view));
-        violations.extend(self.repeated_migrations(&view.apps));
-        violations.extend(self.counts(&istio));
-        violations.extend(self.observed_generations(view));
-        violations.extend(self.transition_times(view));
-        violations.extend(in_use(view));
-        violations.extend(self.pause(&istio));
-        violations.extend(self.failures(&istio));
+        violations.extend(check_batch_size(view, &istio));
+        violations.extend(self.check_availability(view));
+        violations.extend(self.check_repeated_migrations(&view.apps));
+        violations.extend(self.check_counts(&istio));
+        violations.extend(self.check_observed_generations(view));
+        violations.extend(self.check_transition_times(view));
+        violations.extend(check_in_use(view));
+        violations.extend(self.check_pause(&istio));
+        violations.extend(self.check_failures(&istio));
         violations
     }
 
-    /// `NoRestartDuringRollout`: no more pods of an available workload are missing than its strategy allows.
-    fn availability(&mut self, view: &ClusterView) -> Vec<String> {
+    /// Checks `NoRestartDuringRollout`: the number of ready pods of an available workload is not lower than
+    /// its strategy allows.
+    fn check_availability(&mut self, view: &ClusterView) -> Vec<String> {
         let mut violations = Vec::new();
         for app in &view.apps {
             let (name, space) = (&app["metadata"]["name"], &app["metadata"]["namespace"]);
@@ -81,8 +82,8 @@ impl MigrationChecks {
                 i64::try_from(ready).unwrap_or(0),
                 app["spec"]["replicas"].as_i64().unwrap_or(1),
             );
-            let key = name_of(app);
-            // The default of maxUnavailable is a quarter, rounded down.
+            let key = namespaced_name(app);
+            // The default of maxUnavailable is 25 %, rounded down.
             if ready >= desired {
                 self.floors.insert(key, desired - desired / 4);
             } else if let Some(floor) = self.floors.get(&key).filter(|floor| ready < **floor) {
@@ -94,28 +95,29 @@ impl MigrationChecks {
         violations
     }
 
-    /// `NoRepeatedMove`: no workload is migrated to the same revision twice.
-    fn repeated_migrations(&mut self, apps: &[Arc<Value>]) -> Vec<String> {
+    /// Checks `NoRepeatedMove`: no workload is migrated to the same revision twice.
+    fn check_repeated_migrations(&mut self, apps: &[Arc<Value>]) -> Vec<String> {
         let mut violations = Vec::new();
         for app in apps {
             let Some((record, text)) = migration_record(app) else {
                 continue;
             };
             let revision = record["revision"].as_str().unwrap_or_default().to_owned();
-            let records = self.records.entry((name_of(app), revision)).or_default();
+            let records = self.records.entry((namespaced_name(app), revision)).or_default();
             records.insert(text);
             if records.len() > 1 {
                 violations.push(format!(
                     "NoRepeatedMove: {} is migrated twice: {records:?}",
-                    name_of(app)
+                    namespaced_name(app)
                 ));
             }
         }
         violations
     }
 
-    /// `CompleteCounts` and `MonotonicProgress`: counts are consistent, and migrated workloads stay counted.
-    fn counts(&mut self, istio: &Value) -> Vec<String> {
+    /// Checks `CompleteCounts` and `MonotonicProgress`: counts are consistent, and the number of migrated
+    /// workloads never decreases.
+    fn check_counts(&mut self, istio: &Value) -> Vec<String> {
         let status = &istio["status"]["workloadMigration"];
         let number = |key: &str| status[key].as_i64().unwrap_or(0);
         let [total, moved, failed, skipped] = [
@@ -139,9 +141,9 @@ impl MigrationChecks {
         violations
     }
 
-    /// `FailurePolicy`: with `FailFast` no workload is migrated after a failure; otherwise a failure stops no
-    /// other.
-    fn failures(&mut self, istio: &Value) -> Vec<String> {
+    /// Checks `FailurePolicy`: with `FailFast`, no workload is migrated after a failure. Otherwise, a
+    /// failure does not stop other workloads.
+    fn check_failures(&mut self, istio: &Value) -> Vec<String> {
         let status = &istio["status"]["workloadMigration"];
         let number = |key: &str| status[key].as_i64().unwrap_or(0);
         let failed = number("failedWorkloads");
@@ -152,50 +154,50 @@ impl MigrationChecks {
             return Vec::from_iter(left.then(|| format!("FailurePolicy: a failure stops others: {status}")));
         }
         let target = status["targetRevision"].as_str().unwrap_or_default();
-        let sent = self.records.keys().filter(|(_, revision)| revision == target);
-        let sent: BTreeSet<String> = sent.map(|(name, _)| name.clone()).collect();
+        let migrated = self.records.keys().filter(|(_, revision)| revision == target);
+        let migrated: BTreeSet<String> = migrated.map(|(name, _)| name.clone()).collect();
         let mut violations = Vec::new();
         if let Some((revision, before)) = &self.failed
             && revision == target
         {
-            let late = sent.difference(before);
+            let late = migrated.difference(before);
             violations.extend(late.map(|name| format!("FailurePolicy: {name} is migrated after a failure")));
         }
-        self.failed = (failed > 0).then(|| (target.to_owned(), sent));
+        self.failed = (failed > 0).then(|| (target.to_owned(), migrated));
         violations
     }
 
-    /// `ObservedGeneration`: a status refers to an existing generation and never goes back.
-    fn observed_generations(&mut self, view: &ClusterView) -> Vec<String> {
+    /// Checks `ObservedGeneration`: the observed generation exists and never decreases.
+    fn check_observed_generations(&mut self, view: &ClusterView) -> Vec<String> {
         let mut violations = Vec::new();
         for (kind, object) in &view.mesh {
-            let about = object["status"]["observedGeneration"].as_i64().unwrap_or(0);
+            let observed = object["status"]["observedGeneration"].as_i64().unwrap_or(0);
             let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
-            let before = self.generations.insert(identity(object), about).unwrap_or(0);
-            if about > generation || about < before {
+            let before = self.generations.insert(object_uid(object), observed).unwrap_or(0);
+            if observed > generation || observed < before {
                 let name = &object["metadata"]["name"];
                 violations.push(format!(
-                    "ObservedGeneration: {kind} {name} of generation {generation} reports {about} after {before}"
+                    "ObservedGeneration: {kind} {name} of generation {generation} reports {observed} after {before}"
                 ));
             }
         }
         violations
     }
 
-    /// `TransitionTime`: the transition time of a condition changes only with its status.
-    fn transition_times(&mut self, view: &ClusterView) -> Vec<String> {
+    /// Checks `TransitionTime`: the transition time of a condition changes only with its status.
+    fn check_transition_times(&mut self, view: &ClusterView) -> Vec<String> {
         let mut violations = Vec::new();
         for (kind, object) in &view.mesh {
             for condition in object["status"]["conditions"].as_array().into_iter().flatten() {
                 let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
-                let key = format!("{} {}", identity(object), text("type"));
+                let key = format!("{} {}", object_uid(object), text("type"));
                 let now = (text("status"), text("lastTransitionTime"));
                 let old = self.conditions.insert(key, now.clone());
                 let same = old.filter(|(status, time)| *status == now.0 && *time != now.1);
                 if let Some((_, time)) = same {
-                    let (name, of) = (&object["metadata"]["name"], text("type"));
+                    let (name, condition_type) = (&object["metadata"]["name"], text("type"));
                     violations.push(format!(
-                        "TransitionTime: {kind} {name} {of}: {time} became {} without a change",
+                        "TransitionTime: {kind} {name} {condition_type}: {time} became {} without a change",
                         now.1
                     ));
                 }
@@ -204,8 +206,8 @@ impl MigrationChecks {
         violations
     }
 
-    /// `PauseStartsNothing`: no batch starts while the migration is paused.
-    fn pause(&mut self, istio: &Value) -> Vec<String> {
+    /// Checks `PauseStartsNothing`: no batch starts while the migration is paused.
+    fn check_pause(&mut self, istio: &Value) -> Vec<String> {
         let batch = istio["status"]["workloadMigration"]["batched"]["currentBatch"]
             .as_i64()
             .unwrap_or(0);
@@ -222,8 +224,9 @@ impl MigrationChecks {
     }
 }
 
-/// `BatchSize`: no more workloads migrate at once than the batch size.
-fn batch_size(view: &ClusterView, istio: &Value) -> Option<String> {
+/// Checks `BatchSize`: the number of workloads that migrate at the same time does not exceed the batch
+/// size.
+fn check_batch_size(view: &ClusterView, istio: &Value) -> Option<String> {
     let batched = &istio["spec"]["updateStrategy"]["workloadMigration"]["batched"];
     let most = usize::try_from(batched["batchSize"].as_i64().unwrap_or(1)).unwrap_or(1);
     let timeout = batched["readinessTimeout"].as_str();
@@ -231,14 +234,14 @@ fn batch_size(view: &ClusterView, istio: &Value) -> Option<String> {
     let migrating: Vec<String> = view
         .apps
         .iter()
-        .filter(|app| is_awaited(app, timeout, view.now) && !is_complete(app))
-        .map(|app| name_of(app))
+        .filter(|app| is_within_timeout(app, timeout, view.now) && !is_complete(app))
+        .map(|app| namespaced_name(app))
         .collect();
     (migrating.len() > most).then(|| format!("BatchSize: {} migrate at once", migrating.join(", ")))
 }
 
-/// Whether a workload migrates and its readiness timeout has not passed.
-fn is_awaited(app: &Value, timeout: Option<SignedDuration>, now: Timestamp) -> bool {
+/// Whether a workload was restarted by a migration and is within its readiness timeout.
+fn is_within_timeout(app: &Value, timeout: Option<SignedDuration>, now: Timestamp) -> bool {
     let started =
         migration_record(app).and_then(|(record, _)| record["startedAt"].as_str()?.parse::<Timestamp>().ok());
     let Some(started) = started else { return false };
@@ -246,8 +249,8 @@ fn is_awaited(app: &Value, timeout: Option<SignedDuration>, now: Timestamp) -> b
     deadline.is_none_or(|deadline| deadline > now)
 }
 
-/// `NoDeleteInUse`: a revision is not deleted while a pod runs its proxy.
-fn in_use(view: &ClusterView) -> Vec<String> {
+/// Checks `NoDeleteInUse`: a revision is not deleted while a pod runs its proxy.
+fn check_in_use(view: &ClusterView) -> Vec<String> {
     let is_deleting = |object: &Value| !object["metadata"]["deletionTimestamp"].is_null();
     let deleting: BTreeSet<&str> = view
         .of_kind("IstioRevision")
@@ -264,11 +267,11 @@ fn in_use(view: &ClusterView) -> Vec<String> {
         .collect()
 }
 
-fn identity(object: &Value) -> String {
+fn object_uid(object: &Value) -> String {
     object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
 }
 
-fn name_of(app: &Value) -> String {
+fn namespaced_name(app: &Value) -> String {
     let text = |key: &str| app["metadata"][key].as_str().unwrap_or_default();
     format!("{}/{}", text("namespace"), text("name"))
 }
@@ -286,13 +289,13 @@ fn is_complete(app: &Value) -> bool {
         "readyReplicas",
         "availableReplicas",
     ];
-    let seen = status["observedGeneration"] == app["metadata"]["generation"];
+    let is_observed = status["observedGeneration"] == app["metadata"]["generation"];
     let settled = status["conditions"]
         .as_array()
         .into_iter()
         .flatten()
         .any(|one| one["type"] == "Progressing" && one["reason"] == "NewReplicaSetAvailable");
-    seen && (settled || counts.iter().all(|key| status[key].as_i64() == Some(desired)))
+    is_observed && (settled || counts.iter().all(|key| status[key].as_i64() == Some(desired)))
 }
 
 fn is_ready(pod: &Value) -> bool {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// The path of an object, or of a collection if the name is empty.
+/// Path of an object, or of a collection if the name is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectPath {
     pub kind: String,
@@ -12,7 +12,7 @@ pub struct ObjectPath {
     pub name: String,
 }
 
-/// Kind, group and version, plural, whether it is namespaced.
+/// Kind, API root, plural, and whether the kind is namespaced.
 const KINDS: &[(&str, &str, &str, bool)] = &[
     ("Istio", "apis/sailoperator.io/v1", "istios", false),
     (
@@ -117,7 +117,7 @@ const KINDS: &[(&str, &str, &str, bool)] = &[
     ("Event", "apis/events.k8s.io/v1", "events", true),
 ];
 
-/// Our kinds in the order in which a user deletes them: referring objects first.
+/// Our kinds in the order of deletion by a user, with referring objects first.
 pub const MESH_KINDS: [&str; 5] = [
     "Istio",
     "IstioRevisionTag",
@@ -126,7 +126,7 @@ pub const MESH_KINDS: [&str; 5] = [
     "ZTunnel",
 ];
 
-/// Every kind that a chart of the mesh may contain.
+/// Kinds that charts of the mesh may contain.
 pub const INSTALLED_KINDS: [&str; 16] = [
     "ConfigMap",
     "Service",
@@ -146,7 +146,7 @@ pub const INSTALLED_KINDS: [&str; 16] = [
     "ValidatingWebhookConfiguration",
 ];
 
-fn row(kind: &str) -> &'static (&'static str, &'static str, &'static str, bool) {
+fn kind_row(kind: &str) -> &'static (&'static str, &'static str, &'static str, bool) {
     KINDS
         .iter()
         .find(|row| row.0 == kind)
@@ -168,8 +168,8 @@ impl ObjectPath {
         }
     }
 
-    /// Returns the path of this object.
-    pub fn of(object: &Value) -> Self {
+    /// Returns the path of a JSON object.
+    pub fn from_object(object: &Value) -> Self {
         let text = |pointer: &str| {
             object
                 .pointer(pointer)
@@ -179,9 +179,9 @@ impl ObjectPath {
         Self::namespaced(text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
     }
 
-    /// Returns the path of the collection, in its namespace if it has one.
+    /// Returns the path of the collection, within the namespace if there is one.
     pub fn collection(&self) -> String {
-        let (_, api, plural, namespaced) = row(&self.kind);
+        let (_, api, plural, namespaced) = kind_row(&self.kind);
         if *namespaced && !self.namespace.is_empty() {
             format!("/{api}/namespaces/{}/{plural}", self.namespace)
         } else {

@@ -1,4 +1,4 @@
-//! Checks every plan of an operator, and measures planning.
+//! Checks every plan of an operator, and measures planning times.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use mainstay_mesh::{Plan, Snapshot};
 use mainstay_operator::PlanInspector;
 
-/// Violations and times of all plans of a world; clones share them.
+/// Violations and planning times of a world. Clones share the data.
 #[derive(Clone, Default)]
 pub struct PlanChecks(Arc<Mutex<Recorded>>);
 
@@ -39,7 +39,7 @@ impl PlanChecks {
             .clone()
     }
 
-    /// Number of plans.
+    /// Returns the number of plans.
     pub fn plans(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).plans
     }
@@ -53,7 +53,7 @@ impl PlanChecks {
             .clear();
     }
 
-    /// Statistics of the recorded times.
+    /// Returns statistics of the recorded times.
     pub fn times(&self) -> PlanTimes {
         let mut times = self
             .0
@@ -78,7 +78,7 @@ impl PlanChecks {
         Arc::new(move |snapshot, plan| plan_checks.inspect(snapshot, plan))
     }
 
-    /// Checks a plan, and measures the time to plan again.
+    /// Checks a plan, and measures the time to compute it again.
     fn inspect(&self, snapshot: &Snapshot, plan: &Plan) {
         let start = Instant::now();
         let again = mainstay_mesh::plan(snapshot, &plan.subject);

@@ -1,6 +1,8 @@
-//! A real API server with controllers, a hollow kubelet and an audit log, shared by the tests of one thread.
+//! A real API server with controllers, a hollow kubelet and an audit log, shared by the tests of one
+//! thread.
 //!
-//! With injection, real istiods run and serve their webhooks; without it, admission webhooks are disabled.
+//! With injection, real istiods run and serve their webhooks. Without injection, admission webhooks are
+//! disabled.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,8 +18,8 @@ use serde_json::Value;
 
 use super::calls::{CallMarker, OPERATOR};
 
-/// The control plane as processes.
-pub struct Real {
+/// A Kubernetes control plane whose components run as processes.
+pub struct RealCluster {
     pub cluster: Cluster,
     /// Whether istiods inject.
     pub injects: bool,
@@ -25,25 +27,25 @@ pub struct Real {
     serial: AtomicU64,
 }
 
-/// The cluster of each test thread.
-static SHARED: Mutex<Vec<(ThreadId, Arc<Real>)>> = Mutex::new(Vec::new());
+/// Clusters by test thread.
+static SHARED: Mutex<Vec<(ThreadId, Arc<RealCluster>)>> = Mutex::new(Vec::new());
 
-fn with_shared<T>(act: impl FnOnce(&mut Vec<(ThreadId, Arc<Real>)>) -> T) -> T {
-    act(&mut SHARED.lock().unwrap_or_else(PoisonError::into_inner))
+fn with_shared<T>(access: impl FnOnce(&mut Vec<(ThreadId, Arc<RealCluster>)>) -> T) -> T {
+    access(&mut SHARED.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The istiod binaries.
+/// Names of the istiod binaries.
 pub const ISTIODS: [&str; 2] = ["pilot-discovery-1.28.2", "pilot-discovery-1.29.1"];
 
-/// The image tag of a version without an istiod binary, and that of the binary that runs instead. Charts,
-/// revision and webhooks are those of the former.
+/// Image tag of a version without an istiod binary, and image tag of the binary that runs instead. Charts,
+/// revision and webhooks are those of the first version.
 const SUBSTITUTE: (&str, &str) = (":1.27.9", ":1.28.2");
 
 /// Real istiods, with a substitute for the missing version.
 struct IstiodBackend(Istiods);
 
 impl PodBackend for IstiodBackend {
-    fn back(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
+    fn create_process(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
         let mut pod = pod.clone();
         let containers = pod["spec"]["containers"].as_array_mut();
         for container in containers.into_iter().flatten() {
@@ -51,18 +53,19 @@ impl PodBackend for IstiodBackend {
                 container["image"] = image.replace(SUBSTITUTE.0, SUBSTITUTE.1).into();
             }
         }
-        self.0.back(&pod, ip)
+        self.0.create_process(&pod, ip)
     }
 }
 
-/// Disables webhooks, which no istiod serves without injection.
+/// Flag that disables webhooks, because without injection no istiod serves them.
 const NO_WEBHOOKS: &str = "--disable-admission-plugins=MutatingAdmissionWebhook,ValidatingAdmissionWebhook";
 
 /// Start and stop time of pods.
-const POD_TRANSITION: Duration = Duration::from_millis(300);
+const POD_START_STOP_TIME: Duration = Duration::from_millis(300);
 
-impl Real {
-    /// Returns the cluster of this thread, or starts one. A thread never has two, because they are large.
+impl RealCluster {
+    /// Returns the cluster of this thread, or starts one. A thread has at most one cluster, because
+    /// clusters are large.
     pub async fn shared(injects: bool) -> Arc<Self> {
         let thread = thread::current().id();
         let known = with_shared(|all| {
@@ -83,7 +86,7 @@ impl Real {
             users: vec![
                 User::new("admin", "system:masters"),
                 User::new("tester", "system:masters"),
-                // Its rights come from the roles of the scenario.
+                // The roles of the scenario grant its permissions.
                 User::new(OPERATOR, "operators"),
             ],
             audit: true,
@@ -93,13 +96,13 @@ impl Real {
         let istiods =
             injects.then(|| Arc::new(IstiodBackend(Istiods::new(&cluster).unwrap())) as Arc<dyn PodBackend>);
         let options = KubeletOptions {
-            backing: istiods,
+            backend: istiods,
             ..KubeletOptions::default()
         };
         let kubelet = Kubelet::start(&cluster, options).await.unwrap();
         if injects {
             // Workloads are replaced often, so pods start and stop quickly.
-            let script = Script::ready_after(POD_TRANSITION).stopping_after(POD_TRANSITION);
+            let script = Script::ready_after(POD_START_STOP_TIME).stopping_after(POD_START_STOP_TIME);
             kubelet.change_scripts(|scripts| scripts.set_default(script));
         }
         Self {
@@ -120,7 +123,7 @@ impl Real {
     }
 
     /// Returns a unique number.
-    pub fn next(&self) -> u64 {
+    pub fn next_number(&self) -> u64 {
         self.serial.fetch_add(1, Ordering::Relaxed)
     }
 

@@ -1,4 +1,5 @@
-//! Upgrades a large mesh in virtual time: duration of the migration and writes of the operator.
+//! Upgrades a large mesh in virtual time, and measures the duration of the migration and the writes of the
+//! operator.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,39 +18,39 @@ use super::fixtures::{self, NEW, OLD};
 use super::path::{self, ObjectPath};
 use super::world::{Backing, injecting_options, operator_client};
 
-/// The old and the new revision.
+/// Old and new revision.
 pub const REVISIONS: [&str; 2] = ["default-v1-28-2", "default-v1-29-1"];
 
-/// Size of the mesh and settings of the migration.
+/// Size of a mesh and settings of its migration.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     pub namespaces: usize,
     pub workloads: usize,
     pub batch: usize,
-    /// Maximum time of a pod to become ready.
+    /// Maximum time until a pod is ready.
     pub readiness: Duration,
     /// Delay between batches.
     pub delay: Duration,
 }
 
-/// The measurements.
+/// Measurements of an upgrade.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     pub workloads: usize,
     pub relabelled: usize,
     pub batches: usize,
-    /// Time from the start of the first batch to the end, in virtual time.
-    pub took: Duration,
-    /// The duration if the operator caused no delay.
-    pub ideal: Duration,
-    pub written: Written,
-    /// Wall-clock time.
+    /// Time from the start of the first batch to the end of the migration, in virtual time.
+    pub duration: Duration,
+    /// Duration of a migration in which the operator causes no delay.
+    pub ideal_duration: Duration,
+    pub written: WriteCounts,
+    /// Wall-clock time of the complete run.
     pub wall: Duration,
 }
 
 /// Writes of the operator during the migration.
 #[derive(Clone, Debug, Default)]
-pub struct Written {
+pub struct WriteCounts {
     pub workloads: usize,
     /// Maximum number of writes of one workload.
     pub max_per_workload: usize,
@@ -64,27 +65,27 @@ pub struct Written {
 }
 
 impl Figures {
-    /// Duration relative to the ideal.
-    pub fn stretch(&self) -> f64 {
-        self.took.as_secs_f64() / self.ideal.as_secs_f64()
+    /// Returns the duration relative to the ideal duration.
+    pub fn relative_duration(&self) -> f64 {
+        self.duration.as_secs_f64() / self.ideal_duration.as_secs_f64()
     }
 
-    /// Maximum number of status writes: two per batch and one per workload.
+    /// Returns the maximum number of status writes: two per batch and one per workload.
     pub fn max_statuses(&self) -> usize {
         2 * self.batches + self.workloads
     }
 
     /// Summarizes the figures in one line.
-    pub fn line(&self) -> String {
+    pub fn summary(&self) -> String {
         let written = &self.written;
         format!(
             "{} workloads in {} batches took {:.1} s, {:.4} of the ideal {:.1} s; {} patches of workloads (at most {} of one), {} of {} namespaces, \
              {} statuses (at most {}), {} events, {} others, {} rejected, {} throttled; {:.1} s wall clock",
             self.workloads,
             self.batches,
-            self.took.as_secs_f64(),
-            self.stretch(),
-            self.ideal.as_secs_f64(),
+            self.duration.as_secs_f64(),
+            self.relative_duration(),
+            self.ideal_duration.as_secs_f64(),
             written.workloads,
             written.max_per_workload,
             written.namespaces,
@@ -99,14 +100,14 @@ impl Figures {
         )
     }
 
-    /// Panics unless every bound holds.
+    /// Panics if a limit is exceeded.
     pub fn check(&self) {
         let written = &self.written;
-        assert!(self.stretch() <= 1.05, "{}", self.line());
+        assert!(self.relative_duration() <= 1.05, "{}", self.summary());
         assert_eq!(written.workloads, self.workloads, "one patch per workload");
         assert_eq!(written.max_per_workload, 1, "no workload is patched twice");
         assert_eq!(written.namespaces, self.relabelled, "one patch per namespace");
-        assert!(written.statuses <= self.max_statuses(), "{}", self.line());
+        assert!(written.statuses <= self.max_statuses(), "{}", self.summary());
         assert_eq!(written.others, [""; 0], "nothing else is written");
         assert_eq!(written.rejected, [""; 0], "nothing is rejected");
     }
@@ -121,8 +122,8 @@ pub fn istio(version: &str, size: &Size) -> Value {
     fixtures::istio("default", version, json!({"updateStrategy": strategy}))
 }
 
-/// Labels of a namespace and its templates: of four namespaces, two have the revision label, one the
-/// injection label, and one labels its templates.
+/// Returns the labels of a namespace and of its templates. Of four namespaces, two have the revision label,
+/// one has the injection label, and one has labels on its templates.
 fn labels(namespace: usize) -> (&'static str, &'static str) {
     match namespace % 4 {
         0 | 1 => ("istio.io/rev=default-v1-28-2", ""),
@@ -132,19 +133,19 @@ fn labels(namespace: usize) -> (&'static str, &'static str) {
 }
 
 /// Number of groups of pods with different readiness times.
-const PACES: usize = 5;
+const READINESS_GROUPS: usize = 5;
 
-/// Returns the scripts of the pods.
+/// Returns the scripts of the pods by readiness group.
 pub fn scripts(size: &Size) -> impl Iterator<Item = (PodMatcher, Script)> {
     let whole = size.readiness;
-    (0..PACES).map(move |pace| {
-        let share = u32::try_from(pace + PACES).unwrap();
-        let who = PodMatcher::Labels {
+    (0..READINESS_GROUPS).map(move |group| {
+        let share = u32::try_from(group + READINESS_GROUPS).unwrap();
+        let pods = PodMatcher::Labels {
             namespace: String::new(),
-            selector: LabelSelector::parse(&format!("pace={pace}")).unwrap(),
+            selector: LabelSelector::parse(&format!("group={group}")).unwrap(),
         };
-        let most = u32::try_from(2 * PACES - 1).unwrap();
-        (who, Script::ready_after(whole * share / most))
+        let most = u32::try_from(2 * READINESS_GROUPS - 1).unwrap();
+        (pods, Script::ready_after(whole * share / most))
     })
 }
 
@@ -155,15 +156,15 @@ pub fn relabelled(size: &Size) -> usize {
         .count()
 }
 
-/// Returns namespaces and workloads in the order of creation.
+/// Returns the namespaces and workloads in the order of creation.
 pub fn objects(size: &Size) -> Vec<Value> {
     let spaces =
         (0..size.namespaces).map(|space| fixtures::namespace(&format!("space-{space:04}"), labels(space).0));
     let apps = (0..size.workloads).map(|number| {
         let space = number % size.namespaces;
         let labels = format!(
-            "pace={} {}",
-            (number + number / size.namespaces) % PACES,
+            "group={} {}",
+            (number + number / size.namespaces) % READINESS_GROUPS,
             labels(space).1
         );
         fixtures::deployment(
@@ -176,28 +177,28 @@ pub fn objects(size: &Size) -> Vec<Value> {
     spaces.chain(apps).collect()
 }
 
-/// Upgrades a mesh on the simulator.
+/// Upgrades a mesh on the simulator, and returns the measurements.
 pub async fn upgrade(size: &Size) -> Figures {
     let begin = std::time::Instant::now();
     let world = World::without_operator(&injecting_options()).await;
     let Backing::Sim(sim) = &world.backing else {
         panic!("no simulator")
     };
-    let operator = operate(sim);
+    let operator = start_operator(sim);
     world.create(istio(OLD, size)).await;
     world.until_state(&path::istio("default"), "Healthy").await;
     world.settle().await;
     sim.sim().with(|state| {
-        for (who, script) in scripts(size) {
-            state.scripts.add(who, script);
+        for (pods, script) in scripts(size) {
+            state.scripts.add(pods, script);
         }
     });
     for object in objects(size) {
         world.create(object).await;
     }
-    world.pass(size.readiness * 3).await;
+    world.sleep(size.readiness * 3).await;
     world.settle().await;
-    let readiness = restart_by_hand(&world).await;
+    let readiness = measure_rollout(&world).await;
     world.settle().await;
     let mark = sim.sim().with(|state| state.trace.text().len());
     world
@@ -206,7 +207,7 @@ pub async fn upgrade(size: &Size) -> Figures {
     until(sim, "InProgress").await;
     let started = Instant::now();
     until(sim, "Completed").await;
-    let took = started.elapsed();
+    let duration = started.elapsed();
     let status = migration(sim);
     operator.kill();
     let batches = usize::try_from(status["batched"]["totalBatches"].as_u64().unwrap()).unwrap();
@@ -216,15 +217,15 @@ pub async fn upgrade(size: &Size) -> Figures {
         workloads: size.workloads,
         relabelled: relabelled(size),
         batches,
-        took,
-        ideal: readiness * (pauses + 1) + size.delay * pauses,
-        written: written(&sim.sim().with(|state| state.trace.text()[mark..].to_owned())),
+        duration,
+        ideal_duration: readiness * (pauses + 1) + size.delay * pauses,
+        written: count_writes(&sim.sim().with(|state| state.trace.text()[mark..].to_owned())),
         wall: begin.elapsed(),
     }
 }
 
 /// Starts an operator without plan checks.
-fn operate(cluster: &SimulatedCluster) -> RunningOperator {
+fn start_operator(cluster: &SimulatedCluster) -> RunningOperator {
     let options = Options {
         leader_elect: false,
         ..Options::default()
@@ -232,8 +233,8 @@ fn operate(cluster: &SimulatedCluster) -> RunningOperator {
     cluster.start_operator_with(operator_client(cluster), Settings::default(), options)
 }
 
-/// Returns the rollout time of one workload.
-async fn restart_by_hand(world: &World) -> Duration {
+/// Restarts one workload, and returns the duration of its rollout.
+async fn measure_rollout(world: &World) -> Duration {
     let at = ObjectPath::namespaced("Deployment", "space-0004", "app-00004");
     let begin = Instant::now();
     let patch = json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}});
@@ -249,7 +250,7 @@ async fn restart_by_hand(world: &World) -> Duration {
     begin.elapsed()
 }
 
-/// Returns the migration status.
+/// Returns the migration status from the store of the simulator.
 pub fn migration(sim: &SimulatedCluster) -> Value {
     sim.sim().with(|state| {
         let resource = state.resources.preferred("sailoperator.io", "istios").unwrap();
@@ -272,14 +273,14 @@ pub async fn until(sim: &SimulatedCluster, state: &str) {
     panic!("never {state}: {:#}", migration(sim));
 }
 
-/// Counts the writes in a trace (`TIME CLIENT: METHOD PATH -> OUTCOME`) from the first write of the migration
-/// on.
-fn written(trace: &str) -> Written {
-    let mut written = Written::default();
+/// Counts the writes in a trace (`TIME CLIENT: METHOD PATH -> OUTCOME`), starting with the first write of
+/// the migration.
+fn count_writes(trace: &str) -> WriteCounts {
+    let mut written = WriteCounts::default();
     let mut apps: BTreeMap<&str, usize> = BTreeMap::new();
     let mut moving = false;
     for line in trace.lines() {
-        let Some((request, outcome)) = request(line) else {
+        let Some((request, outcome)) = parse_request(line) else {
             continue;
         };
         let (method, path) = request.split_once(' ').unwrap_or((request, ""));
@@ -309,7 +310,7 @@ fn written(trace: &str) -> Written {
     written
 }
 
-fn request(line: &str) -> Option<(&str, &str)> {
+fn parse_request(line: &str) -> Option<(&str, &str)> {
     let (_, rest) = line.split_once(' ')?;
     rest.strip_prefix(OPERATOR)?
         .strip_prefix(": ")?

@@ -1,4 +1,4 @@
-//! Faults of calls and watches on the simulator, and the sample of them that a run uses.
+//! Faults of calls and watches on the simulator, and samples of them.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use mainstay_sim::fault::Fault;
 use mainstay_sim::status::Status;
 use mainstay_testkit::Random;
 
-/// Longer than the timeout of any call.
-const TOO_SLOW: Duration = Duration::from_secs(90);
+/// Response time that is longer than the timeout of any call.
+const SLOW_RESPONSE_TIME: Duration = Duration::from_secs(90);
 
 pub fn call_faults() -> Vec<(&'static str, Fault)> {
     vec![
@@ -20,7 +20,7 @@ pub fn call_faults() -> Vec<(&'static str, Fault)> {
         ("500", Fault::internal()),
         ("503", Fault::unavailable()),
         ("504", Fault::timeout()),
-        ("timeout", Fault::Slow(TOO_SLOW)),
+        ("timeout", Fault::Slow(SLOW_RESPONSE_TIME)),
         (
             "executed, then 500",
             Fault::RejectAfter(Status::internal("injected fault")),
@@ -39,8 +39,8 @@ pub fn watch_faults() -> Vec<(&'static str, Fault)> {
     ]
 }
 
-/// Keeps a random sample of the faults whose description contains `MAINSTAY_FAULT` (all, if it is not set).
-/// The size is `default` or the number in `MAINSTAY_MATRIX`; `whole` keeps all.
+/// Reduces the faults to a random sample of those whose description contains `MAINSTAY_FAULT`. The size is
+/// the number in `MAINSTAY_MATRIX`, or `default` if it is not set; `whole` keeps all.
 pub fn sample<T: std::fmt::Display>(faults: &mut Vec<T>, default: usize, seed: u64) {
     if let Ok(chosen) = std::env::var("MAINSTAY_FAULT") {
         faults.retain(|fault| fault.to_string().contains(&chosen));

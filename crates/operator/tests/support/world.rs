@@ -1,4 +1,5 @@
-//! The cluster of a scenario: steps (create, patch, label, delete), reads, and waiting for an expected state.
+//! The cluster of a scenario. Provides steps (create, patch, label, delete), reads, and waits for an
+//! expected state.
 
 mod end;
 mod namespaces;
@@ -21,16 +22,16 @@ use serde_json::{Value, json};
 use super::calls;
 use super::path::{MESH_KINDS, ObjectPath};
 use super::plan_checks::PlanChecks;
-use super::real_cluster::Real;
-pub use time::NotYet;
+use super::real_cluster::RealCluster;
+pub use time::UnmetCondition;
 
-/// Namespaces that exist from the start.
+/// Namespaces that exist in every world.
 pub const NAMESPACES: [&str; 4] = ["istio-system", "istio-cni", "ztunnel", OPERATOR_NAMESPACE];
 
-/// The cluster behind a [`World`].
+/// The cluster of a [`World`].
 pub enum Backing {
     Sim(SimulatedCluster),
-    Real(Arc<Real>),
+    Real(Arc<RealCluster>),
 }
 
 /// A cluster with an operator.
@@ -40,11 +41,11 @@ pub struct World {
     operator: RefCell<Option<RunningOperator>>,
     max_concurrent: usize,
     settings: RefCell<Settings>,
-    /// Violations of the operator's plans.
+    /// Checks of the operator's plans.
     pub plan_checks: PlanChecks,
     namespaces: RefCell<Vec<String>>,
     serial: Cell<u64>,
-    /// Serial number among the worlds on one server.
+    /// Serial number of this world on its server.
     number: u64,
 }
 
@@ -60,41 +61,41 @@ impl World {
     pub async fn without_operator(options: &ClusterOptions) -> Self {
         let cluster = SimulatedCluster::new(catalog(), options).await.unwrap();
         let client = cluster.client("tester");
-        let world = Self::over(Backing::Sim(cluster), client, options.max_concurrent);
+        let world = Self::new(Backing::Sim(cluster), client, options.max_concurrent);
         world.set_up().await;
         world
     }
 
-    /// Creates a simulated cluster with the objects of another one, without an operator.
+    /// Creates a simulated cluster with these objects, without an operator.
     pub fn from_objects(options: &ClusterOptions, objects: Vec<Value>) -> Self {
         let cluster = SimulatedCluster::from_objects(catalog(), options, objects).unwrap();
         let client = cluster.client("tester");
-        Self::over(Backing::Sim(cluster), client, options.max_concurrent)
+        Self::new(Backing::Sim(cluster), client, options.max_concurrent)
     }
 
     /// Starts an operator on the real API server that the tests of this program share.
     pub async fn real() -> Self {
-        Self::on(Real::shared(false).await).await
+        Self::with_real_cluster(RealCluster::shared(false).await).await
     }
 
     /// Like [`World::real`], with real istiods that inject pods.
     pub async fn real_injecting() -> Self {
-        Self::on(Real::shared(true).await).await
+        Self::with_real_cluster(RealCluster::shared(true).await).await
     }
 
-    async fn on(real: Arc<Real>) -> Self {
+    async fn with_real_cluster(real: Arc<RealCluster>) -> Self {
         let client = real.client("tester");
-        let world = Self::over(Backing::Real(real), client, max_concurrent_from_env());
+        let world = Self::new(Backing::Real(real), client, max_concurrent_from_env());
         world.set_up().await;
         world.start_operator().await;
-        world.sweep().await;
+        world.delete_leftovers().await;
         world
     }
 
-    fn over(backing: Backing, client: Client, max_concurrent: usize) -> Self {
+    fn new(backing: Backing, client: Client, max_concurrent: usize) -> Self {
         let number = match &backing {
             Backing::Sim(_) => 0,
-            Backing::Real(real) => real.next(),
+            Backing::Real(real) => real.next_number(),
         };
         Self {
             number,
@@ -115,7 +116,7 @@ impl World {
     /// Creates our definitions and the namespaces, unless they exist.
     async fn set_up(&self) {
         for definition in super::fixtures::definitions() {
-            let at = ObjectPath::of(&definition);
+            let at = ObjectPath::from_object(&definition);
             if self.get(&at).await.is_none() {
                 self.create(definition).await;
             }
@@ -138,13 +139,13 @@ impl World {
             }
         }
         for object in super::fixtures::roles(calls::OPERATOR, OPERATOR_NAMESPACE) {
-            if self.get(&ObjectPath::of(&object)).await.is_none() {
+            if self.get(&ObjectPath::from_object(&object)).await.is_none() {
                 self.create(object).await;
             }
         }
     }
 
-    // ---- the operator
+    // The operator.
 
     /// Starts the operator.
     #[allow(clippy::unused_async, reason = "called like every other step of a scenario")]
@@ -153,10 +154,10 @@ impl World {
             Backing::Sim(sim) => sim.clock(),
             Backing::Real(_) => Clock::system(),
         };
-        self.start_operator_by(self.operator_client(), clock);
+        self.start_operator_with_clock(self.operator_client(), clock);
     }
 
-    /// Returns a client with the operator's rights.
+    /// Returns a client with the operator's permissions.
     pub fn operator_client(&self) -> Client {
         match &self.backing {
             Backing::Sim(sim) => operator_client(sim),
@@ -164,12 +165,12 @@ impl World {
         }
     }
 
-    /// Starts the operator with this client, on a real server.
+    /// Starts the operator with this client on a real server.
     pub fn start_operator_with(&self, client: Client) {
-        self.start_operator_by(client, Clock::system());
+        self.start_operator_with_clock(client, Clock::system());
     }
 
-    fn start_operator_by(&self, client: Client, clock: Clock) {
+    fn start_operator_with_clock(&self, client: Client, clock: Clock) {
         let settings = self.settings.borrow().clone();
         let options = Options {
             leader_elect: false,
@@ -219,17 +220,17 @@ impl World {
     }
 
     /// Restarts the operator with other settings.
-    pub async fn with_settings(&self, change: impl FnOnce(&mut Settings)) {
+    pub async fn change_settings(&self, change: impl FnOnce(&mut Settings)) {
         self.stop_operator().await;
         change(&mut self.settings.borrow_mut());
         self.start_operator().await;
     }
 
-    // ---- steps
+    // Steps.
 
-    /// Creates an object; it must be accepted.
+    /// Creates an object. Panics if the server rejects it.
     pub async fn create(&self, object: Value) -> Value {
-        let at = ObjectPath::of(&object);
+        let at = ObjectPath::from_object(&object);
         self.try_create(object)
             .await
             .unwrap_or_else(|error| panic!("{at}: {error}"))
@@ -237,11 +238,11 @@ impl World {
 
     /// Creates an object, or returns the server's rejection.
     pub async fn try_create(&self, object: Value) -> Result<Value, Rejection> {
-        let path = ObjectPath::of(&object).collection();
-        accepted(self.call("POST", &path, "application/json", Some(object)).await)
+        let path = ObjectPath::from_object(&object).collection();
+        check_accepted(self.call("POST", &path, "application/json", Some(object)).await)
     }
 
-    /// Changes an object by a merge patch; it must be accepted.
+    /// Changes an object by a merge patch. Panics if the server rejects it.
     pub async fn patch(&self, at: &ObjectPath, patch: Value) -> Value {
         self.try_patch(at, patch)
             .await
@@ -250,7 +251,7 @@ impl World {
 
     /// Changes an object by a merge patch, or returns the server's rejection.
     pub async fn try_patch(&self, at: &ObjectPath, patch: Value) -> Result<Value, Rejection> {
-        accepted(
+        check_accepted(
             self.call("PATCH", &at.path(), "application/merge-patch+json", Some(patch))
                 .await,
         )
@@ -260,7 +261,7 @@ impl World {
     pub async fn patch_status(&self, at: &ObjectPath, status: Value) -> Value {
         let path = format!("{}/status", at.path());
         let change = json!({"status": status});
-        accepted(
+        check_accepted(
             self.call("PATCH", &path, "application/merge-patch+json", Some(change))
                 .await,
         )
@@ -269,7 +270,7 @@ impl World {
 
     /// Changes an object by a JSON patch.
     pub async fn edit(&self, at: &ObjectPath, patch: Value) -> Value {
-        accepted(
+        check_accepted(
             self.call("PATCH", &at.path(), "application/json-patch+json", Some(patch))
                 .await,
         )
@@ -292,7 +293,7 @@ impl World {
         }
     }
 
-    // ---- reads
+    // Reads.
 
     pub async fn get(&self, at: &ObjectPath) -> Option<Value> {
         match self.call("GET", &at.path(), "", None).await {
@@ -355,7 +356,7 @@ fn catalog() -> Arc<Catalog> {
     Arc::new(Catalog::embedded().unwrap())
 }
 
-/// Options of a simulated cluster whose webhooks admit everything.
+/// Returns options of a simulated cluster whose webhooks admit all objects.
 pub fn plain_options() -> ClusterOptions {
     ClusterOptions {
         trace: true,
@@ -365,7 +366,7 @@ pub fn plain_options() -> ClusterOptions {
     }
 }
 
-/// Options of a simulated cluster whose istiods inject pods.
+/// Returns options of a simulated cluster whose istiods inject pods.
 pub fn injecting_options() -> ClusterOptions {
     ClusterOptions {
         inject: true,
@@ -373,12 +374,12 @@ pub fn injecting_options() -> ClusterOptions {
     }
 }
 
-/// Returns a client with the rights of the operator's roles.
+/// Returns a client with the permissions of the operator's roles.
 pub fn operator_client(cluster: &SimulatedCluster) -> Client {
     cluster.client_as(calls::OPERATOR, User::named(calls::OPERATOR, &["operators"]))
 }
 
-/// A request that the server rejected.
+/// Response of the server to a rejected request.
 #[derive(Debug, thiserror::Error)]
 #[error("{code} {message}")]
 pub struct Rejection {
@@ -386,7 +387,7 @@ pub struct Rejection {
     pub message: String,
 }
 
-fn accepted((code, body): (u16, Value)) -> Result<Value, Rejection> {
+fn check_accepted((code, body): (u16, Value)) -> Result<Value, Rejection> {
     if code < 300 {
         return Ok(body);
     }
@@ -396,13 +397,13 @@ fn accepted((code, body): (u16, Value)) -> Result<Value, Rejection> {
     })
 }
 
-/// Sets the kind of an item of a list.
+/// Sets the kind of a list item, which the server omits.
 pub fn named(kind: &str, mut object: Value) -> Value {
     object["kind"] = kind.into();
     object
 }
 
-/// Whether an object has a condition, written `Type=Status` or `Type=Status/Reason`.
+/// Whether an object has a condition, given as `Type=Status` or `Type=Status/Reason`.
 pub fn has_condition(object: &Value, wanted: &str) -> bool {
     let (kind, rest) = wanted.split_once('=').unwrap();
     let (status, reason) = rest.split_once('/').unwrap_or((rest, ""));
@@ -415,7 +416,7 @@ pub fn has_condition(object: &Value, wanted: &str) -> bool {
 }
 
 /// Summarizes the state and conditions of an object in one line.
-pub fn brief(object: &Value) -> String {
+pub fn summarize(object: &Value) -> String {
     let conditions: Vec<String> = object["status"]["conditions"]
         .as_array()
         .into_iter()

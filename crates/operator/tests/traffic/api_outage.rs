@@ -1,5 +1,5 @@
-//! Disruptions during an upgrade: the operator is killed twice, the API server is down, the new istiod is
-//! killed, and the spec changes. The upgrade completes.
+//! Disruptions during an upgrade: the operator is killed twice, the API server is unavailable, the new
+//! istiod is killed, and the spec changes. The upgrade must complete.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use crate::fixtures::{NEW, NEW_VERSION, OLD};
 use crate::test_mesh::{ISTIO, TestMesh};
 use crate::upgrade::{summary, under_load, until_all_on, until_migrated};
 
-/// Duration of the outage of the API server.
+/// Duration of the API server's outage.
 const OUTAGE: Duration = Duration::from_secs(10);
 
 pub async fn the_upgrade_completes() {
-    let mut mesh = TestMesh::open().await;
+    let mut mesh = TestMesh::with_apps().await;
     until_all_on(&mut mesh, OLD).await;
     let (results, ()) = under_load(&mut mesh, async |mesh| {
         mesh.change_version(NEW_VERSION).await;
         until_migrating(mesh).await;
         mesh.kill_operator();
         mesh.note("operator killed");
-        mesh.pass(Duration::from_secs(1)).await;
+        mesh.sleep(Duration::from_secs(1)).await;
         mesh.start_operator();
         mesh.mesh.cluster_mut().stop_api_server();
         mesh.note("API server down");
-        mesh.pass(OUTAGE).await;
+        mesh.sleep(OUTAGE).await;
         mesh.mesh.cluster_mut().start_api_server().await.unwrap();
         mesh.note("API server back");
         mesh.kill_operator();
@@ -34,7 +34,7 @@ pub async fn the_upgrade_completes() {
         kill_new_istiod(mesh).await;
         let faster =
             json!({"spec": {"updateStrategy": {"workloadMigration": {"batched": {"batchSize": 3}}}}});
-        mesh.merge(ISTIO, &faster).await;
+        mesh.merge_patch(ISTIO, &faster).await;
         mesh.note("three at a time from now on");
         until_migrated(mesh).await;
     })

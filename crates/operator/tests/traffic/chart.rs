@@ -21,10 +21,10 @@ const COLOURS: [(&str, &str, &str); 2] = [(OLD, "1.28.2", "#b45309"), (NEW, "1.2
 pub fn write(observer: &PodObserver, results: &Results) {
     let directory = repository_root().join("target/prove");
     std::fs::create_dir_all(&directory).unwrap();
-    std::fs::write(directory.join("traffic.svg"), draw(observer, results)).unwrap();
+    std::fs::write(directory.join("traffic.svg"), draw_chart(observer, results)).unwrap();
 }
 
-fn draw(observer: &PodObserver, results: &Results) -> String {
+fn draw_chart(observer: &PodObserver, results: &Results) -> String {
     let seconds = results.by_second();
     // The last second is incomplete.
     let complete = &seconds[..seconds.len().saturating_sub(1)];
@@ -35,7 +35,7 @@ fn draw(observer: &PodObserver, results: &Results) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} 440\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n\
          <rect width=\"{WIDTH}\" height=\"440\" fill=\"#ffffff\"/>\n"
     );
-    text(
+    draw_text(
         &mut svg,
         LEFT,
         22.0,
@@ -46,12 +46,12 @@ fn draw(observer: &PodObserver, results: &Results) -> String {
             results.failures().count(),
         ),
     );
-    requests(&mut svg, &scale, complete);
-    proxies(&mut svg, &scale, observer);
+    draw_requests(&mut svg, &scale, complete);
+    draw_proxies(&mut svg, &scale, observer);
     for (at, what) in &observer.notes {
-        note(&mut svg, &scale, *at, what);
+        draw_note(&mut svg, &scale, *at, what);
     }
-    axis(&mut svg, &scale);
+    draw_axis(&mut svg, &scale);
     svg + "</svg>\n"
 }
 
@@ -69,7 +69,7 @@ fn y((top, height): (f64, f64), share: f64) -> f64 {
     top + height * (1.0 - share)
 }
 
-fn requests(svg: &mut String, scale: &Scale, seconds: &[(usize, usize)]) {
+fn draw_requests(svg: &mut String, scale: &Scale, seconds: &[(usize, usize)]) {
     let most = seconds
         .iter()
         .map(|(good, bad)| good + bad)
@@ -77,7 +77,7 @@ fn requests(svg: &mut String, scale: &Scale, seconds: &[(usize, usize)]) {
         .unwrap_or(1)
         .max(1) as f64
         * 1.1;
-    label(svg, REQUESTS, "requests per second", most);
+    draw_label(svg, REQUESTS, "requests per second", most);
     let mut line = String::new();
     for (second, (good, bad)) in seconds.iter().enumerate() {
         let x = scale.x(second as f64 + 0.5);
@@ -97,10 +97,10 @@ fn requests(svg: &mut String, scale: &Scale, seconds: &[(usize, usize)]) {
     );
 }
 
-fn proxies(svg: &mut String, scale: &Scale, observer: &PodObserver) {
+fn draw_proxies(svg: &mut String, scale: &Scale, observer: &PodObserver) {
     let counts = observer.proxies.iter().flat_map(|(_, counts)| counts.values());
     let most = counts.max().copied().unwrap_or(1).max(1) as f64 * 1.1;
-    label(svg, PROXIES, "proxies connected", most);
+    draw_label(svg, PROXIES, "proxies connected", most);
     for (number, (revision, name, colour)) in COLOURS.iter().enumerate() {
         let mut line = String::new();
         for (at, counts) in &observer.proxies {
@@ -116,7 +116,7 @@ fn proxies(svg: &mut String, scale: &Scale, observer: &PodObserver) {
             svg,
             "<polyline points=\"{line}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>"
         );
-        text(
+        draw_text(
             svg,
             WIDTH - 180.0 + 80.0 * number as f64,
             PROXIES.0 - 8.0,
@@ -126,8 +126,8 @@ fn proxies(svg: &mut String, scale: &Scale, observer: &PodObserver) {
     }
 }
 
-fn label(svg: &mut String, field: (f64, f64), what: &str, most: f64) {
-    text(svg, LEFT, field.0 - 8.0, "#374151", what);
+fn draw_label(svg: &mut String, field: (f64, f64), what: &str, most: f64) {
+    draw_text(svg, LEFT, field.0 - 8.0, "#374151", what);
     for share in [0.0, 0.5, 0.9] {
         let at = y(field, share);
         let _ = writeln!(
@@ -135,11 +135,11 @@ fn label(svg: &mut String, field: (f64, f64), what: &str, most: f64) {
             "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"#e5e7eb\"/>",
             WIDTH - RIGHT
         );
-        text(svg, 20.0, at + 4.0, "#6b7280", &format!("{:.0}", most * share));
+        draw_text(svg, 20.0, at + 4.0, "#6b7280", &format!("{:.0}", most * share));
     }
 }
 
-fn note(svg: &mut String, scale: &Scale, at: Duration, what: &str) {
+fn draw_note(svg: &mut String, scale: &Scale, at: Duration, what: &str) {
     let x = scale.x(at.as_secs_f64());
     let _ = writeln!(
         svg,
@@ -151,10 +151,10 @@ fn note(svg: &mut String, scale: &Scale, at: Duration, what: &str) {
     );
 }
 
-fn axis(svg: &mut String, scale: &Scale) {
+fn draw_axis(svg: &mut String, scale: &Scale) {
     let step = if scale.end > 60.0 { 20 } else { 10 };
     for second in (0..=scale.end as usize).step_by(step) {
-        text(
+        draw_text(
             svg,
             scale.x(second as f64) - 8.0,
             425.0,
@@ -164,7 +164,7 @@ fn axis(svg: &mut String, scale: &Scale) {
     }
 }
 
-fn text(svg: &mut String, x: f64, y: f64, colour: &str, what: &str) {
+fn draw_text(svg: &mut String, x: f64, y: f64, colour: &str, what: &str) {
     let _ = writeln!(
         svg,
         "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{colour}\">{what}</text>"

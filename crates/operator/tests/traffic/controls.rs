@@ -1,4 +1,4 @@
-//! Two negative controls: the measurement must detect failing requests.
+//! Two negative controls, in which the measurement must detect failing requests.
 
 use std::time::Duration;
 
@@ -9,16 +9,17 @@ use crate::fixtures::{APPS, OLD};
 use crate::test_mesh::TestMesh;
 use crate::upgrade::{summary, under_load, until_all_on};
 
-/// A killed server whose endpoint stays ready, and restarts without graceful shutdown and retries.
+/// Checks that failures are detected if a server is killed while its endpoint stays ready, and if workloads
+/// restart without graceful shutdown and retries.
 pub async fn broken_traffic_is_detected() {
-    let mut mesh = TestMesh::open().await;
+    let mut mesh = TestMesh::with_apps().await;
     println!("mesh up: {:.1} s", mesh.startup_time.as_secs_f64());
     until_all_on(&mut mesh, OLD).await;
-    careless_restarts(&mut mesh).await;
-    killed_server(&mut mesh).await;
+    check_careless_restarts(&mut mesh).await;
+    check_killed_server(&mut mesh).await;
 }
 
-async fn killed_server(mesh: &mut TestMesh) {
+async fn check_killed_server(mesh: &mut TestMesh) {
     let app = &APPS[0];
     let pods = format!("/api/v1/namespaces/{}/pods", app.namespace);
     let pods = mesh.list(&pods).await;
@@ -31,14 +32,14 @@ async fn killed_server(mesh: &mut TestMesh) {
         mesh.mesh.stop_restarting(app.namespace, &name).unwrap();
         mesh.mesh.kill(app.namespace, &name, "app").unwrap();
         mesh.note("a server is killed, its endpoint stays");
-        mesh.pass(Duration::from_secs(5)).await;
+        mesh.sleep(Duration::from_secs(5)).await;
     })
     .await;
     println!("control, killed server: {}", summary(&results));
     assert!(results.failures().count() > 0, "a killed server was not detected");
 }
 
-async fn careless_restarts(mesh: &mut TestMesh) {
+async fn check_careless_restarts(mesh: &mut TestMesh) {
     let last = &APPS[1];
     let path = format!(
         "/apis/apps/v1/namespaces/{}/deployments/{}",
@@ -58,7 +59,7 @@ async fn careless_restarts(mesh: &mut TestMesh) {
                 "metadata": {"annotations": {"restart": time.to_string()}},
                 "spec": {"terminationGracePeriodSeconds": 0, "containers": [{"name": "app", "image": APP_IMAGE, "lifecycle": null}]},
             }}});
-            mesh.strategic(&path, &template).await;
+            mesh.strategic_merge_patch(&path, &template).await;
             mesh.until("the restart is over", 90, async |mesh| {
                 let deployment = mesh.get(&path).await?;
                 let status = &deployment["status"];

@@ -1,7 +1,7 @@
 //! Objects of the test mesh.
 
 use mainstay_cluster::access::{Rule, delivery_rules, granted_rules, namespace_rules, operator_rules};
-use mainstay_testkit::mesh::{APP_IMAGE, APP_PORT, HELD_BY, READY, UPSTREAM};
+use mainstay_testkit::mesh::{APP_IMAGE, APP_PORT, HOLD_FILE, READY, UPSTREAM};
 use serde_json::{Value, json};
 
 pub const OPERATOR_NAMESPACE: &str = "sail-operator";
@@ -11,14 +11,15 @@ pub const NEW: &str = "default-v1-29-1";
 pub const OLD_VERSION: &str = "v1.28.2";
 pub const NEW_VERSION: &str = "v1.29.1";
 
-/// A workload: each is called by the one before it, and its namespace requests injection in its own way.
+/// A workload. Each workload is called by the previous one, and their namespaces request injection in
+/// different ways.
 pub struct App {
     pub namespace: &'static str,
     pub name: &'static str,
     pub replicas: u32,
-    /// The namespace's label.
+    /// Label of the namespace.
     pub label: Option<(&'static str, &'static str)>,
-    /// The template's label.
+    /// Label of the template.
     pub pod_label: Option<(&'static str, &'static str)>,
 }
 
@@ -31,7 +32,7 @@ pub const GATEWAY: App = App {
     pod_label: None,
 };
 
-/// The applications behind the gateway, in the order of a request.
+/// Applications that a request passes after the gateway, in order.
 pub const APPS: [App; 4] = [
     App {
         namespace: "web",
@@ -78,7 +79,8 @@ pub fn namespace(name: &str, label: Option<(&str, &str)>) -> Value {
     namespace
 }
 
-/// The mesh. Upstream's Envoy lacks Istio's own filters, so istiod must leave them out.
+/// Returns the mesh. Upstream's Envoy does not contain Istio's own filters, so istiod must not configure
+/// them.
 pub fn istio(envoy: &str) -> Value {
     json!({
         "apiVersion": "sailoperator.io/v1", "kind": "Istio", "metadata": {"name": "default"},
@@ -99,19 +101,19 @@ pub fn istio(envoy: &str) -> Value {
     })
 }
 
-/// Requires mTLS everywhere.
-pub fn strict() -> Value {
+/// Returns a policy that requires mutual TLS in the complete mesh.
+pub fn strict_mtls() -> Value {
     json!({
         "apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication",
         "metadata": {"name": "default", "namespace": "istio-system"}, "spec": {"mtls": {"mode": "STRICT"}},
     })
 }
 
-/// Returns Deployment and Service of an application with its upstream and the file that keeps it unready. It
-/// sleeps before it stops, for a graceful shutdown.
+/// Returns Deployment and Service of an application. It calls `upstream`, is unready while the file `hold`
+/// exists, and sleeps before it stops, for a graceful shutdown.
 pub fn app(app: &App, upstream: Option<&App>, hold: &str) -> Vec<Value> {
     let (namespace, name) = (app.namespace, app.name);
-    let mut env = vec![json!({"name": HELD_BY, "value": hold})];
+    let mut env = vec![json!({"name": HOLD_FILE, "value": hold})];
     if let Some(next) = upstream {
         let host = format!("{}.{}.svc.cluster.local:80", next.name, next.namespace);
         env.push(json!({"name": UPSTREAM, "value": host}));
@@ -168,7 +170,7 @@ pub fn gateway_with_route() -> Vec<Value> {
     gateway().into_iter().chain([route]).collect()
 }
 
-/// Returns a gateway as in Istio's documentation: a proxy that injection fills in.
+/// Returns a gateway as in Istio's documentation, with a proxy container that injection completes.
 pub fn gateway() -> Vec<Value> {
     let (namespace, name) = (GATEWAY.namespace, GATEWAY.name);
     let metadata = json!({

@@ -1,5 +1,5 @@
-//! Live traffic during an upgrade and during a rollout: real istiods and proxies with mTLS; only the operator
-//! changes the mesh and the routes.
+//! Tests live traffic during an upgrade and during a rollout, with real istiods and proxies and mutual TLS.
+//! Only the operator changes the mesh and the routes.
 //!
 //! The same binary runs as the test, as the operator process, and as the application in pods.
 

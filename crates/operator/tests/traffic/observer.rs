@@ -13,26 +13,26 @@ use crate::fixtures::APPS;
 
 pub struct PodObserver {
     begin: Instant,
-    /// Notes with their times.
+    /// Notes with times since the start.
     pub notes: Vec<(Duration, String)>,
     /// Number of proxies per revision.
     pub proxies: Vec<(Duration, BTreeMap<String, usize>)>,
     /// Whether to check the injection of new pods.
-    pub tries_pods: bool,
-    pub tries: usize,
-    /// Whether to send plaintext requests; number of rejections, and the accepted ones.
-    pub tries_plaintext: bool,
+    pub checks_injection: bool,
+    pub injection_checks: usize,
+    /// Whether to send plaintext requests.
+    pub checks_plaintext: bool,
     pub rejected: usize,
     pub accepted: Vec<String>,
     /// Pods that were rejected, not injected, or injected by a revision without an istiod.
-    pub misses: Vec<String>,
+    pub injection_failures: Vec<String>,
 }
 
 /// One observation.
 pub struct Sample {
     at: Duration,
     proxies: BTreeMap<String, usize>,
-    tries: Vec<Result<(), String>>,
+    injection_checks: Vec<Result<(), String>>,
     plaintext: Option<Result<(), String>>,
 }
 
@@ -42,20 +42,20 @@ impl PodObserver {
             begin: Instant::now(),
             notes: Vec::new(),
             proxies: Vec::new(),
-            tries_pods: false,
-            tries: 0,
-            tries_plaintext: false,
+            checks_injection: false,
+            injection_checks: 0,
+            checks_plaintext: false,
             rejected: 0,
             accepted: Vec::new(),
-            misses: Vec::new(),
+            injection_failures: Vec::new(),
         }
     }
 
     /// Discards all observations.
     pub fn restart(&mut self) {
         *self = Self {
-            tries_pods: self.tries_pods,
-            tries_plaintext: self.tries_plaintext,
+            checks_injection: self.checks_injection,
+            checks_plaintext: self.checks_plaintext,
             ..Self::new()
         };
     }
@@ -65,15 +65,15 @@ impl PodObserver {
         self.notes.push((self.begin.elapsed(), what.to_owned()));
     }
 
-    /// Makes an observation.
+    /// Returns an observation of the current state.
     pub async fn sample(&self, mesh: &Mesh, client: &Client) -> Sample {
         let proxies = mesh.proxies("istio-system").await.unwrap_or_default();
         let live: BTreeSet<&String> = proxies.keys().collect();
-        let mut tries = Vec::new();
-        if self.tries_pods {
+        let mut injection_checks = Vec::new();
+        if self.checks_injection {
             for app in &APPS {
-                let outcome = try_pod(client, app.namespace, app.pod_label).await;
-                tries.push(outcome.and_then(|revision| {
+                let outcome = injecting_revision(client, app.namespace, app.pod_label).await;
+                injection_checks.push(outcome.and_then(|revision| {
                     let known = live.contains(&revision);
                     known.then_some(()).ok_or(format!(
                         "{} resolves to {revision}, which has no istiod",
@@ -82,8 +82,8 @@ impl PodObserver {
                 }));
             }
         }
-        let plaintext = if self.tries_plaintext {
-            try_plaintext(client, self.proxies.len()).await
+        let plaintext = if self.checks_plaintext {
+            send_plaintext(client, self.proxies.len()).await
         } else {
             None
         };
@@ -93,22 +93,22 @@ impl PodObserver {
                 .into_iter()
                 .map(|(revision, all)| (revision, all.len()))
                 .collect(),
-            tries,
+            injection_checks,
             plaintext,
         }
     }
 
     pub fn record(&mut self, sample: Sample) {
-        self.tries += sample.tries.len();
+        self.injection_checks += sample.injection_checks.len();
         let at = sample.at.as_secs_f64();
         match sample.plaintext {
             Some(Ok(())) => self.rejected += 1,
             Some(Err(response)) => self.accepted.push(format!("[{at:.2} s] {response}")),
             None => {}
         }
-        let misses = sample.tries.into_iter().filter_map(Result::err);
-        self.misses
-            .extend(misses.map(|miss| format!("[{at:.2} s] {miss}")));
+        let injection_failures = sample.injection_checks.into_iter().filter_map(Result::err);
+        self.injection_failures
+            .extend(injection_failures.map(|failure| format!("[{at:.2} s] {failure}")));
         if self
             .proxies
             .last()
@@ -124,13 +124,20 @@ impl PodObserver {
             .notes
             .iter()
             .map(|(at, what)| format!("[{:.2} s] {what}\n", at.as_secs_f64()));
-        let misses = self.misses.iter().map(|miss| format!("{miss}\n"));
-        notes.chain(misses).collect()
+        let injection_failures = self
+            .injection_failures
+            .iter()
+            .map(|failure| format!("{failure}\n"));
+        notes.chain(injection_failures).collect()
     }
 }
 
-/// Returns the revision that injects a new pod (dry run).
-async fn try_pod(client: &Client, namespace: &str, label: Option<(&str, &str)>) -> Result<String, String> {
+/// Returns the revision that injects a new pod, which is created as a dry run.
+async fn injecting_revision(
+    client: &Client,
+    namespace: &str,
+    label: Option<(&str, &str)>,
+) -> Result<String, String> {
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "try-", "labels": {}},
         "spec": {"containers": [{"name": "app", "image": "none:1"}]},
@@ -167,8 +174,9 @@ async fn try_pod(client: &Client, namespace: &str, label: Option<(&str, &str)>) 
         .ok_or(format!("{namespace}: a pod has no revision annotation"))
 }
 
-/// Sends a plaintext request to one of the servers, a different one each time: it must be rejected.
-async fn try_plaintext(client: &Client, time: usize) -> Option<Result<(), String>> {
+/// Sends a plaintext request to a different server each time, which must reject it. Returns `None` if no
+/// server was reached, and an error with the response if the request was accepted.
+async fn send_plaintext(client: &Client, time: usize) -> Option<Result<(), String>> {
     let app = &APPS[time % APPS.len()];
     let request = ::http::Request::get(format!("/api/v1/namespaces/{}/pods", app.namespace));
     let list: Value = client.request(request.body(Vec::new()).unwrap()).await.ok()?;

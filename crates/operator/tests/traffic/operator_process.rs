@@ -14,7 +14,7 @@ use mainstay_operator::{Clock, Operator, Options};
 
 use crate::fixtures::OPERATOR_NAMESPACE;
 
-/// Environment variable with the kubeconfig; if it is set, the program runs as the operator.
+/// Environment variable with the kubeconfig. If it is set, the program runs as the operator.
 const KUBECONFIG: &str = "MAINSTAY_TRAFFIC_OPERATOR";
 
 /// Runs as the operator if the environment variable is set.
@@ -61,11 +61,11 @@ async fn operate(kubeconfig: &Path) {
     eprintln!("the operator ended: {ended:?}");
 }
 
-/// A running operator; it is killed when this value is dropped.
+/// A running operator, which is killed when this value is dropped.
 pub struct OperatorProcess(Child);
 
 impl OperatorProcess {
-    /// Starts the process with its output in `log`.
+    /// Starts the process, and writes its output to `log`.
     pub fn start(program: &Path, kubeconfig: &Path, log: &Path) -> Self {
         let log = File::options().create(true).append(true).open(log).unwrap();
         let child = Command::new(program)

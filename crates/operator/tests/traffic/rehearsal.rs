@@ -12,7 +12,7 @@ use crate::fixtures::{APPS, GATEWAY, NEW, NEW_VERSION, OLD};
 use crate::test_mesh::{ISTIO, TestMesh};
 use crate::upgrade::{under_load, until_all_on};
 
-/// The kinds of a snapshot.
+/// Collections of a snapshot.
 const KINDS: [&str; 11] = [
     "/api/v1/namespaces",
     "/apis/sailoperator.io/v1/istios",
@@ -26,31 +26,31 @@ const KINDS: [&str; 11] = [
     "/apis/policy/v1/poddisruptionbudgets",
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
 ];
-/// Interval of reads, for times with a precision of 0.1 s.
+/// Interval of reads, which allows a precision of 0.1 s.
 const INTERVAL: Duration = Duration::from_millis(40);
 const MIGRATION_RECORD: &str = "sailoperator.io/migration";
 
 pub async fn record_for_the_rehearsal() {
-    let mut mesh = TestMesh::open().await;
+    let mut mesh = TestMesh::with_apps().await;
     until_all_on(&mut mesh, OLD).await;
     let held = &APPS[1];
     let (_, observed) = under_load(&mut mesh, async |mesh| {
-        let readiness = measure(mesh, &format!("{}/{}", held.namespace, held.name)).await;
+        let readiness = measure_readiness(mesh, &format!("{}/{}", held.namespace, held.name)).await;
         let annotations = json!({"metadata": {"annotations": {"sailoperator.io/readiness-timeout": "8s"}}});
-        mesh.merge(&deployment(held.namespace, held.name), &annotations)
+        mesh.merge_patch(&deployment(held.namespace, held.name), &annotations)
             .await;
-        std::fs::write(mesh.hold(held.name), "").unwrap();
-        keep("before.json", &snapshot(mesh).await);
-        keep("readiness.json", &readiness);
+        std::fs::write(mesh.hold_file(held.name), "").unwrap();
+        write_result("before.json", &snapshot(mesh).await);
+        write_result("readiness.json", &readiness);
         mesh.change_version(NEW_VERSION).await;
-        watch(mesh).await
+        observe_migration(mesh).await
     })
     .await;
     println!("rehearsal: {observed}");
-    keep("observed.json", &observed);
+    write_result("observed.json", &observed);
 }
 
-fn keep(name: &str, value: &Value) {
+fn write_result(name: &str, value: &Value) {
     let directory = repository_root().join("target/prove/traffic");
     std::fs::create_dir_all(&directory).unwrap();
     std::fs::write(directory.join(name), serde_json::to_vec_pretty(value).unwrap()).unwrap();
@@ -60,21 +60,22 @@ fn deployment(namespace: &str, name: &str) -> String {
     format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}")
 }
 
-/// Restarts every workload, two at a time, and measures the readiness times of its pods; the held one is
-/// never ready.
-async fn measure(mesh: &mut TestMesh, held: &str) -> Value {
+/// Restarts all workloads, two at a time, and returns the mean readiness time of their pods. The time of
+/// the workload `held` is `never`.
+async fn measure_readiness(mesh: &mut TestMesh, held: &str) -> Value {
     let mut times: BTreeMap<String, Value> = BTreeMap::new();
     let all: Vec<_> = APPS.iter().chain([&GATEWAY]).collect();
     for pair in all.chunks(2) {
         for app in pair {
             let restart = json!({"spec": {"template": {"metadata": {"annotations": {"restarted": "once"}}}}});
-            mesh.merge(&deployment(app.namespace, app.name), &restart).await;
+            mesh.merge_patch(&deployment(app.namespace, app.name), &restart)
+                .await;
         }
         let mut pod_times: Vec<ReadinessTimes> = pair.iter().map(|_| ReadinessTimes::default()).collect();
         loop {
             let mut settled = true;
             for (app, pod_times) in pair.iter().zip(&mut pod_times) {
-                settled &= is_settled(mesh, app.namespace, app.name, 2).await;
+                settled &= is_generation_complete(mesh, app.namespace, app.name, 2).await;
                 pod_times.observe(
                     &mesh
                         .list(&format!("/api/v1/namespaces/{}/pods", app.namespace))
@@ -96,10 +97,10 @@ async fn measure(mesh: &mut TestMesh, held: &str) -> Value {
     json!(times)
 }
 
-/// Times from the first observation of a pod to its readiness.
+/// Time of the first observation and of the readiness of each pod.
 #[derive(Default)]
 struct ReadinessTimes {
-    seen: BTreeMap<String, (Instant, Option<Instant>)>,
+    pods: BTreeMap<String, (Instant, Option<Instant>)>,
 }
 
 impl ReadinessTimes {
@@ -113,12 +114,12 @@ impl ReadinessTimes {
             let ready = conditions
                 .iter()
                 .any(|one| one["type"] == "Ready" && one["status"] == "True");
-            let known = self.seen.contains_key(&name);
-            // A pod that is ready when first observed existed before.
+            let known = self.pods.contains_key(&name);
+            // A pod that is ready at its first observation existed before the restart.
             if !known && ready {
                 continue;
             }
-            let entry = self.seen.entry(name).or_insert((Instant::now(), None));
+            let entry = self.pods.entry(name).or_insert((Instant::now(), None));
             if ready && entry.1.is_none() {
                 entry.1 = Some(Instant::now());
             }
@@ -127,7 +128,7 @@ impl ReadinessTimes {
 
     fn mean(&self) -> Duration {
         let times = self
-            .seen
+            .pods
             .values()
             .filter_map(|(created, ready)| Some((*ready)? - *created));
         let times: Vec<Duration> = times.collect();
@@ -136,16 +137,16 @@ impl ReadinessTimes {
 }
 
 /// Whether the rollout of at least this generation is complete.
-async fn is_settled(mesh: &TestMesh, namespace: &str, name: &str, at_least: i64) -> bool {
+async fn is_generation_complete(mesh: &TestMesh, namespace: &str, name: &str, at_least: i64) -> bool {
     let Some(deployment) = mesh.get(&deployment(namespace, name)).await else {
         return false;
     };
-    deployment["metadata"]["generation"].as_i64() >= Some(at_least) && has_rolled(&deployment)
+    deployment["metadata"]["generation"].as_i64() >= Some(at_least) && is_rollout_complete(&deployment)
 }
 
-fn has_rolled(deployment: &Value) -> bool {
+fn is_rollout_complete(deployment: &Value) -> bool {
     let status = &deployment["status"];
-    let wanted = deployment["spec"]["replicas"].as_i64();
+    let desired = deployment["spec"]["replicas"].as_i64();
     let counts = [
         "replicas",
         "updatedReplicas",
@@ -153,7 +154,7 @@ fn has_rolled(deployment: &Value) -> bool {
         "availableReplicas",
     ];
     status["observedGeneration"] == deployment["metadata"]["generation"]
-        && counts.iter().all(|field| status[*field].as_i64() == wanted)
+        && counts.iter().all(|field| status[*field].as_i64() == desired)
 }
 
 async fn snapshot(mesh: &TestMesh) -> Value {
@@ -172,10 +173,10 @@ async fn snapshot(mesh: &TestMesh) -> Value {
 }
 
 /// Returns start and end of each workload's migration, in milliseconds since the change.
-async fn watch(mesh: &mut TestMesh) -> Value {
+async fn observe_migration(mesh: &mut TestMesh) -> Value {
     let begin = Instant::now();
     let now = |begin: Instant| u64::try_from(begin.elapsed().as_millis()).unwrap();
-    let mut spans: BTreeMap<String, (i64, u64, Option<u64>)> = BTreeMap::new();
+    let mut migrations: BTreeMap<String, (i64, u64, Option<u64>)> = BTreeMap::new();
     let migration = loop {
         for deployment in mesh.list("/apis/apps/v1/deployments").await {
             let metadata = &deployment["metadata"];
@@ -188,9 +189,11 @@ async fn watch(mesh: &mut TestMesh) -> Value {
             }
             let name = [&metadata["namespace"], &metadata["name"]].map(|word| word.as_str().unwrap());
             let batch = record["batch"].as_i64().unwrap();
-            let span = spans.entry(name.join("/")).or_insert((batch, now(begin), None));
-            if span.2.is_none() && has_rolled(&deployment) {
-                span.2 = Some(now(begin));
+            let migration_times = migrations
+                .entry(name.join("/"))
+                .or_insert((batch, now(begin), None));
+            if migration_times.2.is_none() && is_rollout_complete(&deployment) {
+                migration_times.2 = Some(now(begin));
             }
         }
         let migration = mesh.get(ISTIO).await.unwrap_or_default()["status"]["workloadMigration"].clone();
@@ -215,7 +218,7 @@ async fn watch(mesh: &mut TestMesh) -> Value {
             ) == name
         })
     };
-    let workloads: Vec<Value> = spans
+    let workloads: Vec<Value> = migrations
         .iter()
         .map(|(name, (batch, start, completed))| {
             let failed = failed(name);
@@ -223,6 +226,10 @@ async fn watch(mesh: &mut TestMesh) -> Value {
             json!({"name": name, "batch": batch, "start": start, "end": end, "failed": failed})
         })
         .collect();
-    let first = spans.values().map(|span| span.1).min().unwrap_or_default();
+    let first = migrations
+        .values()
+        .map(|migration_times| migration_times.1)
+        .min()
+        .unwrap_or_default();
     json!({"workloads": workloads, "moving": end - first, "controlPlane": first})
 }

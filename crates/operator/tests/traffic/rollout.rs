@@ -1,20 +1,20 @@
-//! A canary under load, driven by the rollout controller: shares at each step, an abort, a complete rollout,
-//! and a negative control without a readiness probe.
+//! Tests a canary under load that the rollout controller executes: shares at each step, an abort, a
+//! complete rollout, and a negative control without a readiness probe.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use mainstay_testkit::http::Connection;
-use mainstay_testkit::mesh::{APP_IMAGE, APP_PORT, HELD_BY, Load, READY, Results};
+use mainstay_testkit::mesh::{APP_IMAGE, APP_PORT, HOLD_FILE, Load, READY, Results};
 use serde_json::{Value, json};
 
 use crate::fixtures::{self, GATEWAY, OLD};
 use crate::test_mesh::TestMesh;
-use crate::upgrade::{none_failed, summary};
+use crate::upgrade::{check_no_failures, summary};
 
 const API: &str = "delivery.mainstay.dev/v1alpha1";
 const NAMESPACE: &str = "shop";
-/// Name of the application, of its deployment and of its route.
+/// Name of the application, its deployment and its route.
 const SHOP: &str = "shop";
 const COMPONENT: &str = "web";
 /// The `Host` header of the load's requests.
@@ -23,16 +23,16 @@ const REPLICAS: u32 = 2;
 
 /// Requests per second.
 const RATE: u32 = 300;
-/// Maximum difference between a share and its weight, in percentage points.
+/// Maximum difference between a measured share and the weight, in percentage points.
 const TOLERANCE: f64 = 2.0;
-/// Time from the write of a route until every proxy has it.
+/// Maximum time from the write of a route until every proxy uses it.
 const PROPAGATION: Duration = Duration::from_secs(2);
 
 fn revision(number: u32) -> String {
     format!("{SHOP}-v{number}")
 }
 
-/// The number of requests for which [`TOLERANCE`] is at least 3.5 standard deviations.
+/// Returns the number of requests for which [`TOLERANCE`] is at least 3.5 standard deviations.
 fn needed_requests(weight: u32) -> u32 {
     let share = f64::from(weight) / 100.0;
     let sigma = TOLERANCE / 100.0 / 3.5;
@@ -42,9 +42,9 @@ fn needed_requests(weight: u32) -> u32 {
 
 /// Returns an Application whose pods do not serve while a file exists, with or without a readiness probe.
 fn application(mesh: &TestMesh, number: u32, is_probed: bool) -> Value {
-    let hold = mesh.hold(&revision(number)).display().to_string();
+    let hold = mesh.hold_file(&revision(number)).display().to_string();
     let mut container = json!({
-        "name": "app", "image": APP_IMAGE, "env": [{"name": HELD_BY, "value": hold}],
+        "name": "app", "image": APP_IMAGE, "env": [{"name": HOLD_FILE, "value": hold}],
         "ports": [{"name": "http", "containerPort": APP_PORT}],
         "lifecycle": {"preStop": {"sleep": {"seconds": 3}}},
     });
@@ -65,7 +65,7 @@ fn application(mesh: &TestMesh, number: u32, is_probed: bool) -> Value {
     })
 }
 
-/// The deployment of a revision; changes are canaries that wait at 10 and 50 %.
+/// Returns the deployment of a revision. Changes are canaries that wait at 10 % and 50 %.
 fn deployment(number: u32) -> Value {
     let target =
         json!({"revisionName": revision(number), "componentName": COMPONENT, "port": 80, "weight": 100});
@@ -104,7 +104,7 @@ struct Canary {
     windows: Vec<Window>,
 }
 
-/// A time range in which a revision should have this share.
+/// A time range, and the weight of a revision in this range.
 struct Window {
     revision: String,
     weight: u32,
@@ -147,10 +147,10 @@ impl Canary {
     async fn until_responding(&mut self) {
         let gateway = self.mesh.mesh.address(GATEWAY.namespace, GATEWAY.name, 80).await;
         let gateway = gateway.unwrap();
-        let ask = move || Connection::open(gateway, Duration::from_secs(1))?.get(HOST, "/");
+        let request = move || Connection::open(gateway, Duration::from_secs(1))?.get(HOST, "/");
         self.mesh
             .until("the first response", 60, async |_| {
-                let reply = tokio::task::spawn_blocking(ask).await.unwrap();
+                let reply = tokio::task::spawn_blocking(request).await.unwrap();
                 reply.ok().filter(|reply| reply.code == 200).map(drop)
             })
             .await;
@@ -182,11 +182,11 @@ impl Canary {
     async fn roll_out(&mut self, number: u32, is_probed: bool) {
         let application = application(&self.mesh, number, is_probed);
         let change = json!({"spec": application["spec"]});
-        self.mesh.merge(&path("applications", SHOP), &change).await;
+        self.mesh.merge_patch(&path("applications", SHOP), &change).await;
         self.until_revision(number).await;
         let change = json!({"spec": deployment(number)["spec"]});
         self.mesh
-            .merge(&path("applicationdeployments", SHOP), &change)
+            .merge_patch(&path("applicationdeployments", SHOP), &change)
             .await;
         self.mesh.note(&format!("rollout of revision {number}"));
     }
@@ -208,9 +208,10 @@ impl Canary {
         self.mesh.note(&what);
     }
 
-    /// Waits for enough requests to measure a share, and records the time range.
+    /// Waits for the number of requests that the measurement of a share requires, and records the time
+    /// range.
     async fn measure(&mut self, number: u32, weight: u32) {
-        self.mesh.pass(PROPAGATION).await;
+        self.mesh.sleep(PROPAGATION).await;
         let load = self.load.as_ref().unwrap();
         let (begin, needed) = (load.elapsed(), needed_requests(weight));
         let end = load.completed() + needed as usize;
@@ -226,7 +227,7 @@ impl Canary {
         });
     }
 
-    async fn act(&mut self, verb: &str) {
+    async fn create_action(&mut self, verb: &str) {
         self.actions += 1;
         let action = json!({
             "apiVersion": API, "kind": "DeploymentAction",
@@ -241,7 +242,8 @@ impl Canary {
         self.load.take().unwrap().finish()
     }
 
-    /// Checks that each share is near its weight, and returns a line with the measured shares.
+    /// Checks that the difference between each share and its weight is within the tolerance, and returns a
+    /// line with the shares.
     fn check_shares(&self, results: &Results) -> String {
         let mut shares = Vec::new();
         for window in &self.windows {
@@ -250,7 +252,7 @@ impl Canary {
             shares.push(format!("{percent:.1} % of {requests} at {weight}"));
             let least = needed_requests(window.weight) as usize * 9 / 10;
             assert!(requests >= least, "only {requests} requests at {weight} %");
-            // With a weight of 0 or 100 % there is no random deviation.
+            // Weights of 0 % and 100 % have no random deviation.
             let tolerance = if window.weight % 100 == 0 { 0.0 } else { TOLERANCE };
             assert!(
                 (percent - weight).abs() <= tolerance,
@@ -272,24 +274,24 @@ async fn route_weight(mesh: &TestMesh, number: u32) -> Option<u32> {
     Some(u32::try_from(own["weight"].as_u64()?).unwrap())
 }
 
-/// 0 → 10 → 50 %, an abort, then 10 → 50 → 100 %: shares follow the weights and no request fails. Pods that
-/// are not ready get no request.
+/// Runs a canary from 0 % to 10 % and 50 %, aborts it, and repeats it with 10 %, 50 % and 100 %. Shares
+/// must match the weights, no request may fail, and pods that are not ready must not receive requests.
 pub async fn a_canary_fails_no_request() {
     let mut canary = Canary::start().await;
     canary.measure(2, 0).await;
-    let hold = canary.mesh.hold(&revision(2));
+    let hold = canary.mesh.hold_file(&revision(2));
     std::fs::write(&hold, "").unwrap();
     canary.roll_out(2, true).await;
-    // The pods of the new revision run and are not ready.
+    // The pods of the new revision run but are not ready.
     canary.measure(1, 100).await;
     std::fs::remove_file(&hold).unwrap();
     canary.mesh.note("the new revision may become ready");
     canary.until_waiting(2, 10).await;
     canary.measure(2, 10).await;
-    canary.act("Promote").await;
+    canary.create_action("Promote").await;
     canary.until_waiting(2, 50).await;
     canary.measure(2, 50).await;
-    canary.act("Abort").await;
+    canary.create_action("Abort").await;
     canary.until_phase("Aborted").await;
     canary.measure(1, 100).await;
     let results = canary.finish_load();
@@ -298,20 +300,20 @@ pub async fn a_canary_fails_no_request() {
         "rollout shares before the abort: {}",
         canary.check_shares(&results)
     );
-    none_failed(&canary.mesh, &results);
-    complete(&mut canary).await;
-    ignore_readiness(&mut canary).await;
+    check_no_failures(&canary.mesh, &results);
+    complete_canary(&mut canary).await;
+    check_ignored_readiness(&mut canary).await;
 }
 
-/// Completes the second attempt.
-async fn complete(canary: &mut Canary) {
+/// Retries the rollout and completes it.
+async fn complete_canary(canary: &mut Canary) {
     canary.windows.clear();
     canary.start_load().await;
-    canary.act("Retry").await;
+    canary.create_action("Retry").await;
     for weight in [10, 50] {
         canary.until_waiting(2, weight).await;
         canary.measure(2, weight).await;
-        canary.act("Promote").await;
+        canary.create_action("Promote").await;
     }
     canary.until_phase("Healthy").await;
     canary.measure(2, 100).await;
@@ -321,17 +323,17 @@ async fn complete(canary: &mut Canary) {
         canary.check_shares(&results),
         summary(&results)
     );
-    none_failed(&canary.mesh, &results);
+    check_no_failures(&canary.mesh, &results);
 }
 
-/// Negative control: without a readiness probe, the same application counts as ready before it serves, so
-/// requests fail.
-async fn ignore_readiness(canary: &mut Canary) {
-    std::fs::write(canary.mesh.hold(&revision(3)), "").unwrap();
+/// Negative control: without a readiness probe, the application counts as ready before it serves requests,
+/// so requests must fail.
+async fn check_ignored_readiness(canary: &mut Canary) {
+    std::fs::write(canary.mesh.hold_file(&revision(3)), "").unwrap();
     canary.start_load().await;
     canary.roll_out(3, false).await;
     canary.until_waiting(3, 10).await;
-    canary.mesh.pass(PROPAGATION * 2).await;
+    canary.mesh.sleep(PROPAGATION * 2).await;
     let results = canary.finish_load();
     println!("rollout control, readiness ignored: {}", summary(&results));
     assert!(

@@ -1,4 +1,5 @@
-//! The test mesh: an old version with a gateway, four applications in a chain, and the operator.
+//! The test mesh: the old version with a gateway, four applications that call each other in a chain, and
+//! the operator.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ pub struct TestMesh {
     operator: Option<OperatorProcess>,
     pub mesh: Mesh,
     client: Client,
-    /// Observations, which are recorded during every wait.
+    /// Recorder of observations, which are made during every wait.
     pub observer: PodObserver,
     /// Time until the first response through the gateway.
     pub startup_time: Duration,
@@ -48,7 +49,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 impl TestMesh {
     /// Starts a mesh of the old version with the gateway and the applications, and waits for the first
     /// response.
-    pub async fn open() -> Self {
+    pub async fn with_apps() -> Self {
         let begin = Instant::now();
         let mut mesh = Self::without_apps().await;
         mesh.create_apps().await;
@@ -56,13 +57,13 @@ impl TestMesh {
         mesh
     }
 
-    /// Starts a mesh of the old version.
+    /// Starts a mesh of the old version without applications.
     pub async fn without_apps() -> Self {
         let options = MeshOptions {
             cluster: Options {
                 users: vec![
                     User::new("tester", "system:masters"),
-                    // Its rights come from the roles below.
+                    // The roles below grant its permissions.
                     User::new(OPERATOR, "operators"),
                 ],
                 ..Options::default()
@@ -111,7 +112,7 @@ impl TestMesh {
         rest.unwrap();
     }
 
-    /// Waits until istiod injects, and requires mTLS.
+    /// Waits until istiod injects, and then requires mutual TLS.
     async fn until_injecting(&mut self) {
         self.until("the mesh is healthy", 120, async |mesh| {
             let istio = mesh.get(ISTIO).await?;
@@ -129,17 +130,17 @@ impl TestMesh {
             Some(())
         })
         .await;
-        self.create(&fixtures::strict()).await;
+        self.create(&fixtures::strict_mtls()).await;
     }
 
-    /// Creates applications and gateway.
+    /// Creates the applications and the gateway.
     async fn create_apps(&mut self) {
         for app in APPS.iter().chain([&GATEWAY]) {
             self.create(&fixtures::namespace(app.namespace, app.label)).await;
         }
         let nexts = APPS.iter().skip(1).map(Some).chain([None]);
         for (app, next) in APPS.iter().zip(nexts) {
-            for object in fixtures::app(app, next, &self.hold(app.name).display().to_string()) {
+            for object in fixtures::app(app, next, &self.hold_file(app.name).display().to_string()) {
                 self.create(&object).await;
             }
         }
@@ -176,8 +177,8 @@ impl TestMesh {
         );
     }
 
-    /// Returns the file that keeps an application unready.
-    pub fn hold(&self, name: &str) -> PathBuf {
+    /// Returns the path of the file that keeps an application unready.
+    pub fn hold_file(&self, name: &str) -> PathBuf {
         self.mesh.directory().join(format!("hold-{name}"))
     }
 
@@ -201,16 +202,16 @@ impl TestMesh {
         self.observer.note(what);
     }
 
-    /// Waits until `look` returns a value, and records observations meanwhile.
+    /// Waits until `check` returns a value, and records observations while waiting.
     pub async fn until<T>(
         &mut self,
         what: &str,
         seconds: u64,
-        mut look: impl AsyncFnMut(&Self) -> Option<T>,
+        mut check: impl AsyncFnMut(&Self) -> Option<T>,
     ) -> T {
         let end = Instant::now() + Duration::from_secs(seconds);
         loop {
-            if let Some(found) = look(self).await {
+            if let Some(found) = check(self).await {
                 return found;
             }
             let sample = self.observer.sample(&self.mesh, &self.client).await;
@@ -229,8 +230,8 @@ impl TestMesh {
         }
     }
 
-    /// Waits, and records observations meanwhile.
-    pub async fn pass(&mut self, time: Duration) {
+    /// Sleeps, and records observations while sleeping.
+    pub async fn sleep(&mut self, time: Duration) {
         let end = Instant::now() + time;
         self.until("time passes", time.as_secs() + 60, async |_| {
             (Instant::now() >= end).then_some(())
@@ -241,7 +242,8 @@ impl TestMesh {
     /// Changes the version in the spec.
     pub async fn change_version(&mut self, version: &str) {
         self.note(&format!("version: {version}"));
-        self.merge(ISTIO, &json!({"spec": {"version": version}})).await;
+        self.merge_patch(ISTIO, &json!({"spec": {"version": version}}))
+            .await;
     }
 
     pub async fn migration(&self) -> Option<Value> {
@@ -254,13 +256,13 @@ impl TestMesh {
         assert!(response.is_ok(), "{path}: {response:?}");
     }
 
-    pub async fn merge(&self, path: &str, change: &Value) {
+    pub async fn merge_patch(&self, path: &str, change: &Value) {
         let response = self.call("PATCH", path, MERGE, Some(change)).await;
         assert!(response.is_ok(), "{path}: {response:?}");
     }
 
-    /// Sends a strategic merge patch as `kubectl patch` does: containers are merged by name.
-    pub async fn strategic(&self, path: &str, change: &Value) {
+    /// Sends a strategic merge patch, as `kubectl patch` does. Containers are merged by name.
+    pub async fn strategic_merge_patch(&self, path: &str, change: &Value) {
         let response = self
             .call(
                 "PATCH",

@@ -1,4 +1,4 @@
-//! The upgrade under load, and the same with one workload that does not become ready.
+//! Tests the upgrade under load, with and without a workload that does not become ready.
 
 use std::time::{Duration, Instant};
 
@@ -9,17 +9,17 @@ use crate::chart;
 use crate::fixtures::{self, APPS, GATEWAY, NEW, NEW_VERSION, OLD};
 use crate::test_mesh::TestMesh;
 
-/// Requests per second, slightly above the requirement.
+/// Requests per second, slightly more than required.
 pub const RATE: u32 = 160;
-/// Time before the change and after the end.
+/// Time under load before the change and after the end.
 const MARGIN: Duration = Duration::from_secs(3);
 
-/// No request fails between the change of the version and the deletion of the old control plane. Runs
-/// `MAINSTAY_TRAFFIC_RUNS` times.
+/// Checks that no request fails between the change of the version and the deletion of the old control
+/// plane. Runs `MAINSTAY_TRAFFIC_RUNS` times.
 pub async fn no_request_fails() {
     for run in 1..=runs() {
         println!("run {run}");
-        once().await;
+        run_upgrade().await;
     }
 }
 
@@ -29,11 +29,11 @@ fn runs() -> u32 {
     runs.map_or(1, |runs| runs.parse().expect("a number of runs"))
 }
 
-async fn once() {
-    let mut mesh = TestMesh::open().await;
+async fn run_upgrade() {
+    let mut mesh = TestMesh::with_apps().await;
     println!("mesh up: {:.1} s", mesh.startup_time.as_secs_f64());
     until_all_on(&mut mesh, OLD).await;
-    mesh.observer.tries_plaintext = true;
+    mesh.observer.checks_plaintext = true;
     let (results, took) = under_load(&mut mesh, async |mesh| {
         mesh.change_version(NEW_VERSION).await;
         let begin = Instant::now();
@@ -58,7 +58,7 @@ async fn once() {
     );
     println!("ingress: gateway on {gateway}, {}", summary(&results));
     assert_eq!(gateway, NEW);
-    none_failed(&mesh, &results);
+    check_no_failures(&mesh, &results);
 }
 
 /// Returns the revisions that injected the pods of a workload.
@@ -78,7 +78,7 @@ async fn injected_by(mesh: &TestMesh, app: &fixtures::App) -> String {
     revisions.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the number of rejected plaintext requests; none may succeed.
+/// Returns the number of rejected plaintext requests. Panics if one was accepted.
 fn rejected_plaintext(mesh: &TestMesh) -> usize {
     let observer = &mesh.observer;
     assert!(
@@ -90,22 +90,22 @@ fn rejected_plaintext(mesh: &TestMesh) -> usize {
     observer.rejected
 }
 
-/// One workload does not become ready: the others migrate, the failure is reported, and it migrates once it
-/// can.
+/// Checks an upgrade in which one workload does not become ready. The others must migrate, the failure must
+/// be reported, and the workload must migrate once it becomes ready.
 pub async fn one_workload_is_held() {
-    let mut mesh = TestMesh::open().await;
+    let mut mesh = TestMesh::with_apps().await;
     until_all_on(&mut mesh, OLD).await;
     let held = &APPS[1];
     let path = format!(
         "/apis/apps/v1/namespaces/{}/deployments/{}",
         held.namespace, held.name
     );
-    mesh.merge(
+    mesh.merge_patch(
         &path,
         &json!({"metadata": {"annotations": {"sailoperator.io/readiness-timeout": "8s"}}}),
     )
     .await;
-    std::fs::write(mesh.hold(held.name), "").unwrap();
+    std::fs::write(mesh.hold_file(held.name), "").unwrap();
     let (results, ()) = under_load(&mut mesh, async |mesh| {
         mesh.change_version(NEW_VERSION).await;
         let failed = mesh
@@ -135,21 +135,21 @@ pub async fn one_workload_is_held() {
             mesh.get(&revision(OLD)).await.is_some(),
             "the old revision is still in use"
         );
-        std::fs::remove_file(mesh.hold(held.name)).unwrap();
+        std::fs::remove_file(mesh.hold_file(held.name)).unwrap();
         mesh.note("the block is lifted");
         until_migrated(mesh).await;
     })
     .await;
     all_on_the_new_one(&mesh).await;
     println!("failure recovery: {}", summary(&results));
-    none_failed(&mesh, &results);
+    check_no_failures(&mesh, &results);
 }
 
-/// No namespace ever refers to a revision without an istiod.
+/// Checks that at any time no namespace refers to a revision without an istiod.
 pub async fn pods_are_injected_at_any_time() {
-    let mut mesh = TestMesh::open().await;
+    let mut mesh = TestMesh::with_apps().await;
     until_all_on(&mut mesh, OLD).await;
-    mesh.observer.tries_pods = true;
+    mesh.observer.checks_injection = true;
     let (results, ()) = under_load(&mut mesh, async |mesh| {
         mesh.change_version(NEW_VERSION).await;
         until_migrated(mesh).await;
@@ -158,13 +158,21 @@ pub async fn pods_are_injected_at_any_time() {
     let observer = &mesh.observer;
     println!(
         "pruning: {} of {} pods not injected, {}",
-        observer.misses.len(),
-        observer.tries,
+        observer.injection_failures.len(),
+        observer.injection_checks,
         summary(&results)
     );
-    assert!(observer.tries > 50, "only {} pods were tried", observer.tries);
-    assert!(observer.misses.is_empty(), "{}", observer.misses.join("\n"));
-    none_failed(&mesh, &results);
+    assert!(
+        observer.injection_checks > 50,
+        "only {} pods were tried",
+        observer.injection_checks
+    );
+    assert!(
+        observer.injection_failures.is_empty(),
+        "{}",
+        observer.injection_failures.join("\n")
+    );
+    check_no_failures(&mesh, &results);
 }
 
 /// Runs `work` under load.
@@ -179,9 +187,9 @@ pub async fn under_load<T>(
         .unwrap();
     mesh.observer.restart();
     let load = Load::start(gateway, RATE);
-    mesh.pass(MARGIN).await;
+    mesh.sleep(MARGIN).await;
     let done = work(mesh).await;
-    mesh.pass(MARGIN).await;
+    mesh.sleep(MARGIN).await;
     (load.finish(), done)
 }
 
@@ -206,7 +214,7 @@ pub async fn until_migrated(mesh: &mut TestMesh) {
     until_all_on(mesh, NEW).await;
 }
 
-/// Returns migrated, failed and total workloads.
+/// Returns the numbers of migrated, failed and all workloads.
 fn counts(status: &Value) -> (i64, i64, i64) {
     let count = |field: &str| status[field].as_i64().unwrap_or(0);
     (
@@ -252,7 +260,7 @@ async fn all_on_the_new_one(mesh: &TestMesh) {
     assert_eq!(proxies.keys().collect::<Vec<_>>(), [NEW]);
 }
 
-/// Summarizes a load in one line.
+/// Summarizes the results of a load in one line.
 pub fn summary(results: &Results) -> String {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     format!(
@@ -266,7 +274,7 @@ pub fn summary(results: &Results) -> String {
     )
 }
 
-pub fn none_failed(mesh: &TestMesh, results: &Results) {
+pub fn check_no_failures(mesh: &TestMesh, results: &Results) {
     let failures: Vec<String> = results
         .failures()
         .take(20)

@@ -1,5 +1,5 @@
-//! A cluster as plain data: executes the operator's actions, advances pods and workloads, and notifies the
-//! reconciler as watches would.
+//! The calculated cluster: executes the operator's actions on plain data, advances pods and workloads, and
+//! notifies the reconciler as watches would.
 
 mod workload;
 
@@ -33,13 +33,13 @@ pub(super) struct CalculatedCluster<'a> {
     renderer: Renderer,
     objects: Objects,
     namespaces: BTreeMap<String, Namespace>,
-    /// Sorted by key; other code refers to a workload by its index here.
+    /// Workloads, sorted by key. Other code refers to a workload by its index.
     workloads: Vec<SimulatedWorkload>,
-    /// Scheduled events in order of time.
+    /// Scheduled events by time.
     timers: BTreeMap<(Timestamp, u64), Timer>,
     next: u64,
     pods: u64,
-    /// Deployments by release.
+    /// Deployments of each release, as namespace and name.
     istiods: BTreeMap<ReleaseKey, Vec<(String, String)>>,
 }
 
@@ -51,7 +51,7 @@ struct Namespace {
 }
 
 enum Timer {
-    SimulatedWorkload(usize, Event),
+    Workload(usize, Event),
     /// An istiod becomes ready: namespace, name, number of pods.
     Istiod(String, String, i32),
 }
@@ -71,7 +71,7 @@ impl<'a> CalculatedCluster<'a> {
         }
     }
 
-    /// Loads the input and reports it to the reconciler.
+    /// Loads the input and reports its objects to the reconciler.
     pub(super) fn load(
         &mut self,
         input: &Input,
@@ -87,7 +87,7 @@ impl<'a> CalculatedCluster<'a> {
         self.workloads.sort_by(|a, b| a.key.cmp(&b.key));
         for name in [
             mainstay_harness::OPERATOR_NAMESPACE,
-            &planned.wanted.spec.namespace,
+            &planned.target.spec.namespace,
         ] {
             if !name.is_empty() && !self.namespaces.contains_key(name) {
                 self.put_namespace(name, Labels::new(), Labels::new(), false);
@@ -167,28 +167,30 @@ impl<'a> CalculatedCluster<'a> {
                 labels: &pod.labels,
                 annotations: &pod.annotations,
                 finished: false,
-                leaving: pod.terminating,
+                terminating: pod.terminating,
                 workload: pod.workload.as_ref(),
             });
             let at = pod.workload.as_ref().and_then(|key| self.index_of(key));
             let workload = at.and_then(|at| self.workloads.get_mut(at));
             if let Some(workload) = workload.filter(|_| !pod.terminating) {
                 let ready = present.get(&workload.key).is_some_and(Option::is_some);
-                workload.adopt(pod, ready);
+                workload.add_existing_pod(pod, ready);
             }
         }
         let absent = self.model.workloads_without_pods();
         let workloads = self.workloads.iter().enumerate();
-        let there = workloads.filter(|(_, workload)| !absent.contains(&workload.key));
-        let there: Vec<(usize, bool)> = there
+        let present_workloads = workloads.filter(|(_, workload)| !absent.contains(&workload.key));
+        let present_workloads: Vec<(usize, bool)> = present_workloads
             .map(|(at, workload)| (at, present.get(&workload.key).is_some_and(Option::is_some)))
             .collect();
-        for (at, ready) in &there {
-            self.complete(*at, *ready, reconciler, now);
+        for (at, ready) in &present_workloads {
+            self.adjust_pods(*at, *ready, reconciler, now);
         }
-        let there = there.iter().filter_map(|(at, _)| self.workloads.get(*at));
-        for workload in there.filter(|workload| workload.key.name().starts_with("istiod")) {
-            let (replicas, ready) = workload.counts();
+        let present_workloads = present_workloads
+            .iter()
+            .filter_map(|(at, _)| self.workloads.get(*at));
+        for workload in present_workloads.filter(|workload| workload.key.name().starts_with("istiod")) {
+            let (replicas, ready) = workload.pod_counts();
             let fact = Deployment { replicas, ready };
             reconciler.observe(Observation::Deployment(
                 workload.key.namespace().to_owned(),
@@ -198,36 +200,36 @@ impl<'a> CalculatedCluster<'a> {
         }
     }
 
-    /// Creates the pods of workloads that have none; returns whether there are such workloads.
+    /// Creates the pods of workloads without pods in the input. Returns whether there are such workloads.
     pub(super) fn create_missing_pods(&mut self, reconciler: &mut Reconciler, now: Timestamp) -> bool {
         let absent = self.model.workloads_without_pods();
         for key in &absent {
             if let Some(at) = self.index_of(key) {
-                self.complete(at, true, reconciler, now);
+                self.adjust_pods(at, true, reconciler, now);
             }
         }
         !absent.is_empty()
     }
 
-    /// Creates the missing pods of a workload and removes surplus ones, as its controller does.
-    fn complete(&mut self, at: usize, ready: bool, reconciler: &mut Reconciler, now: Timestamp) {
-        let missing = self.workloads.get(at).map_or(0, SimulatedWorkload::missing);
+    /// Creates the missing pods of a workload and removes surplus ones, as its controller would.
+    fn adjust_pods(&mut self, at: usize, ready: bool, reconciler: &mut Reconciler, now: Timestamp) {
+        let missing = self.workloads.get(at).map_or(0, SimulatedWorkload::missing_pods);
         for _ in 0..missing {
-            self.make_pod(at, true, ready.then_some(Duration::ZERO), reconciler, now);
+            self.create_pod(at, true, ready.then_some(Duration::ZERO), reconciler, now);
         }
         if let Some(workload) = self.workloads.get_mut(at) {
             for name in workload.take_surplus() {
                 reconciler.remove_referrer(ReferrerKey::Pod(workload.key.namespace().to_owned(), name));
             }
-            workload.settle_first();
+            workload.mark_complete_if_ready();
         }
         self.report_workload(at, reconciler);
     }
 
-    /// Records the initial number of ready pods.
-    pub(super) fn begin(&self, now: Timestamp, recording: &mut Recording) {
+    /// Records the initial number of ready pods of every workload.
+    pub(super) fn record_ready_pods(&self, now: Timestamp, recording: &mut Recording) {
         for workload in &self.workloads {
-            recording.record_ready_pods(&workload.key, now, workload.serving());
+            recording.record_ready_pods(&workload.key, now, workload.ready_pods());
         }
     }
 
@@ -240,12 +242,12 @@ impl<'a> CalculatedCluster<'a> {
         );
     }
 
-    /// Returns the time of the next event.
-    pub(super) fn due(&self) -> Option<Timestamp> {
+    /// Returns the time of the next event, or `None` if no event is scheduled.
+    pub(super) fn next_due(&self) -> Option<Timestamp> {
         self.timers.first_key_value().map(|((at, _), _)| *at)
     }
 
-    fn timer(&mut self, at: Timestamp, timer: Timer) {
+    fn schedule(&mut self, at: Timestamp, timer: Timer) {
         self.next += 1;
         self.timers.insert((at, self.next), timer);
     }
@@ -253,17 +255,17 @@ impl<'a> CalculatedCluster<'a> {
     /// Processes all events that are due.
     pub(super) fn advance(&mut self, now: Timestamp, reconciler: &mut Reconciler, recording: &mut Recording) {
         let mut touched = BTreeSet::new();
-        while self.due().is_some_and(|at| at <= now)
+        while self.next_due().is_some_and(|at| at <= now)
             && let Some((_, timer)) = self.timers.pop_first()
         {
             match timer {
-                Timer::SimulatedWorkload(at, event) => {
+                Timer::Workload(at, event) => {
                     let Some(workload) = self.workloads.get_mut(at) else {
                         continue;
                     };
-                    workload.apply(&event);
+                    workload.apply_event(&event);
                     touched.insert(at);
-                    if let Event::Gone(name) = event {
+                    if let Event::Stopped(name) = event {
                         reconciler
                             .remove_referrer(ReferrerKey::Pod(workload.key.namespace().to_owned(), name));
                     }
@@ -278,18 +280,24 @@ impl<'a> CalculatedCluster<'a> {
             }
         }
         for at in touched {
-            self.roll(at, now, reconciler, recording);
+            self.continue_rollout(at, now, reconciler, recording);
         }
     }
 
-    /// Continues the rollout of a workload as far as possible now.
-    fn roll(&mut self, at: usize, now: Timestamp, reconciler: &mut Reconciler, recording: &mut Recording) {
+    /// Continues the rollout of a workload as far as possible at this instant.
+    fn continue_rollout(
+        &mut self,
+        at: usize,
+        now: Timestamp,
+        reconciler: &mut Reconciler,
+        recording: &mut Recording,
+    ) {
         while let Some(workload) = self.workloads.get_mut(at)
-            && let Some(step) = workload.step()
+            && let Some(step) = workload.next_step()
         {
             let ready = workload.spec.readiness.ready;
             for _ in 0..step.create {
-                self.make_pod(at, false, ready, reconciler, now);
+                self.create_pod(at, false, ready, reconciler, now);
                 recording.created_pods += usize::from(recording.started_at.is_some());
             }
             for pod in step.stop {
@@ -298,11 +306,11 @@ impl<'a> CalculatedCluster<'a> {
         }
         self.report_workload(at, reconciler);
         if let Some(workload) = self.workloads.get(at) {
-            recording.record_ready_pods(&workload.key, now, workload.serving());
+            recording.record_ready_pods(&workload.key, now, workload.ready_pods());
         }
     }
 
-    fn make_pod(
+    fn create_pod(
         &mut self,
         at: usize,
         old: bool,
@@ -315,13 +323,13 @@ impl<'a> CalculatedCluster<'a> {
         };
         self.pods += 1;
         let name = format!("{}-{}", workload.key.name(), self.pods);
-        let revision = injector(reconciler, workload);
+        let revision = injecting_revision(reconciler, workload);
         let readiness = InitialReadiness {
             old,
             ready: ready == Some(Duration::ZERO),
         };
-        workload.make(name.clone(), revision, readiness);
-        if let Some(pod) = workload.newest() {
+        workload.add_pod(name.clone(), revision, readiness);
+        if let Some(pod) = workload.last_pod() {
             report_pod(pod, &workload.key, false, reconciler);
         }
         let min_ready = workload.spec.min_ready;
@@ -330,13 +338,14 @@ impl<'a> CalculatedCluster<'a> {
         };
         let ready_at = super::later(now, ready);
         if !ready.is_zero() {
-            self.timer(ready_at, Timer::SimulatedWorkload(at, Event::Ready(name.clone())));
+            self.schedule(ready_at, Timer::Workload(at, Event::Ready(name.clone())));
         }
         if !min_ready.is_zero() {
-            // The condition's time has whole seconds, so the wait starts there.
+            // The transition time of the condition has whole seconds, and `minReadySeconds` is counted from
+            // it.
             let since = Timestamp::from_second(ready_at.as_second()).unwrap_or(ready_at);
             let available_at = super::later(since, min_ready).max(ready_at);
-            self.timer(available_at, Timer::SimulatedWorkload(at, Event::Available(name)));
+            self.schedule(available_at, Timer::Workload(at, Event::Available(name)));
         }
     }
 
@@ -344,12 +353,12 @@ impl<'a> CalculatedCluster<'a> {
         let Some(workload) = self.workloads.get_mut(at) else {
             return;
         };
-        // A terminating pod no longer counts, but its proxy still runs.
-        if let Some(pod) = workload.stop(&name) {
+        // A terminating pod no longer counts as a pod of the workload, but its proxy is still running.
+        if let Some(pod) = workload.stop_pod(&name) {
             report_pod(&pod, &workload.key, true, reconciler);
         }
         let gone = super::later(now, workload::STOP_DURATION);
-        self.timer(gone, Timer::SimulatedWorkload(at, Event::Gone(name)));
+        self.schedule(gone, Timer::Workload(at, Event::Stopped(name)));
     }
 
     fn report_workload(&mut self, at: usize, reconciler: &mut Reconciler) {
@@ -361,7 +370,7 @@ impl<'a> CalculatedCluster<'a> {
         }
     }
 
-    /// Executes a plan and returns the number of completed steps.
+    /// Executes the actions of a plan. Returns the number of completed steps and the outcome.
     pub(super) fn execute(
         &mut self,
         plan: &Plan,
@@ -382,7 +391,7 @@ impl<'a> CalculatedCluster<'a> {
         (plan.steps.len(), PlanOutcome::Succeeded)
     }
 
-    /// Executes an action; returns whether the remaining steps must be planned again.
+    /// Executes an action. Returns whether the remaining steps must be planned again.
     fn execute_action(
         &mut self,
         action: &Action,
@@ -489,7 +498,7 @@ impl<'a> CalculatedCluster<'a> {
             Some(fact),
         ));
         let ready = super::later(now, self.model.control_plane);
-        self.timer(ready, Timer::Istiod(place.0.clone(), place.1.clone(), replicas));
+        self.schedule(ready, Timer::Istiod(place.0.clone(), place.1.clone(), replicas));
     }
 
     fn uninstall(&mut self, key: &ReleaseKey, reconciler: &mut Reconciler) {
@@ -528,18 +537,18 @@ impl<'a> CalculatedCluster<'a> {
             workload.restart(step);
         }
         self.report_workload(at, reconciler);
-        self.roll(at, now, reconciler, recording);
+        self.continue_rollout(at, now, reconciler, recording);
     }
 }
 
-/// Reports whether objects of a kind are loaded. Pods are loaded from the cluster model.
+/// Whether objects of a kind are loaded from the input. Pods are loaded from the cluster model.
 fn is_loaded(kind: &str) -> bool {
     let own = ObjectKind::ALL.into_iter().any(|own| own.name() == kind);
     own || kind == "Namespace" || WorkloadKind::from_name(kind).is_some()
 }
 
 /// Reports a pod to the reconciler.
-fn report_pod(pod: &workload::Pod, key: &WorkloadKey, leaving: bool, reconciler: &mut Reconciler) {
+fn report_pod(pod: &workload::Pod, key: &WorkloadKey, terminating: bool, reconciler: &mut Reconciler) {
     let revision = pod.revision.iter();
     let annotations = revision.map(|revision| (names::REVISION_LABEL.to_owned(), revision.clone()));
     reconciler.observe_referrer(Referrer::Pod {
@@ -548,14 +557,14 @@ fn report_pod(pod: &workload::Pod, key: &WorkloadKey, leaving: bool, reconciler:
         labels: &pod.labels,
         annotations: &annotations.collect(),
         finished: false,
-        leaving,
+        terminating,
         workload: Some(key),
     });
 }
 
-/// Returns the revision that injects a new pod of a workload: named by its namespace or template, directly or
-/// through a tag.
-fn injector(reconciler: &Reconciler, workload: &SimulatedWorkload) -> Option<String> {
+/// Returns the revision that injects a new pod of a workload, or `None` if the pod is not injected. The
+/// namespace or the template refers to the revision or to a tag.
+fn injecting_revision(reconciler: &Reconciler, workload: &SimulatedWorkload) -> Option<String> {
     if workload.spec.host_network || workload.fact.is_opted_out() {
         return None;
     }

@@ -1,5 +1,5 @@
-//! Mainstay's own objects in the calculated cluster: applies the writes of plans with resource versions,
-//! finalizers and deletions as an API server does, and notifies the reconciler.
+//! Mainstay's own objects in the calculated cluster. Applies the writes of plans, including resource
+//! versions, finalizers and deletions, as an API server would, and notifies the reconciler.
 
 use std::collections::BTreeMap;
 
@@ -149,7 +149,7 @@ impl Objects {
         self.notify(kind, name, reconciler);
     }
 
-    /// Notifies the reconciler; a deleted object without finalizers is removed.
+    /// Notifies the reconciler of a change. Removes the object if it is deleted and has no finalizers.
     fn notify(&mut self, kind: ObjectKind, name: &str, reconciler: &mut Reconciler) {
         let key = (kind, name.to_owned());
         let Some(object) = self.all.get(&key) else {
@@ -163,7 +163,7 @@ impl Objects {
             let last = self.all.remove(&key).unwrap_or_default();
             reconciler.remove_object(kind, &last);
         } else {
-            // Objects that cannot be parsed are ignored, as on a real cluster.
+            // Errors are ignored: the operator also ignores objects that cannot be parsed.
             let _ = reconciler.observe_object(kind, object.clone());
         }
     }

@@ -1,11 +1,11 @@
-//! Arithmetic of a Deployment's rolling update: computes how many pods are created and stopped from the
-//! number of pods by state.
+//! Arithmetic of a Deployment's rolling update: computes from the numbers of pods by state how many pods to
+//! create and to stop.
 
 /// Limits of a rolling update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rules {
+pub(super) struct RolloutLimits {
     /// Desired number of pods.
-    pub(super) want: u32,
+    pub(super) desired: u32,
     /// Maximum number of additional pods.
     pub(super) surge: u32,
     /// Maximum number of unavailable pods.
@@ -21,7 +21,7 @@ pub(super) struct PodCounts {
     pub(super) new_available: u32,
 }
 
-/// `NextPlan` step of a rolling update.
+/// Next step of a rolling update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Create this many new pods.
@@ -37,19 +37,20 @@ pub(super) enum Step {
     Wait,
 }
 
-/// Returns the next step: scale up as far as the surge allows, then down as far as availability allows.
-pub(super) fn next(rules: &Rules, pods: &PodCounts) -> Step {
-    let max = rules.want.saturating_add(rules.surge);
+/// Returns the next step: creates new pods as far as the surge allows, then stops old pods as far as
+/// availability allows.
+pub(super) fn next_step(rules: &RolloutLimits, pods: &PodCounts) -> Step {
+    let max = rules.desired.saturating_add(rules.surge);
     let capacity = max.saturating_sub(pods.old.saturating_add(pods.new));
-    let grow = capacity.min(rules.want.saturating_sub(pods.new));
+    let grow = capacity.min(rules.desired.saturating_sub(pods.new));
     if grow > 0 {
         return Step::Grow(grow);
     }
     shrink(rules, pods)
 }
 
-fn shrink(rules: &Rules, pods: &PodCounts) -> Step {
-    let least = rules.want.saturating_sub(rules.unavailable);
+fn shrink(rules: &RolloutLimits, pods: &PodCounts) -> Step {
+    let least = rules.desired.saturating_sub(rules.unavailable);
     let waiting = pods.new.saturating_sub(pods.new_available);
     let total = pods.old.saturating_add(pods.new);
     let max = total.saturating_sub(least).saturating_sub(waiting);
@@ -70,21 +71,22 @@ fn shrink(rules: &Rules, pods: &PodCounts) -> Step {
 mod tests {
     use super::*;
 
-    /// Runs a rollout in which all new pods become available after every wait; returns sizes as `old+new`.
-    fn rollout(want: u32, surge: u32, unavailable: u32) -> String {
-        let rules = Rules {
-            want,
+    /// Runs a rollout in which all new pods become available after every wait. Returns the numbers of pods
+    /// as `old+new`.
+    fn rollout(desired: u32, surge: u32, unavailable: u32) -> String {
+        let rules = RolloutLimits {
+            desired,
             surge,
             unavailable,
         };
         let mut pods = PodCounts {
-            old: want,
-            old_available: want,
+            old: desired,
+            old_available: desired,
             ..PodCounts::default()
         };
         let mut shown = vec![format!("{}+0", pods.old)];
         for _ in 0..50 {
-            match next(&rules, &pods) {
+            match next_step(&rules, &pods) {
                 Step::Grow(more) => pods.new += more,
                 Step::Shrink { broken, healthy } => {
                     pods.old -= broken + healthy;
@@ -111,8 +113,8 @@ mod tests {
 
     #[test]
     fn unavailable_pods_are_stopped_first_and_the_minimum_is_kept() {
-        let rules = Rules {
-            want: 3,
+        let rules = RolloutLimits {
+            desired: 3,
             surge: 1,
             unavailable: 0,
         };
@@ -122,21 +124,21 @@ mod tests {
             new,
             new_available,
         };
-        assert_eq!(next(&rules, &pods(3, 1, 0)), Step::Wait);
+        assert_eq!(next_step(&rules, &pods(3, 1, 0)), Step::Wait);
         assert_eq!(
-            next(&rules, &pods(3, 1, 1)),
+            next_step(&rules, &pods(3, 1, 1)),
             Step::Shrink {
                 broken: 0,
                 healthy: 1
             }
         );
         assert_eq!(
-            next(&rules, &pods(2, 1, 1)),
+            next_step(&rules, &pods(2, 1, 1)),
             Step::Shrink {
                 broken: 1,
                 healthy: 0
             }
         );
-        assert_eq!(next(&rules, &pods(0, 1, 0)), Step::Wait);
+        assert_eq!(next_step(&rules, &pods(0, 1, 0)), Step::Wait);
     }
 }

@@ -12,19 +12,19 @@ use super::{ClusterModel, Pod, Workload};
 use crate::input::{at, text};
 use crate::request::RehearsalRequest;
 
-/// Age at which a pod that is not ready counts as never ready.
+/// Age from which a pod that is not ready counts as never ready.
 const NEVER_READY_AGE: Duration = Duration::from_mins(5);
 
-/// Time until a workload's pods are ready.
+/// Readiness of a workload's pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Readiness {
-    /// `None` means never.
+    /// Time from creation until a pod is ready. `None` means never.
     pub(crate) ready: Option<Duration>,
     /// Whether the time was observed.
     pub(crate) observed: bool,
 }
 
-/// Readiness of the input's pods.
+/// Readiness times observed in the input's pods.
 pub(super) struct Observed {
     taken: Option<Timestamp>,
     times: BTreeMap<WorkloadKey, Vec<Duration>>,
@@ -70,7 +70,7 @@ impl Observed {
             .is_some_and(|age| age >= NEVER_READY_AGE)
     }
 
-    /// Assigns a readiness time to every workload. The order of random draws is fixed.
+    /// Assigns a readiness time to every workload. Random numbers are drawn in a fixed order.
     pub(super) fn assign(mut self, model: &mut ClusterModel, request: &RehearsalRequest) {
         let mut random = Random::new(request.seed);
         for (key, workload) in &mut model.workloads {
@@ -126,8 +126,8 @@ fn is_istiod(key: &WorkloadKey) -> bool {
     key.name() == "istiod" || key.name().starts_with("istiod-")
 }
 
-/// Returns between 50 % and 150 % of a time, in tenths of a second, so that pods without an observed time
-/// differ.
+/// Returns a time between 50 % and 150 % of `time` with a resolution of a tenth of a second, so that pods
+/// without an observed time differ.
 fn jittered(time: Duration, drawn: u64) -> Duration {
     let tenths = u64::try_from(time.as_millis() / 100).unwrap_or(0);
     let spread = drawn % (tenths + 1);
@@ -139,7 +139,7 @@ fn jittered(time: Duration, drawn: u64) -> Duration {
 pub(super) enum Ready {
     /// Ready since this time.
     Since(Timestamp),
-    /// Ready, with no transition time.
+    /// Ready since an unknown time.
     SinceUnknown,
     /// Not ready.
     No,

@@ -1,4 +1,5 @@
-//! Number of endpoints over time for every Service, from the number of ready pods of its workloads.
+//! Computes the number of endpoints over time for every Service from the numbers of ready pods of its
+//! workloads.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +9,9 @@ use super::Rehearsal;
 use crate::cluster_model::Service as ModelService;
 use crate::report::{Elapsed, Point, Report, Service, SpanResult};
 
-/// Returns the ready pods of a workload over time; zero at the start if it never had a pod.
-pub(crate) fn steps(rehearsal: &Rehearsal<'_>, key: &WorkloadKey) -> Vec<Point> {
+/// Returns the number of ready pods of a workload over time. Zero at the start if the workload never had a
+/// pod.
+pub(crate) fn ready_pod_steps(rehearsal: &Rehearsal<'_>, key: &WorkloadKey) -> Vec<Point> {
     let step = |(at, ready): &(jiff::Timestamp, u32)| Point {
         at: rehearsal.elapsed(*at),
         ready: *ready,
@@ -24,11 +26,16 @@ pub(crate) fn steps(rehearsal: &Rehearsal<'_>, key: &WorkloadKey) -> Vec<Point> 
 }
 
 /// Returns the minimum number of ready pods of a workload within a period.
-pub(super) fn fewest(rehearsal: &Rehearsal<'_>, key: &WorkloadKey, start: Elapsed, end: Elapsed) -> u32 {
-    minimum(&steps(rehearsal, key), start, end).unwrap_or(0)
+pub(super) fn minimum_ready_pods(
+    rehearsal: &Rehearsal<'_>,
+    key: &WorkloadKey,
+    start: Elapsed,
+    end: Elapsed,
+) -> u32 {
+    minimum(&ready_pod_steps(rehearsal, key), start, end).unwrap_or(0)
 }
 
-/// Returns the minimum of a step function within a period.
+/// Returns the minimum of a step function within a period, or `None` if the function has no value there.
 pub(crate) fn minimum(steps: &[Point], start: Elapsed, end: Elapsed) -> Option<u32> {
     let before = steps.iter().rev().find(|point| point.at <= start);
     let within = steps.iter().filter(|point| point.at > start && point.at <= end);
@@ -36,7 +43,7 @@ pub(crate) fn minimum(steps: &[Point], start: Elapsed, end: Elapsed) -> Option<u
 }
 
 /// Returns the number of replaced pods: all pods of migrated workloads.
-pub(super) fn replaced(report: &Report) -> usize {
+pub(super) fn replaced_pods(report: &Report) -> usize {
     let moved = report
         .workloads
         .iter()
@@ -46,9 +53,9 @@ pub(super) fn replaced(report: &Report) -> usize {
         .sum()
 }
 
-/// Returns every Service of which a pod was restarted.
+/// Returns every Service with a restarted pod.
 pub(super) fn services(rehearsal: &Rehearsal<'_>) -> Vec<Service> {
-    let moved = rehearsal.recording.moved();
+    let moved = rehearsal.recording.restarted_workloads();
     let mut services: Vec<Service> = rehearsal
         .model
         .services
@@ -72,22 +79,24 @@ fn availability(
     service: &ModelService,
     workloads: &[(&WorkloadKey, u32)],
 ) -> Service {
-    let points = sum(&workloads
-        .iter()
-        .map(|(key, _)| steps(rehearsal, key))
-        .collect::<Vec<_>>());
+    let points = sum_steps(
+        &workloads
+            .iter()
+            .map(|(key, _)| ready_pod_steps(rehearsal, key))
+            .collect::<Vec<_>>(),
+    );
     Service {
         namespace: service.namespace.clone(),
         name: service.name.clone(),
         desired: workloads.iter().map(|(_, replicas)| replicas).sum(),
         fewest: points.iter().map(|point| point.ready).min().unwrap_or(0),
-        interrupted: interrupted(&points, rehearsal.end()),
+        interrupted: interruption_duration(&points, rehearsal.end()),
         points,
     }
 }
 
-/// Adds step functions.
-pub(crate) fn sum(all: &[Vec<Point>]) -> Vec<Point> {
+/// Returns the sum of step functions.
+pub(crate) fn sum_steps(all: &[Vec<Point>]) -> Vec<Point> {
     let mut changes: BTreeMap<Elapsed, i64> = BTreeMap::new();
     for steps in all {
         let mut before = 0;
@@ -107,8 +116,8 @@ pub(crate) fn sum(all: &[Vec<Point>]) -> Vec<Point> {
     points
 }
 
-/// Returns how long no endpoint was ready after at least one had been.
-pub(crate) fn interrupted(points: &[Point], end: Elapsed) -> Elapsed {
+/// Returns the total time without a ready endpoint, after at least one endpoint was ready.
+pub(crate) fn interruption_duration(points: &[Point], end: Elapsed) -> Elapsed {
     let ends = points.iter().skip(1).map(|point| point.at).chain([end]);
     let (mut had, mut total) = (false, 0);
     for (point, until) in points.iter().zip(ends) {
@@ -138,18 +147,18 @@ mod tests {
         let one = points(&[(0, 2), (10, 3), (20, 2)]);
         let other = points(&[(0, 1), (10, 0), (30, 1)]);
         assert_eq!(
-            sum(&[one, other]),
+            sum_steps(&[one, other]),
             points(&[(0, 3), (20, 2), (30, 3)]),
             "changes that cancel out are no step"
         );
-        assert_eq!(sum(&[]), []);
+        assert_eq!(sum_steps(&[]), []);
     }
 
     #[test]
     fn only_available_services_can_be_interrupted() {
         let check = |pairs: &[(u64, u32)], expected| {
             assert_eq!(
-                interrupted(&points(pairs), Elapsed(100)),
+                interruption_duration(&points(pairs), Elapsed(100)),
                 Elapsed(expected),
                 "{pairs:?}"
             );

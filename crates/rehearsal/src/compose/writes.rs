@@ -1,4 +1,4 @@
-//! Counts the operator's writes by verb and kind. Of a release only changed objects are written.
+//! Counts the operator's writes by verb and kind. Only changed objects of a release are counted.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,14 @@ pub(super) fn writes(rehearsal: &Rehearsal<'_>) -> Vec<WriteCount> {
         match &action.kind {
             ActionKind::Wrote(verb, kind, _) => add(verb, kind.name(), 1),
             ActionKind::Installed(release, before) => {
-                for (verb, kind) in objects::written(rehearsal, release, before.as_ref()) {
+                for (verb, kind) in objects::release_writes(rehearsal, release, before.as_ref()) {
                     add(verb, &kind, 1);
                 }
             }
             ActionKind::Uninstalled(release) => {
                 let gone = release
                     .iter()
-                    .flat_map(|release| objects::only_in(rehearsal, release));
+                    .flat_map(|release| objects::exclusive_objects(rehearsal, release));
                 for (kind, ..) in gone {
                     add("delete", &kind, 1);
                 }

@@ -16,11 +16,11 @@ use crate::recording::Recording;
 
 const PODS: &str = "pods";
 
-/// Observes pods.
+/// Controller that observes pods and records their numbers.
 pub(super) struct PodObserver {
     recording: SharedRecording,
     seen: u64,
-    /// Workload of each pod, and whether it serves.
+    /// Workload of each pod, and whether the pod is serving.
     pods: BTreeMap<Box<str>, (WorkloadKey, bool)>,
     counts: BTreeMap<WorkloadKey, u32>,
     initial_counts_recorded: bool,
@@ -77,7 +77,7 @@ impl PodObserver {
                 self.observe(recording, &object, gone, at);
             }
         } else {
-            // The history was compacted: read all pods.
+            // The history was compacted, so all pods are read.
             self.pods.clear();
             self.counts.clear();
             let all: Vec<_> = state.store.all(PODS).cloned().collect();
@@ -113,7 +113,7 @@ impl Controller for PodObserver {
     }
 }
 
-/// Returns the workload of a pod and whether the pod serves: ready and not terminating.
+/// Returns the workload of a pod, and whether the pod is serving: ready and not terminating.
 fn serving(object: &Object) -> Option<(WorkloadKey, bool)> {
     let meta = object.meta();
     let owner = meta.controller()?;

@@ -5,10 +5,10 @@ use mainstay_sim::controllers::int_or_percent::{Rounding, scaled_value};
 
 use super::finding;
 use crate::cluster_model::{Budget, Update, Workload};
-use crate::compose::{Rehearsal, counted, services};
+use crate::compose::{Rehearsal, format_count, services};
 use crate::report::{Elapsed, Finding, FindingKind, Report, Severity, WorkloadSpan};
 
-pub(super) fn find(rehearsal: &Rehearsal<'_>, report: &Report, found: &mut Vec<Finding>) {
+pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, report: &Report, found: &mut Vec<Finding>) {
     for service in report
         .services
         .iter()
@@ -31,35 +31,35 @@ pub(super) fn find(rehearsal: &Rehearsal<'_>, report: &Report, found: &mut Vec<F
         .iter()
         .filter(|span| span.fewest_ready == 0 && span.replicas > 0)
     {
-        found.extend(emptied(rehearsal, span));
+        found.extend(check_update_strategy(rehearsal, span));
     }
     for budget in &rehearsal.model.budgets {
         check_budget(rehearsal, budget, found);
     }
 }
 
-fn workload<'a>(rehearsal: &'a Rehearsal<'_>, span: &WorkloadSpan) -> Option<&'a Workload> {
+fn find_workload<'a>(rehearsal: &'a Rehearsal<'_>, span: &WorkloadSpan) -> Option<&'a Workload> {
     let mut all = rehearsal.model.workloads_in(&span.namespace);
     all.find(|(key, _)| key.name() == span.name && key.kind().name() == span.kind)
         .map(|(_, workload)| workload)
 }
 
-fn emptied(rehearsal: &Rehearsal<'_>, span: &WorkloadSpan) -> Option<Finding> {
-    let workload = workload(rehearsal, span)?;
+fn check_update_strategy(rehearsal: &Rehearsal<'_>, span: &WorkloadSpan) -> Option<Finding> {
+    let workload = find_workload(rehearsal, span)?;
     let key = rehearsal
         .model
         .workloads_in(&span.namespace)
         .find(|(key, _)| key.name() == span.name && key.kind().name() == span.kind)?
         .0;
-    let steps = services::steps(rehearsal, key);
-    // A workload without a ready pod before the upgrade loses none.
+    let steps = services::ready_pod_steps(rehearsal, key);
+    // A workload without a ready pod before the upgrade cannot lose one.
     services::minimum(&steps, Elapsed(0), Elapsed(0)).filter(|ready| *ready > 0)?;
     let why = match workload.update {
         Update::Recreate => "strategy Recreate stops all pods before the first new one starts".to_owned(),
         Update::Rolling { unavailable, .. } if unavailable >= workload.replicas => {
             format!(
                 "maxUnavailable allows {unavailable} of {} to stop at once",
-                counted(usize::try_from(workload.replicas).unwrap_or(0), "pod", "pods")
+                format_count(usize::try_from(workload.replicas).unwrap_or(0), "pod", "pods")
             )
         }
         _ => "no pod is ready for some time".to_owned(),
@@ -72,8 +72,8 @@ fn emptied(rehearsal: &Rehearsal<'_>, span: &WorkloadSpan) -> Option<Finding> {
     ))
 }
 
-/// Checks a disruption budget. Restarts do not consult budgets, so a budget cannot block the upgrade; the
-/// finding says whether it is violated and whether it allows any disruption.
+/// Adds findings about a disruption budget: whether it is violated, and whether it allows any disruption.
+/// Restarts ignore budgets, so a budget cannot block the upgrade.
 fn check_budget(rehearsal: &Rehearsal<'_>, budget: &Budget, found: &mut Vec<Finding>) {
     let selected: Vec<_> = rehearsal
         .model
@@ -96,9 +96,9 @@ fn check_budget(rehearsal: &Rehearsal<'_>, budget: &Budget, found: &mut Vec<Find
     };
     let steps: Vec<_> = selected
         .iter()
-        .map(|(key, _)| services::steps(rehearsal, key))
+        .map(|(key, _)| services::ready_pod_steps(rehearsal, key))
         .collect();
-    let points = services::sum(&steps);
+    let points = services::sum_steps(&steps);
     let subject = format!("PodDisruptionBudget {}/{}", budget.namespace, budget.name);
     let before = points.first().map_or(0, |point| i64::from(point.ready));
     let fewest = points
@@ -112,7 +112,7 @@ fn check_budget(rehearsal: &Rehearsal<'_>, budget: &Budget, found: &mut Vec<Find
             subject.clone(),
             format!(
                 "restarts ignore disruption budgets: {} ready at the minimum, the budget requires {least}",
-                counted(usize::try_from(fewest).unwrap_or(0), "pod is", "pods are")
+                format_count(usize::try_from(fewest).unwrap_or(0), "pod is", "pods are")
             ),
             "lower maxUnavailable of the workload, or raise maxSurge",
         ));

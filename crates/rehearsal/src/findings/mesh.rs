@@ -1,18 +1,18 @@
-//! Findings about control planes: not ready, not removed, or too far apart in version.
+//! Findings about control planes that do not become ready, are not removed, or differ too much in version.
 
 use mainstay_catalog::{Catalog, Version};
 use mainstay_mesh::PruneDecision;
 use mainstay_mesh::references::ReferrerKey;
 
 use super::finding;
-use crate::compose::{Rehearsal, counted};
+use crate::compose::{Rehearsal, format_count};
 use crate::input::text;
 use crate::report::{Finding, FindingKind, Severity};
 
-/// Maximum number of referrers that a finding lists.
+/// Maximum number of referrers listed in a finding.
 const MAX_LISTED_REFERRERS: usize = 5;
 
-pub(super) fn find(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
+pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
     let istio = format!("Istio {}", rehearsal.planned.istio.name());
     let final_state = &rehearsal.recording.final_state;
     if rehearsal.recording.ready.is_none() {
@@ -27,20 +27,20 @@ pub(super) fn find(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
         ));
     }
     for (subject, why) in &rehearsal.recording.rejections {
-        let sort = (Severity::Warning, FindingKind::ControlPlaneFails);
+        let class = (Severity::Warning, FindingKind::ControlPlaneFails);
         found.push(finding(
-            sort,
+            class,
             subject.clone(),
             format!("a write is rejected: {why}"),
             "",
         ));
     }
-    held(rehearsal, &istio, found);
-    remaining(rehearsal, found);
-    skew(rehearsal, &istio, found);
+    check_hold(rehearsal, &istio, found);
+    check_remaining_revisions(rehearsal, found);
+    check_skew(rehearsal, &istio, found);
 }
 
-fn held(rehearsal: &Rehearsal<'_>, istio: &str, found: &mut Vec<Finding>) {
+fn check_hold(rehearsal: &Rehearsal<'_>, istio: &str, found: &mut Vec<Finding>) {
     let Some(preview) = &rehearsal.recording.final_state.preview else {
         return;
     };
@@ -48,26 +48,26 @@ fn held(rehearsal: &Rehearsal<'_>, istio: &str, found: &mut Vec<Finding>) {
     if waiting == 0 {
         return;
     }
-    let waiting = counted(waiting, "workload is", "workloads are");
+    let waiting = format_count(waiting, "workload is", "workloads are");
     let what = match &preview.held {
         Some((reason, message)) => format!("{waiting} not moved ({reason}): {message}"),
         None => format!("{waiting} not moved"),
     };
-    let sort = (Severity::Error, FindingKind::Held);
+    let class = (Severity::Error, FindingKind::Held);
     found.push(finding(
-        sort,
+        class,
         istio,
         what,
         "change the setting that keeps the migration on hold",
     ));
 }
 
-fn remaining(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
+fn check_remaining_revisions(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
     for left in &rehearsal.recording.final_state.remaining {
         let (name, decision, referrers) = (&left.revision, &left.decision, &left.referrers);
         let what = match decision {
             PruneDecision::InUse => {
-                let mut names: Vec<String> = referrers.iter().map(|(key, _)| named(key)).collect();
+                let mut names: Vec<String> = referrers.iter().map(|(key, _)| format_referrer(key)).collect();
                 names.sort();
                 names.dedup();
                 let more = names.len().saturating_sub(MAX_LISTED_REFERRERS);
@@ -91,7 +91,7 @@ fn remaining(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
     }
 }
 
-fn named(key: &ReferrerKey) -> String {
+fn format_referrer(key: &ReferrerKey) -> String {
     match key {
         ReferrerKey::Namespace(name) => format!("Namespace {name}"),
         ReferrerKey::Pod(namespace, name) => format!("Pod {namespace}/{name}"),
@@ -99,15 +99,15 @@ fn named(key: &ReferrerKey) -> String {
     }
 }
 
-fn resolved(catalog: &Catalog, name: &str) -> Option<Version> {
+fn resolve_version(catalog: &Catalog, name: &str) -> Option<Version> {
     catalog.resolve(name).ok()
 }
 
-/// Maximum distance of minor versions between revisions: "jumping across two minor versions is supported" for
-/// canary upgrades (Istio, *Canary Upgrades*, `/docs/setup/upgrade/canary/`). In-place upgrades, which may
-/// not skip a minor version, are never rehearsed.
+/// Maximum difference of minor versions between revisions: "jumping across two minor versions is supported"
+/// for canary upgrades (Istio, *Canary Upgrades*, `/docs/setup/upgrade/canary/`). In-place upgrades, which
+/// must not skip a minor version, are never rehearsed.
 const MAX_UPGRADE_SKEW: u64 = 2;
-/// Maximum distance of minor versions of a documented downgrade (Istio, *In-place Upgrades*, downgrade
+/// Maximum difference of minor versions in a documented downgrade (Istio, *In-place Upgrades*, downgrade
 /// prerequisites, `/docs/setup/upgrade/in-place/`).
 const MAX_DOWNGRADE_SKEW: u64 = 1;
 
@@ -115,24 +115,24 @@ const MAX_DOWNGRADE_SKEW: u64 = 1;
 ///
 /// Every proxy is served by the control plane that injected it, so a revision and its proxies never differ
 /// ("we recommend using revisions so that there is no skew at all": Istio, *Supported Releases*,
-/// `/docs/releases/supported-releases/`). What remains is the distance between the control planes, and the
-/// CNI plugin and ztunnel, which all revisions share.
-fn skew(rehearsal: &Rehearsal<'_>, istio: &str, found: &mut Vec<Finding>) {
-    if let Some(old) = resolved(rehearsal.catalog, &rehearsal.planned.istio.spec.version) {
-        found.extend(leap(istio, &old, rehearsal.version));
+/// `/docs/releases/supported-releases/`). Therefore only the difference between the control planes is
+/// checked, and that to the CNI plugin and ztunnel, which all revisions share.
+fn check_skew(rehearsal: &Rehearsal<'_>, istio: &str, found: &mut Vec<Finding>) {
+    if let Some(old) = resolve_version(rehearsal.catalog, &rehearsal.planned.istio.spec.version) {
+        found.extend(check_upgrade_skew(istio, &old, rehearsal.version));
     }
     let ambient = rehearsal.input.of_kind("ZTunnel").next().is_some();
     for (kind, newer) in [("IstioCNI", u64::from(!ambient)), ("ZTunnel", 0)] {
         for object in rehearsal.input.of_kind(kind) {
             let subject = format!("{kind} {}", text(object, "/metadata/name"));
-            if let Some(other) = resolved(rehearsal.catalog, text(object, "/spec/version")) {
-                found.extend(shared(subject, &other, rehearsal.version, newer));
+            if let Some(other) = resolve_version(rehearsal.catalog, text(object, "/spec/version")) {
+                found.extend(check_shared_component(subject, &other, rehearsal.version, newer));
             }
         }
     }
 }
 
-fn leap(istio: &str, old: &Version, new: &Version) -> Option<Finding> {
+fn check_upgrade_skew(istio: &str, old: &Version, new: &Version) -> Option<Finding> {
     let (from, to) = (old.name(), new.name());
     let apart = old.minor().1.abs_diff(new.minor().1);
     let leaps = old.minor().0 != new.minor().0;
@@ -162,11 +162,13 @@ fn leap(istio: &str, old: &Version, new: &Version) -> Option<Finding> {
     Some(finding((severity, FindingKind::VersionSkew), istio, what, remedy))
 }
 
-/// Checks a component that all revisions share and that the upgrade does not change. It may be one minor
-/// version older. A ztunnel and a CNI plugin beside it may not be newer (Istio, *Upgrade with Helm* of
-/// ambient mode, `/docs/ambient/upgrade/helm/`); the CNI plugin of a sidecar mesh may be newer by one (Istio,
-/// *Install the Istio CNI node agent*, `/docs/setup/additional-setup/cni/`).
-fn shared(subject: String, other: &Version, new: &Version, newer: u64) -> Option<Finding> {
+/// Checks the version of a component that all revisions share and that the upgrade does not change. It may
+/// be one minor version older. In ambient mode, ztunnel and the CNI plugin may not be newer (Istio,
+/// *Upgrade with Helm* of ambient mode, `/docs/ambient/upgrade/helm/`). In a sidecar mesh, the CNI plugin
+/// may be newer by one minor version (Istio, *Install the Istio CNI node agent*,
+/// `/docs/setup/additional-setup/cni/`). `newer` is the number of minor versions by which the component may
+/// be newer.
+fn check_shared_component(subject: String, other: &Version, new: &Version, newer: u64) -> Option<Finding> {
     let ((major, minor), (new_major, new_minor)) = (other.minor(), new.minor());
     let (here, there) = (other.name(), new.name());
     let (what, remedy) = if major != new_major || minor.abs_diff(new_minor) > 1 {
@@ -182,6 +184,6 @@ fn shared(subject: String, other: &Version, new: &Version, newer: u64) -> Option
     } else {
         return None;
     };
-    let sort = (Severity::Warning, FindingKind::VersionSkew);
-    Some(finding(sort, subject, what, remedy))
+    let class = (Severity::Warning, FindingKind::VersionSkew);
+    Some(finding(class, subject, what, remedy))
 }

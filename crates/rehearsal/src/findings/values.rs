@@ -9,17 +9,17 @@ use super::finding;
 use crate::compose::Rehearsal;
 use crate::report::{Finding, FindingKind, Severity};
 
-/// Maximum depth of values.
+/// Maximum depth at which values are compared.
 const MAX_DEPTH: usize = 32;
-/// Key under which charts keep their defaults.
+/// Key of the defaults in the values of a chart.
 const DEFAULTS: &str = "_internal_defaults_do_not_set";
 
-pub(super) fn find(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
-    let Some(values) = &rehearsal.planned.wanted.spec.values else {
+pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
+    let Some(values) = &rehearsal.planned.target.spec.values else {
         return;
     };
     let mut paths = Vec::new();
-    leaves(values, &mut Vec::new(), MAX_DEPTH, &mut paths);
+    collect_paths(values, &mut Vec::new(), MAX_DEPTH, &mut paths);
     let subject = format!("Istio {}", rehearsal.planned.istio.name());
     let mut report = |severity, what: String, remedy: String| {
         found.push(finding(
@@ -30,7 +30,7 @@ pub(super) fn find(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
         ));
     };
     let to = rehearsal.version.name();
-    for (path, replacement) in notes(rehearsal, "$deps") {
+    for (path, replacement) in pairs_in_notes(rehearsal, "$deps") {
         if is_set(values, &path) {
             let remedy = format!("use {replacement}");
             report(
@@ -40,7 +40,7 @@ pub(super) fn find(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
             );
         }
     }
-    for (path, _) in notes(rehearsal, "$failDeps") {
+    for (path, _) in pairs_in_notes(rehearsal, "$failDeps") {
         if is_set(values, &path) {
             report(
                 Severity::Error,
@@ -49,27 +49,30 @@ pub(super) fn find(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
             );
         }
     }
-    let schema = schema(rehearsal);
+    let schema = values_schema(rehearsal);
     let old = rehearsal
         .catalog
         .resolve(&rehearsal.planned.istio.spec.version)
         .ok();
-    let old = old.map(|old| defaults(rehearsal, &old)).unwrap_or_default();
-    let new = defaults(rehearsal, rehearsal.version);
+    let old = old.map(|old| chart_defaults(rehearsal, &old)).unwrap_or_default();
+    let new = chart_defaults(rehearsal, rehearsal.version);
     for path in paths {
         let shown = path.join(".");
-        if schema.as_ref().is_some_and(|schema| !is_in(schema, &path)) {
+        if schema
+            .as_ref()
+            .is_some_and(|schema| !schema_contains(schema, &path))
+        {
             let what = format!("unknown field spec.values.{shown}: the API server drops it");
             report(Severity::Warning, what, "remove it or correct its name".into());
-        } else if has(&old, &path) && !has(&new, &path) {
+        } else if has_default(&old, &path) && !has_default(&new, &path) {
             let what = format!("spec.values.{shown} no longer exists in the chart of {to}");
             report(Severity::Warning, what, "check the release notes".into());
         }
     }
 }
 
-/// Collects the paths of all values that are not maps.
-fn leaves<'a>(
+/// Collects the paths of all values that are not maps. Values below `depth` are not visited.
+fn collect_paths<'a>(
     map: &'a Map<String, Value>,
     path: &mut Vec<&'a str>,
     depth: usize,
@@ -78,7 +81,9 @@ fn leaves<'a>(
     for (key, value) in map {
         path.push(key);
         match value {
-            Value::Object(inner) if !inner.is_empty() && depth > 0 => leaves(inner, path, depth - 1, found),
+            Value::Object(inner) if !inner.is_empty() && depth > 0 => {
+                collect_paths(inner, path, depth - 1, found);
+            }
             _ => found.push(path.clone()),
         }
         path.pop();
@@ -91,8 +96,8 @@ fn is_set(values: &Map<String, Value>, path: &str) -> bool {
     found.is_some_and(|value| !value.is_null() && value.as_str() != Some(""))
 }
 
-/// Returns the pairs that a chart's notes list under a variable: deprecations shown to users of Helm.
-fn notes(rehearsal: &Rehearsal<'_>, list: &str) -> Vec<(String, String)> {
+/// Returns the pairs in a variable of a chart's notes. The notes list deprecations for users of Helm.
+fn pairs_in_notes(rehearsal: &Rehearsal<'_>, list: &str) -> Vec<(String, String)> {
     let files = rehearsal
         .catalog
         .chart(rehearsal.version, Flavour::Operator, names::ISTIOD_CHART);
@@ -102,10 +107,10 @@ fn notes(rehearsal: &Rehearsal<'_>, list: &str) -> Vec<(String, String)> {
     let notes = notes
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .unwrap_or_default();
-    pairs(&notes, list)
+    parse_pairs(&notes, list)
 }
 
-fn pairs(notes: &str, list: &str) -> Vec<(String, String)> {
+fn parse_pairs(notes: &str, list: &str) -> Vec<(String, String)> {
     let head = format!("{list} := dict");
     let lines = notes.lines().skip_while(|line| !line.contains(&head)).skip(1);
     let lines = lines.take_while(|line| !line.contains("}}"));
@@ -119,7 +124,7 @@ fn pairs(notes: &str, list: &str) -> Vec<(String, String)> {
     lines.filter_map(pair).collect()
 }
 
-fn defaults(rehearsal: &Rehearsal<'_>, version: &Version) -> Value {
+fn chart_defaults(rehearsal: &Rehearsal<'_>, version: &Version) -> Value {
     let files = rehearsal
         .catalog
         .chart(version, Flavour::Operator, names::ISTIOD_CHART);
@@ -132,9 +137,8 @@ fn defaults(rehearsal: &Rehearsal<'_>, version: &Version) -> Value {
     parsed.get(DEFAULTS).cloned().unwrap_or(parsed)
 }
 
-/// Reports whether a chart has a default at a path. Empty maps and the mesh configuration may contain
-/// anything.
-fn has(defaults: &Value, path: &[&str]) -> bool {
+/// Whether a chart has a default at a path. Empty maps and the mesh configuration may contain any key.
+fn has_default(defaults: &Value, path: &[&str]) -> bool {
     let own = path.strip_prefix(&["pilot"]).unwrap_or(path);
     [path, own].iter().any(|path| {
         let mut at = defaults;
@@ -152,7 +156,7 @@ fn has(defaults: &Value, path: &[&str]) -> bool {
     })
 }
 
-fn schema(rehearsal: &Rehearsal<'_>) -> Option<Value> {
+fn values_schema(rehearsal: &Rehearsal<'_>) -> Option<Value> {
     let name = rehearsal.version.name();
     let one = [name.as_str()];
     let all = definitions(&VersionNames {
@@ -168,8 +172,8 @@ fn schema(rehearsal: &Rehearsal<'_>) -> Option<Value> {
     schema.cloned()
 }
 
-/// Reports whether a schema contains a path. Open objects contain everything.
-fn is_in(schema: &Value, path: &[&str]) -> bool {
+/// Whether a schema contains a path. Open objects contain every path.
+fn schema_contains(schema: &Value, path: &[&str]) -> bool {
     let mut at = schema;
     for key in path {
         let open = at.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true))
@@ -194,9 +198,9 @@ mod tests {
         let own = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
             pairs.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect()
         };
-        assert_eq!(pairs(notes, "$deps"), own(&[("a.b", "c"), ("d", "")]));
-        assert_eq!(pairs(notes, "$failDeps"), own(&[("e", "f")]));
-        assert_eq!(pairs(notes, "$other"), own(&[]));
+        assert_eq!(parse_pairs(notes, "$deps"), own(&[("a.b", "c"), ("d", "")]));
+        assert_eq!(parse_pairs(notes, "$failDeps"), own(&[("e", "f")]));
+        assert_eq!(parse_pairs(notes, "$other"), own(&[]));
     }
 
     #[test]
@@ -210,7 +214,7 @@ mod tests {
             (&["global", "proxy", "gone"], false),
             (&["meshConfig", "anything"], true),
         ] {
-            assert_eq!(has(&defaults, path), expected, "{path:?}");
+            assert_eq!(has_default(&defaults, path), expected, "{path:?}");
         }
     }
 
@@ -224,7 +228,7 @@ mod tests {
             (&["free", "anything", "at", "all"], true),
             (&["other"], false),
         ] {
-            assert_eq!(is_in(&schema, path), expected, "{path:?}");
+            assert_eq!(schema_contains(&schema, path), expected, "{path:?}");
         }
     }
 }

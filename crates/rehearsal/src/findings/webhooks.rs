@@ -14,7 +14,7 @@ use crate::report::{Finding, FindingKind, Severity};
 use mainstay_harness::injector_revision;
 
 struct Hook {
-    /// Name of the configuration and the webhook.
+    /// Names of the configuration and the webhook.
     name: String,
     revision: String,
     namespaces: LabelSelector,
@@ -22,7 +22,7 @@ struct Hook {
 }
 
 /// Adds one finding per namespace and set of webhooks.
-pub(super) fn find(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
+pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
     let hooks: Vec<Hook> = rehearsal
         .input
         .of_kind("MutatingWebhookConfiguration")

@@ -1,15 +1,15 @@
-//! Findings about workloads that fail, are skipped or verify nothing.
+//! Findings about workloads that fail, are skipped, or do not verify the new revision.
 
 use super::finding;
 use crate::compose::{REJECTED, Rehearsal};
 use crate::recording::WorkloadOutcome;
 use crate::report::{Finding, FindingKind, Report, Severity, SpanResult, WorkloadSpan};
 
-pub(super) fn find(rehearsal: &Rehearsal<'_>, report: &Report, found: &mut Vec<Finding>) {
+pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, report: &Report, found: &mut Vec<Finding>) {
     for span in &report.workloads {
         let subject = format!("{} {}/{}", span.kind, span.namespace, span.name);
         match span.result {
-            SpanResult::Failed => found.push(failed(rehearsal, span, subject)),
+            SpanResult::Failed => found.push(failure_finding(rehearsal, span, subject)),
             SpanResult::Unfinished => found.push(finding(
                 (Severity::Error, FindingKind::WorkloadFails),
                 subject,
@@ -25,12 +25,12 @@ pub(super) fn find(rehearsal: &Rehearsal<'_>, report: &Report, found: &mut Vec<F
             SpanResult::Migrated => {}
         }
     }
-    late(rehearsal, found);
-    skipped(report, found);
-    loose(rehearsal, found);
+    check_late_workloads(rehearsal, found);
+    check_skipped_workloads(report, found);
+    check_standalone_pods(rehearsal, found);
 }
 
-fn failed(rehearsal: &Rehearsal<'_>, span: &WorkloadSpan, subject: String) -> Finding {
+fn failure_finding(rehearsal: &Rehearsal<'_>, span: &WorkloadSpan, subject: String) -> Finding {
     let model = rehearsal.model.workloads_in(&span.namespace);
     let mut model = model.filter(|(key, _)| key.name() == span.name && key.kind().name() == span.kind);
     let never = model
@@ -53,7 +53,7 @@ fn failed(rehearsal: &Rehearsal<'_>, span: &WorkloadSpan, subject: String) -> Fi
     )
 }
 
-fn late(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
+fn check_late_workloads(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
     let late = rehearsal
         .recording
         .outcomes
@@ -133,7 +133,7 @@ const REMEDIES: [(&str, FindingKind, &str); 11] = [
     ),
 ];
 
-fn skipped(report: &Report, found: &mut Vec<Finding>) {
+fn check_skipped_workloads(report: &Report, found: &mut Vec<Finding>) {
     for skipped in &report.skipped {
         let known = REMEDIES.iter().find(|(reason, ..)| *reason == skipped.reason);
         let (kind, remedy) = known.map_or((FindingKind::Skipped, ""), |(_, kind, remedy)| (*kind, *remedy));
@@ -143,7 +143,7 @@ fn skipped(report: &Report, found: &mut Vec<Finding>) {
     }
 }
 
-fn loose(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
+fn check_standalone_pods(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
     let preview = rehearsal.recording.final_state.preview.iter();
     for (namespace, pod) in preview.flat_map(|preview| &preview.standalone) {
         found.push(finding(

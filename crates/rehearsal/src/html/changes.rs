@@ -1,16 +1,16 @@
-//! Changes of the control plane: one expandable entry per object with its changed fields.
+//! Section with the changes of the control plane: one expandable entry per object with its changed fields.
 
 use std::fmt::Write as _;
 
-use super::many;
-use super::tables::qualified;
+use super::pluralize;
+use super::tables::qualified_name;
 use super::text::{short, text};
 use crate::report::{Change, FieldChange, ObjectChange, Report};
 
 /// Maximum number of objects, and of characters in all differences.
 const MAX_OBJECTS: usize = 500;
 const MAX_CHARS: usize = 600_000;
-/// Maximum number of characters of one field.
+/// Maximum number of characters in the difference of one field.
 const MAX_FIELD_CHARS: usize = 20_000;
 
 /// Renders the section.
@@ -23,18 +23,18 @@ pub(super) fn section(report: &Report) -> String {
         "From {} to {}, ignoring the revision name: {} added, {} changed, {} removed.",
         report.upgrade.from_revision,
         report.upgrade.to_revision,
-        many(count(Change::Added), "object"),
+        pluralize(count(Change::Added), "object"),
         count(Change::Changed),
         count(Change::Removed)
     );
-    super::section("changes", "Control plane changes", &lead, &folds(report))
+    super::section("changes", "Control plane changes", &lead, &render_objects(report))
 }
 
-fn folds(report: &Report) -> String {
+fn render_objects(report: &Report) -> String {
     let mut body = String::new();
     let mut budget = MAX_CHARS;
     for object in report.objects.iter().take(MAX_OBJECTS) {
-        body.push_str(&fold(object, &mut budget));
+        body.push_str(&render_object(object, &mut budget));
     }
     let more = report.objects.len().saturating_sub(MAX_OBJECTS);
     if more > 0 {
@@ -43,13 +43,13 @@ fn folds(report: &Report) -> String {
     body
 }
 
-fn fold(object: &ObjectChange, budget: &mut usize) -> String {
+fn render_object(object: &ObjectChange, budget: &mut usize) -> String {
     let (class, word) = match object.change {
         Change::Added => ("good", "Added"),
         Change::Removed => ("bad", "Removed"),
         Change::Changed => ("note", "Changed"),
     };
-    let name = qualified(&object.namespace, &object.name);
+    let name = qualified_name(&object.namespace, &object.name);
     let head = format!(
         "<span class=\"badge {class}\">{word}</span> <span class=\"kind\">{}</span> {}",
         short(&object.kind, 100),
@@ -60,7 +60,7 @@ fn fold(object: &ObjectChange, budget: &mut usize) -> String {
     }
     let mut out = format!(
         "<details><summary>{head} <span class=\"count\">{}</span></summary>\n<dl class=\"fields\">\n",
-        many(object.fields.len(), "field")
+        pluralize(object.fields.len(), "field")
     );
     for (index, field) in object.fields.iter().enumerate() {
         let before = out.len();
@@ -69,17 +69,17 @@ fn fold(object: &ObjectChange, budget: &mut usize) -> String {
             let _ = writeln!(out, "<dt>{left} more are in the JSON output</dt>");
             break;
         }
-        out.push_str(&difference(field));
+        out.push_str(&render_field(field));
         *budget = budget.saturating_sub(out.len() - before);
     }
     out.push_str("</dl>\n</details>\n");
     out
 }
 
-fn difference(field: &FieldChange) -> String {
+fn render_field(field: &FieldChange) -> String {
     let mut out = format!("<dt>{}</dt><dd><pre>", short(&field.path, 500));
     match &field.diff {
-        Some(diff) => out.push_str(&lines(diff)),
+        Some(diff) => out.push_str(&render_diff(diff)),
         None => {
             for (value, class, mark) in [(&field.old, "del", '-'), (&field.new, "ins", '+')] {
                 if let Some(value) = value {
@@ -92,7 +92,7 @@ fn difference(field: &FieldChange) -> String {
     out
 }
 
-fn lines(diff: &str) -> String {
+fn render_diff(diff: &str) -> String {
     let mut out = String::new();
     for line in diff.lines() {
         if out.len() > MAX_FIELD_CHARS {

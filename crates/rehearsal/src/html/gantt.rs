@@ -1,53 +1,53 @@
-//! Timeline: a chart with a bar per phase and per workload. For many workloads it shows groups of batches
-//! first, and every workload in an expandable chart per group.
+//! Section with the timeline: a chart with a bar per phase and per workload. If there are many workloads,
+//! the chart shows groups of batches, and there is an expandable chart with every workload per group.
 
 use std::fmt::Write as _;
 
 use super::scale::{Px, Scale};
 use super::text::{short, text};
-use super::{many, section as section_of};
+use super::{pluralize, section as section_of};
 use crate::report::{Elapsed, Phase, PhaseKind, Report, SpanResult, WorkloadSpan};
 
 /// Maximum number of workloads in one chart.
 const MAX_CHART_WORKLOADS: usize = 300;
-/// Approximate number of groups for more workloads.
+/// Approximate number of groups if there are more workloads.
 const GROUPS: usize = 40;
-/// Maximum number of workload bars; failed workloads are drawn first.
+/// Maximum number of workload bars. Failed workloads are drawn first.
 const MAX_BARS: usize = 10_000;
-/// Maximum length of a label: a name has at most 253 characters, as has its namespace 63.
+/// Maximum length of a label in characters: a name has at most 253 characters, its namespace at most 63.
 const MAX_NAME_LEN: usize = 340;
-/// Maximum length of a note.
+/// Maximum length of a note in characters.
 const MAX_NOTE_LEN: usize = 160;
 
 /// Minimum width of a bar, in percent of the chart.
 const MIN_WIDTH: Px = Px(3);
 
 pub(super) fn section(report: &Report) -> String {
-    let scale = scale_of(report);
+    let scale = shared_scale(report);
     let spans = &report.workloads;
     let mut body = String::new();
     if spans.len() <= MAX_CHART_WORKLOADS {
-        let mut drawing = Drawing::new(scale);
-        drawing.phases(&report.phases);
+        let mut chart = Chart::new(scale);
+        chart.add_phases(&report.phases);
         for batch in spans.chunk_by(|a, b| a.batch == b.batch) {
-            drawing.batch(batch);
+            chart.add_batch(batch);
         }
-        body.push_str(&drawing.finish("Phases and workloads over time"));
+        body.push_str(&chart.render("Phases and workloads over time"));
     } else {
-        let mut drawing = Drawing::new(scale);
-        drawing.phases(&report.phases);
+        let mut chart = Chart::new(scale);
+        chart.add_phases(&report.phases);
         let groups = groups(spans);
         for group in &groups {
-            drawing.group(group);
+            chart.add_group(group);
         }
-        body.push_str(&drawing.finish("Phases and batches over time"));
-        body.push_str(&folds(&groups, scale));
+        body.push_str(&chart.render("Phases and batches over time"));
+        body.push_str(&render_group_charts(&groups, scale));
     }
     body.push_str(LEGEND);
     let lead = format!(
         "{} in {}, since the version change.",
-        many(spans.len(), "workload"),
-        many(report.batches.len(), "batch")
+        pluralize(spans.len(), "workload"),
+        pluralize(report.batches.len(), "batch")
     );
     section_of("timeline", "Timeline", &lead, &body)
 }
@@ -59,16 +59,16 @@ const LEGEND: &str = r#"<p class="legend"><span><svg width="26" height="12" aria
 <span><svg width="12" height="12" aria-hidden="true"><path class="down" d="M1 2h10l-5 8z"/></svg> no ready pod at some time</span></p>
 "#;
 
-/// Returns the scale shared by all charts of a report.
-fn scale_of(report: &Report) -> Scale {
+/// Returns the scale that all charts of a report share.
+fn shared_scale(report: &Report) -> Scale {
     let ends = report.phases.iter().map(|phase| phase.end);
     let ends = ends.chain(report.workloads.iter().map(|span| span.end));
     let end = ends.max().unwrap_or_default().max(report.totals.duration);
-    // Percent of the chart's width, so that charts fit every screen.
+    // The unit is percent of the chart's width, so that charts fit every screen.
     Scale::new(end, Px::whole(0), Px::whole(100))
 }
 
-/// Splits workloads into groups of about the same size; a batch is split only if it is larger than a group.
+/// Splits workloads into groups of about the same size. A batch is split only if it is larger than a group.
 fn groups(spans: &[WorkloadSpan]) -> Vec<&[WorkloadSpan]> {
     let size = spans.len().div_ceil(GROUPS).max(1);
     let mut found = Vec::new();
@@ -88,7 +88,7 @@ fn groups(spans: &[WorkloadSpan]) -> Vec<&[WorkloadSpan]> {
     found
 }
 
-fn folds(groups: &[&[WorkloadSpan]], scale: Scale) -> String {
+fn render_group_charts(groups: &[&[WorkloadSpan]], scale: Scale) -> String {
     let failed = groups
         .iter()
         .flat_map(|group| group.iter())
@@ -98,7 +98,7 @@ fn folds(groups: &[&[WorkloadSpan]], scale: Scale) -> String {
     let mut others = MAX_BARS - problems;
     let mut out = String::new();
     for group in groups {
-        let mut drawing = Drawing::new(scale);
+        let mut chart = Chart::new(scale);
         let mut left = 0;
         for span in *group {
             let budget = if is_problem(span) {
@@ -111,10 +111,10 @@ fn folds(groups: &[&[WorkloadSpan]], scale: Scale) -> String {
                 continue;
             }
             *budget -= 1;
-            drawing.workload(span);
+            chart.add_workload(span);
         }
-        let drawn = if drawing.rows > 0 {
-            drawing.finish("Workloads over time")
+        let drawn = if chart.rows > 0 {
+            chart.render("Workloads over time")
         } else {
             String::new()
         };
@@ -122,14 +122,14 @@ fn folds(groups: &[&[WorkloadSpan]], scale: Scale) -> String {
             0 => String::new(),
             left => format!(
                 "<p class=\"lead\">{} not drawn; the JSON output has them all.</p>\n",
-                many(left, "more workload")
+                pluralize(left, "more workload")
             ),
         };
         let _ = write!(
             out,
             "<details class=\"group\"><summary>{} <span class=\"count\">{}</span></summary>\n{drawn}{more}</details>\n",
-            text(&batches(group)),
-            text(&sums(group)),
+            text(&group_title(group)),
+            text(&group_summary(group)),
         );
     }
     out
@@ -139,8 +139,8 @@ fn is_problem(span: &WorkloadSpan) -> bool {
     span.result != SpanResult::Migrated
 }
 
-/// Describes the batches of a group.
-fn batches(group: &[WorkloadSpan]) -> String {
+/// Returns the title of a group: the numbers of its batches.
+fn group_title(group: &[WorkloadSpan]) -> String {
     let number = |span: Option<&WorkloadSpan>| span.map_or(0, |span| span.batch);
     match (number(group.first()), number(group.last())) {
         (0, 0) => "Never restarted".to_owned(),
@@ -149,17 +149,18 @@ fn batches(group: &[WorkloadSpan]) -> String {
     }
 }
 
-fn sums(group: &[WorkloadSpan]) -> String {
+fn group_summary(group: &[WorkloadSpan]) -> String {
     let failed = group.iter().filter(|span| is_problem(span)).count();
-    let all = many(group.len(), "workload");
+    let all = pluralize(group.len(), "workload");
     match failed {
         0 => all,
         failed => format!("{all}, {failed} failed"),
     }
 }
 
-/// Rows of a chart: a label, a bar on the shared scale and a note. On phones the bar is below the label.
-struct Drawing {
+/// A chart. Each row consists of a label, a bar on the shared scale and a note. On phones, the bar is below
+/// the label.
+struct Chart {
     scale: Scale,
     rows: u64,
     body: String,
@@ -173,10 +174,10 @@ struct Bar<'a> {
     label: &'a str,
     note: &'a str,
     title: &'a str,
-    down: bool,
+    was_down: bool,
 }
 
-impl Drawing {
+impl Chart {
     fn new(scale: Scale) -> Self {
         Self {
             scale,
@@ -185,7 +186,7 @@ impl Drawing {
         }
     }
 
-    fn phases(&mut self, phases: &[Phase]) {
+    fn add_phases(&mut self, phases: &[Phase]) {
         for phase in phases.iter().take(100) {
             let name = match phase.kind {
                 PhaseKind::ControlPlane => "Control plane",
@@ -195,32 +196,32 @@ impl Drawing {
                 PhaseKind::Pruning => "Pruning",
             };
             let lasted = phase.end.since(phase.start);
-            self.row(&Bar {
+            self.add_row(&Bar {
                 class: "phase",
                 start: phase.start,
                 end: phase.end,
                 label: name,
                 note: &format!("{lasted} · {}", phase.detail),
                 title: &format!("{name}: {}, from {} to {}", phase.detail, phase.start, phase.end),
-                down: false,
+                was_down: false,
             });
         }
     }
 
-    /// Draws a heading and the workloads of a batch.
-    fn batch(&mut self, batch: &[WorkloadSpan]) {
+    /// Adds a heading and the workloads of a batch.
+    fn add_batch(&mut self, batch: &[WorkloadSpan]) {
         let _ = writeln!(
             self.body,
             "<p class=\"head\">{} <span class=\"count\">{}</span></p>",
-            text(&batches(batch)),
-            text(&sums(batch))
+            text(&group_title(batch)),
+            text(&group_summary(batch))
         );
         for span in batch {
-            self.workload(span);
+            self.add_workload(span);
         }
     }
 
-    fn workload(&mut self, span: &WorkloadSpan) {
+    fn add_workload(&mut self, span: &WorkloadSpan) {
         let mut name = format!("{}/{}", span.namespace, span.name);
         if span.kind != "Deployment" {
             let _ = write!(name, " ({})", span.kind);
@@ -242,19 +243,19 @@ impl Drawing {
             span.replicas,
             span.message
         );
-        self.row(&Bar {
+        self.add_row(&Bar {
             class: class_of(span),
             start: span.start,
             end: span.end,
             label: &name,
             note: &note,
             title: &title,
-            down: span.replicas > 0 && span.fewest_ready == 0,
+            was_down: span.replicas > 0 && span.fewest_ready == 0,
         });
     }
 
-    /// Draws a group of workloads as one bar.
-    fn group(&mut self, group: &[WorkloadSpan]) {
+    /// Adds one bar for a group of workloads.
+    fn add_group(&mut self, group: &[WorkloadSpan]) {
         let start = group.iter().map(|span| span.start).min().unwrap_or_default();
         let end = group.iter().map(|span| span.end).max().unwrap_or_default();
         let worst = group.iter().map(class_of).max_by_key(|class| match *class {
@@ -262,22 +263,22 @@ impl Drawing {
             "unfinished" => 1,
             _ => 0,
         });
-        let (name, note) = (batches(group), sums(group));
-        self.row(&Bar {
+        let (name, note) = (group_title(group), group_summary(group));
+        self.add_row(&Bar {
             class: worst.unwrap_or("migrated"),
             start,
             end,
             label: &name,
             note: &note,
             title: &format!("{name}: {note}, from {start} to {end}"),
-            down: false,
+            was_down: false,
         });
     }
 
-    fn row(&mut self, bar: &Bar<'_>) {
+    fn add_row(&mut self, bar: &Bar<'_>) {
         let (x, right) = (self.scale.x(bar.start), self.scale.x(bar.end));
         let width = right.minus(x).max(MIN_WIDTH);
-        // A bar at the very end stays inside.
+        // A bar at the end of the scale must not exceed the chart.
         let x = x.min(Px::whole(100).minus(width));
         let _ = write!(
             self.body,
@@ -286,7 +287,7 @@ impl Drawing {
             short(bar.title, 500),
             bar.class,
         );
-        if bar.down {
+        if bar.was_down {
             let _ = write!(
                 self.body,
                 "<svg class=\"mark-down\" x=\"{x}%\"><path class=\"down\" d=\"M0 0h8l-4 6z\"/></svg>"
@@ -300,13 +301,13 @@ impl Drawing {
         self.rows += 1;
     }
 
-    fn finish(self, title: &str) -> String {
+    fn render(self, title: &str) -> String {
         let mut out = format!(
             "<div class=\"gantt\" role=\"group\" aria-label=\"{}\">\n",
             text(title)
         );
         let (mut marks, mut lines) = (String::new(), String::new());
-        for mark in self.scale.marks() {
+        for mark in self.scale.ticks() {
             let x = self.scale.x(mark);
             let _ = write!(marks, "<text class=\"mark\" x=\"{x}%\" y=\"12\">{mark}</text>");
             let _ = write!(

@@ -1,8 +1,8 @@
-//! Head of the page: upgrade, outcome and totals.
+//! Head of the page with the upgrade, its outcome and totals.
 
 use std::fmt::Write as _;
 
-use super::many;
+use super::pluralize;
 use super::text::text;
 use crate::report::{Conclusion, Elapsed, Method, Report, Totals};
 
@@ -22,23 +22,23 @@ pub(super) fn section(report: &Report) -> String {
         text(&upgrade.istio),
         text(&upgrade.from),
         text(&upgrade.to),
-        text(&sentence(report)),
+        text(&outcome_sentence(report)),
     );
     for supposition in upgrade.suppositions.iter().take(20) {
         let _ = writeln!(out, "<p class=\"supposition\">{}</p>", text(supposition));
     }
-    let _ = writeln!(out, "<p class=\"source\">{}</p>", text(&origin(report)));
+    let _ = writeln!(out, "<p class=\"source\">{}</p>", text(&origin_sentence(report)));
     out.push_str("</header>\n");
-    out.push_str(&tiles(&report.totals));
+    out.push_str(&render_totals(&report.totals));
     out
 }
 
-fn sentence(report: &Report) -> String {
+fn outcome_sentence(report: &Report) -> String {
     let totals = &report.totals;
     let mut out = format!(
         "{} of {} migrated to {} in {}",
         totals.migrated,
-        many(totals.workloads, "workload"),
+        pluralize(totals.workloads, "workload"),
         report.upgrade.to_revision,
         totals.duration
     );
@@ -50,7 +50,7 @@ fn sentence(report: &Report) -> String {
         let _ = match (count, words) {
             (0, _) => Ok(()),
 
-            (count, "interrupted") => write!(out, "; {} interrupted", many(count, "service")),
+            (count, "interrupted") => write!(out, "; {} interrupted", pluralize(count, "service")),
             (count, words) => write!(out, "; {count} {words}"),
         };
     }
@@ -58,7 +58,7 @@ fn sentence(report: &Report) -> String {
     out
 }
 
-fn origin(report: &Report) -> String {
+fn origin_sentence(report: &Report) -> String {
     let method = match report.method {
         Method::Embedded => "simulated on an embedded Kubernetes API",
         Method::Calculated => "planned by the operator with calculated rollouts",
@@ -69,7 +69,7 @@ fn origin(report: &Report) -> String {
     )
 }
 
-fn tiles(totals: &Totals) -> String {
+fn render_totals(totals: &Totals) -> String {
     let number = |count: usize| count.to_string();
     let time = |elapsed: Elapsed| elapsed.to_string();
     let tiles = [

@@ -5,16 +5,16 @@ use std::fmt;
 
 use crate::report::Elapsed;
 
-/// Distances between ticks in seconds; longer ones are whole days.
+/// Distances between ticks in seconds. Longer distances are whole days.
 const STEPS: [u64; 20] = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 14_400, 21_600, 28_800, 43_200,
     86_400,
 ];
 
 /// Maximum number of ticks.
-const MAX_MARKS: u64 = 8;
+const MAX_TICKS: u64 = 8;
 
-/// Tenths of a pixel.
+/// A length in tenths of a pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Px(pub(super) u64);
 
@@ -66,12 +66,12 @@ impl Scale {
     }
 
     /// Returns the times of the ticks.
-    pub(super) fn marks(&self) -> Vec<Elapsed> {
-        let fits = |step: &u64| self.end / (step * 1000) <= MAX_MARKS;
+    pub(super) fn ticks(&self) -> Vec<Elapsed> {
+        let fits = |step: &u64| self.end / (step * 1000) <= MAX_TICKS;
         let day = 86_400;
-        let days = || (self.end / 1000).div_ceil(day * MAX_MARKS).max(1) * day;
+        let days = || (self.end / 1000).div_ceil(day * MAX_TICKS).max(1) * day;
         let step = STEPS.into_iter().find(fits).unwrap_or_else(days);
-        (0..=MAX_MARKS)
+        (0..=MAX_TICKS)
             .map(|number| Elapsed::from_secs(number.saturating_mul(step)))
             .take_while(|mark| mark.0 <= self.end)
             .collect()
@@ -84,7 +84,7 @@ mod tests {
 
     fn marks(seconds: u64) -> Vec<String> {
         let scale = Scale::new(Elapsed::from_secs(seconds), Px::whole(0), Px::whole(100));
-        scale.marks().iter().map(ToString::to_string).collect()
+        scale.ticks().iter().map(ToString::to_string).collect()
     }
 
     #[test]

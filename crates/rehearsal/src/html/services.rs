@@ -1,18 +1,19 @@
-//! Availability: a small chart per Service with ready and desired endpoints over time. Interrupted Services
-//! come first; when there are many, Services that always had enough endpoints are only counted.
+//! Section with the availability: a small chart per Service with ready and desired endpoints over time.
+//! Interrupted Services come first. If there are many Services, those that always had enough endpoints are
+//! only counted.
 
 use std::fmt::Write as _;
 
 use super::scale::{Px, Scale};
 use super::text::{short, text};
-use super::{many, section as section_of};
+use super::{pluralize, section as section_of};
 use crate::report::{Elapsed, Report, Service};
 
 /// Maximum number of charts.
 const MAX_CHARTS: usize = 96;
-/// Maximum number of charts of Services that always had enough endpoints.
+/// Maximum number of charts for Services that always had enough endpoints.
 const MAX_UNAFFECTED: usize = 12;
-/// Maximum number of steps in a chart; each shows the minimum within its slot.
+/// Maximum number of steps in a chart. Each shows the minimum within its slot.
 const MAX_STEPS: u64 = 240;
 
 const WIDTH: u64 = 240;
@@ -38,7 +39,7 @@ pub(super) fn section(report: &Report) -> String {
         .collect();
     let mut body = String::from("<div class=\"multiples\">\n");
     for service in &drawn {
-        body.push_str(&figure(service, end));
+        body.push_str(&render_chart(service, end));
     }
     body.push_str("</div>\n");
     let left = report.services.len() - drawn.len();
@@ -46,19 +47,19 @@ pub(super) fn section(report: &Report) -> String {
         let _ = writeln!(
             body,
             "<p class=\"lead\">{} not drawn; the JSON output has them all.</p>",
-            many(left, "more service")
+            pluralize(left, "more service")
         );
     }
     let lead = format!(
         "Ready endpoints over time; the dashed line is the desired number. Of {}, {} had fewer at some time, {} had none.",
-        many(report.services.len(), "service"),
+        pluralize(report.services.len(), "service"),
         affected.len(),
         report.totals.services_interrupted
     );
     section_of("services", "Availability", &lead, &body)
 }
 
-fn figure(service: &Service, end: Elapsed) -> String {
+fn render_chart(service: &Service, end: Elapsed) -> String {
     let (class, status) = if service.interrupted.0 > 0 {
         ("bad", format!("no endpoint for {}", service.interrupted))
     } else if service.fewest < service.desired {
@@ -87,8 +88,8 @@ fn figure(service: &Service, end: Elapsed) -> String {
         short(&name, 300),
         text(&status),
         text(&status),
-        area(service, &scale, &y),
-        gaps(service, &scale, end),
+        render_area(service, &scale, &y),
+        render_gaps(service, &scale, end),
         y(service.desired),
         y(service.desired),
     )
@@ -99,10 +100,10 @@ fn height(part: u32, whole: u32) -> Px {
     Px(full * u64::from(part) / u64::from(whole))
 }
 
-/// Renders the faffecteded step function.
-fn area(service: &Service, scale: &Scale, y: &dyn Fn(u32) -> Px) -> String {
+/// Renders the area below the step function as an SVG path.
+fn render_area(service: &Service, scale: &Scale, y: &dyn Fn(u32) -> Px) -> String {
     let bottom = Px::whole(HEIGHT - 4);
-    let steps = steps(service, scale);
+    let steps = chart_steps(service, scale);
     let first = steps.first().map_or(0, |(_, ready)| *ready);
     let mut out = format!("M0 {bottom}V{}", y(first));
     for (x, ready) in steps {
@@ -112,8 +113,9 @@ fn area(service: &Service, scale: &Scale, y: &dyn Fn(u32) -> Px) -> String {
     out
 }
 
-/// Returns at most one step per slot: the minimum within the slot, followed by the value at its end.
-fn steps(service: &Service, scale: &Scale) -> Vec<(Px, u32)> {
+/// Returns at most one step per slot: the minimum within the slot, followed by the value at the end of the
+/// slot.
+fn chart_steps(service: &Service, scale: &Scale) -> Vec<(Px, u32)> {
     let slot = Px::whole(WIDTH).0 / MAX_STEPS;
     let mut out: Vec<(Px, u32)> = Vec::new();
     let mut last = None;
@@ -142,8 +144,9 @@ fn steps(service: &Service, scale: &Scale) -> Vec<(Px, u32)> {
     out
 }
 
-/// Renders a stripe, wide enough to be visible, for every period without a ready endpoint.
-fn gaps(service: &Service, scale: &Scale, end: Elapsed) -> String {
+/// Renders a stripe for every period without a ready endpoint. Stripes have a minimum width, so that they
+/// are visible.
+fn render_gaps(service: &Service, scale: &Scale, end: Elapsed) -> String {
     let mut out = String::new();
     if service.interrupted.0 == 0 {
         return out;

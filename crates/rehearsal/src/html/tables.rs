@@ -1,13 +1,13 @@
-//! Tables of findings and details.
+//! Sections with tables: findings and details.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::text::{short, text};
-use super::{many, section};
+use super::{pluralize, section};
 use crate::report::{Elapsed, FindingGroup, Report, Severity, SpanResult, group_findings};
 
-/// Maximum number of rows of a table.
+/// Maximum number of rows in a table.
 const MAX_ROWS: usize = 1_000;
 
 /// Renders the findings, most severe first.
@@ -18,9 +18,9 @@ pub(super) fn findings(report: &Report) -> String {
     let mut body = String::new();
     let mut left = MAX_ROWS;
     for group in group_findings(&report.findings) {
-        body.push_str(&finding_group(&group, &mut left));
+        body.push_str(&render_finding_group(&group, &mut left));
     }
-    body.push_str(&omitted(report.findings.len()));
+    body.push_str(&render_omitted(report.findings.len()));
     let count = |severity| {
         report
             .findings
@@ -30,15 +30,15 @@ pub(super) fn findings(report: &Report) -> String {
     };
     let lead = format!(
         "{}, {}, {}.",
-        many(count(Severity::Error), "error"),
-        many(count(Severity::Warning), "warning"),
-        many(count(Severity::Info), "note")
+        pluralize(count(Severity::Error), "error"),
+        pluralize(count(Severity::Warning), "warning"),
+        pluralize(count(Severity::Info), "note")
     );
     section("findings", "Findings", &lead, &body)
 }
 
-/// Renders the findings of one kind, at most `left` objects.
-fn finding_group(group: &FindingGroup<'_>, left: &mut usize) -> String {
+/// Renders the findings of one kind. `left` is the number of objects that may still be listed.
+fn render_finding_group(group: &FindingGroup<'_>, left: &mut usize) -> String {
     if *left == 0 {
         return String::new();
     }
@@ -72,21 +72,21 @@ fn finding_group(group: &FindingGroup<'_>, left: &mut usize) -> String {
     out
 }
 
-/// Renders the number of omitted rows.
-fn omitted(count: usize) -> String {
+/// Renders a note with the number of omitted rows.
+fn render_omitted(count: usize) -> String {
     match count.saturating_sub(MAX_ROWS) {
         0 => String::new(),
         more => format!("<p class=\"lead\">{more} more are in the JSON output.</p>\n"),
     }
 }
 
-/// Renders the details as expandable tables.
-pub(super) fn rest(report: &Report) -> String {
+/// Renders the section with details as expandable tables.
+pub(super) fn details(report: &Report) -> String {
     let mut body = String::new();
-    body.push_str(&fold(
+    body.push_str(&render_table(
         "Workloads by namespace",
         &["Namespace", "Workloads", "Migrated", "Failed", "Start", "End"],
-        &by_namespace(report),
+        &namespace_rows(report),
     ));
     let rows: Vec<_> = report
         .skipped
@@ -98,7 +98,7 @@ pub(super) fn rest(report: &Report) -> String {
             ]
         })
         .collect();
-    body.push_str(&fold("Skipped workloads", &["Workload", "Reason"], &rows));
+    body.push_str(&render_table("Skipped workloads", &["Workload", "Reason"], &rows));
     let rows: Vec<_> = report
         .namespaces
         .iter()
@@ -111,7 +111,7 @@ pub(super) fn rest(report: &Report) -> String {
             ]
         })
         .collect();
-    body.push_str(&fold(
+    body.push_str(&render_table(
         "Relabelled namespaces",
         &["Namespace", "From", "To", "At"],
         &rows,
@@ -122,24 +122,28 @@ pub(super) fn rest(report: &Report) -> String {
         .map(|one| {
             vec![
                 one.kind.clone(),
-                qualified(&one.namespace, &one.name),
+                qualified_name(&one.namespace, &one.name),
                 one.at.to_string(),
             ]
         })
         .collect();
-    body.push_str(&fold("Pruned objects", &["Kind", "Object", "At"], &rows));
+    body.push_str(&render_table("Pruned objects", &["Kind", "Object", "At"], &rows));
     let rows: Vec<_> = report
         .writes
         .iter()
         .map(|one| vec![one.verb.clone(), one.kind.clone(), one.count.to_string()])
         .collect();
-    body.push_str(&fold("Operator writes", &["Verb", "Kind", "Count"], &rows));
-    body.push_str(&fold("Input", &["Kind", "Count"], &input(report)));
+    body.push_str(&render_table(
+        "Operator writes",
+        &["Verb", "Kind", "Count"],
+        &rows,
+    ));
+    body.push_str(&render_table("Input", &["Kind", "Count"], &input_rows(report)));
     section("details", "Details", "", &body)
 }
 
-/// Returns an object's name with its namespace, if it has one.
-pub(super) fn qualified(namespace: &str, name: &str) -> String {
+/// Returns `NAMESPACE/NAME`, or only the name of a cluster-scoped object.
+pub(super) fn qualified_name(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
         name.to_owned()
     } else {
@@ -147,7 +151,7 @@ pub(super) fn qualified(namespace: &str, name: &str) -> String {
     }
 }
 
-fn input(report: &Report) -> Vec<Vec<String>> {
+fn input_rows(report: &Report) -> Vec<Vec<String>> {
     let input = &report.input;
     let mut rows: Vec<Vec<String>> = input
         .objects
@@ -162,7 +166,7 @@ fn input(report: &Report) -> Vec<Vec<String>> {
     );
     rows.push(vec![
         "observed readiness".to_owned(),
-        many(input.observed_readiness, "workload"),
+        pluralize(input.observed_readiness, "workload"),
     ]);
     rows.push(vec![
         "default readiness".to_owned(),
@@ -172,7 +176,7 @@ fn input(report: &Report) -> Vec<Vec<String>> {
 }
 
 #[derive(Default)]
-struct Sums {
+struct NamespaceTotals {
     workloads: usize,
     moved: usize,
     failed: usize,
@@ -180,8 +184,8 @@ struct Sums {
     end: Elapsed,
 }
 
-fn by_namespace(report: &Report) -> Vec<Vec<String>> {
-    let mut all: BTreeMap<&str, Sums> = BTreeMap::new();
+fn namespace_rows(report: &Report) -> Vec<Vec<String>> {
+    let mut all: BTreeMap<&str, NamespaceTotals> = BTreeMap::new();
     for span in &report.workloads {
         let sums = all.entry(&span.namespace).or_default();
         sums.workloads += 1;
@@ -190,7 +194,7 @@ fn by_namespace(report: &Report) -> Vec<Vec<String>> {
         sums.start = Some(sums.start.map_or(span.start, |start| start.min(span.start)));
         sums.end = sums.end.max(span.end);
     }
-    let row = |(name, sums): (&str, Sums)| {
+    let row = |(name, sums): (&str, NamespaceTotals)| {
         vec![
             name.to_owned(),
             sums.workloads.to_string(),
@@ -203,7 +207,7 @@ fn by_namespace(report: &Report) -> Vec<Vec<String>> {
     all.into_iter().map(row).collect()
 }
 
-fn fold(title: &str, head: &[&str], rows: &[Vec<String>]) -> String {
+fn render_table(title: &str, head: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         return String::new();
     }
@@ -222,6 +226,10 @@ fn fold(title: &str, head: &[&str], rows: &[Vec<String>]) -> String {
         }
         out.push_str("</tr>\n");
     }
-    let _ = write!(out, "</tbody></table></div>\n{}</details>\n", omitted(rows.len()));
+    let _ = write!(
+        out,
+        "</tbody></table></div>\n{}</details>\n",
+        render_omitted(rows.len())
+    );
     out
 }

@@ -1,4 +1,4 @@
-//! Structure, escaping and size of pages.
+//! Tests the structure, the escaping and the size of pages.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ fn page(report: &Report) -> String {
 /// Elements without an end tag.
 const VOID: [&str; 2] = ["meta", "!doctype"];
 
-/// Returns all start tags in order; fails unless tags are balanced.
+/// Returns all start tags in order. Panics if tags are not balanced.
 fn tags(page: &str) -> Vec<String> {
     let (mut open, mut all) = (Vec::<String>::new(), Vec::new());
     let after_style = page.split_once("<style>").unwrap();
@@ -44,7 +44,7 @@ fn count(page: &str, what: &str) -> usize {
     page.matches(what).count()
 }
 
-/// Prepends a text to every string of a report.
+/// Prepends `with` to all free text in a report.
 fn prefix_strings(value: &mut Value, with: &str, at: &str) {
     // Enum values are not free text.
     const WORDS: [&str; 6] = ["method", "outcome", "severity", "result", "change", "kind"];

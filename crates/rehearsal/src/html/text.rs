@@ -1,4 +1,4 @@
-//! Escapes text for HTML: removes markup and characters that change the reading order.
+//! Escapes text for HTML: escapes markup and replaces characters that change the reading order.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub(super) fn text(from: &str) -> Text<'_> {
     }
 }
 
-/// Escapes text and truncates it to a number of characters.
+/// Escapes text and truncates it to `max_chars` characters.
 pub(super) fn short(from: &str, max_chars: usize) -> Text<'_> {
     Text { from, max_chars }
 }
@@ -56,8 +56,8 @@ fn write_character(f: &mut fmt::Formatter<'_>, character: char) -> fmt::Result {
     }
 }
 
-/// Reports whether a character is invisible and changes how others are read (direction marks, joiners), or is
-/// not a character at all.
+/// Whether a character is invisible and changes how other characters are read (direction marks, joiners),
+/// or is a noncharacter.
 fn is_invisible(character: char) -> bool {
     matches!(character,
         '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'

@@ -35,7 +35,7 @@ const fn kind(
 
 pub(super) const WEBHOOKS: &str = "MutatingWebhookConfiguration";
 
-/// Kinds in the order in which they are loaded into the embedded cluster.
+/// Kinds, in the order in which they are loaded into the embedded cluster.
 pub const KINDS: [InputKind; 15] = [
     kind("v1", "Namespace", "namespaces", true),
     kind("sailoperator.io/v1", "Istio", "istios", true),
@@ -64,7 +64,7 @@ pub const KINDS: [InputKind; 15] = [
     ),
 ];
 
-/// Returns the index of an object's kind in the table.
+/// Returns the index of an object's kind in [`KINDS`], or `None` for other kinds.
 pub(super) fn rank(object: &Value) -> Option<usize> {
     let (version, name) = (text(object, "/apiVersion"), text(object, "/kind"));
     KINDS
@@ -72,7 +72,8 @@ pub(super) fn rank(object: &Value) -> Option<usize> {
         .position(|kind| kind.kind == name && kind.api_version == version)
 }
 
-/// Reports whether an object affects the rehearsal: of webhooks only injectors, of `ConfigMaps` only Istio's.
+/// Whether an object affects the rehearsal. Of webhook configurations only injectors are relevant, of
+/// `ConfigMaps` only those of Istio.
 pub(super) fn is_relevant(object: &Value) -> bool {
     match text(object, "/kind") {
         WEBHOOKS => is_injector(object),
@@ -86,8 +87,8 @@ pub(super) fn is_relevant(object: &Value) -> bool {
     }
 }
 
-/// Whether any webhook of a configuration injects sidecars, by its Service, or by the configuration's labels
-/// and owner if it is called by URL.
+/// Whether any webhook of a configuration injects sidecars. This is determined by the webhook's Service, or
+/// by the configuration's labels and owner if the webhook has a URL.
 fn is_injector(object: &Value) -> bool {
     let hooks = object.get("webhooks").and_then(Value::as_array);
     let mut hooks = hooks.into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Reads a cluster: lists [`KINDS`](super::KINDS) page by page.
+//! Reads the input from a cluster: lists the [`KINDS`](super::KINDS) page by page.
 
 use http::Request;
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use super::{Input, InputKind, KINDS, trim};
 use crate::error::RehearsalError;
 use crate::unmanaged::has_planes;
 
-/// The kind that a rehearsal cannot do without.
+/// Kind that a rehearsal requires.
 const ISTIO: &str = "Istio";
 
 /// Page size of list requests: a compromise between the number of requests and the size of a response.
@@ -30,8 +30,8 @@ struct Metadata {
     next: String,
 }
 
-/// Reads the objects that a rehearsal needs. Kinds that cannot be listed are reported as missing; without
-/// permission to list Istios there is no rehearsal.
+/// Reads the objects that a rehearsal needs. Kinds that cannot be listed are recorded as missing. Fails if
+/// Istios cannot be listed.
 pub async fn read_cluster(client: &Client, source: String, now: Timestamp) -> Result<Input, RehearsalError> {
     let (mut objects, mut missing) = (Vec::new(), Vec::new());
     let mut has_definition = true;
@@ -39,7 +39,7 @@ pub async fn read_cluster(client: &Client, source: String, now: Timestamp) -> Re
         match list(client, kind).await {
             Ok(items) => objects.extend(items),
             Err(ListError::NotServed) if kind.kind == ISTIO => has_definition = false,
-            // A cluster without the definition has no objects of this kind.
+            // The kind is not defined in the cluster, so it has no objects.
             Err(ListError::NotServed) => {}
             Err(error) if kind.kind == ISTIO => {
                 return Err(RehearsalError::Cluster {
@@ -51,7 +51,7 @@ pub async fn read_cluster(client: &Client, source: String, now: Timestamp) -> Re
         }
     }
     let input = Input::sorted(source, objects)?;
-    // A mesh of another installer needs no definitions.
+    // Definitions are not required for a mesh of another installer.
     if !has_definition && !has_planes(&input) {
         return Err(RehearsalError::NoDefinitions { plural: "istios" });
     }
@@ -62,16 +62,16 @@ pub async fn read_cluster(client: &Client, source: String, now: Timestamp) -> Re
     })
 }
 
-/// Why a kind has no objects.
+/// Reason why a kind cannot be listed.
 #[derive(Debug, thiserror::Error)]
 enum ListError {
-    /// The server does not know the kind.
+    /// The server does not serve the kind.
     #[error("not served by this cluster")]
     NotServed,
-    /// The message of the server.
+    /// The server rejected the request with this message.
     #[error("{0}")]
     Rejected(String),
-    /// A request that cannot be built.
+    /// The request cannot be built.
     #[error(transparent)]
     Request(#[from] http::Error),
 }
@@ -110,7 +110,7 @@ impl From<kube::Error> for ListError {
     }
 }
 
-/// Adds kind and `apiVersion`, which items of a list lack.
+/// Adds `kind` and `apiVersion`, which items of a list do not have.
 fn with_type(mut item: Value, kind: &InputKind) -> Value {
     if let Value::Object(fields) = &mut item {
         fields.insert("apiVersion".into(), kind.api_version.into());

@@ -1,4 +1,4 @@
-//! Filtering and validation of input objects, with the messages of rejected ones.
+//! Tests filtering and validation of input objects, and the messages for rejected ones.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Removes fields that a rehearsal does not read. Pods are most of a snapshot's size, and their definition is
-//! in the workload's template; of a pod only its location, owner and status matter.
+//! Removes fields that a rehearsal does not read. Most of a snapshot's size are pods; their definition is
+//! in the template of the workload, so that only location, owner and status of a pod are needed.
 
 use serde_json::{Map, Value};
 
@@ -37,7 +37,7 @@ const UNUSED_STATUS_FIELDS: [&str; 4] = [
     "podIPs",
 ];
 
-/// Removes fields that no rehearsal reads.
+/// Removes the fields that a rehearsal does not read.
 pub(super) fn trim(object: &mut Value) {
     if let Some(metadata) = fields(object, "metadata") {
         metadata.remove("managedFields");

@@ -1,4 +1,5 @@
-//! Compares two objects field by field: lists of named items by name, multi-line strings by line.
+//! Compares two objects field by field. Items of named lists are compared by name, multi-line strings by
+//! line.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +8,18 @@ use similar::TextDiff;
 
 use crate::report::FieldChange;
 
-/// Maximum depth of a comparison; deeper than any object of a chart.
+/// Maximum depth of a comparison. No object in a chart is deeper.
 const MAX_DEPTH: usize = 64;
-/// Length from which a string is shown as a diff.
+/// Minimum length of strings that are shown as a diff.
 const MIN_DIFF_LEN: usize = 200;
 
-/// Labels that only name the chart version: they differ between any two versions.
+/// Labels that only contain the chart version. They differ between any two versions.
 const VERSION_LABELS: [&str; 2] = ["labels[app.kubernetes.io/version]", "labels[helm.sh/chart]"];
 
-/// Returns the changed fields by path, except version labels.
-pub(super) fn differences(old: &Value, new: &Value) -> Vec<FieldChange> {
+/// Returns the changed fields, except version labels.
+pub(super) fn find_differences(old: &Value, new: &Value) -> Vec<FieldChange> {
     let mut found = Vec::new();
-    walk(String::new(), (Some(old), Some(new)), MAX_DEPTH, &mut found);
+    compare(String::new(), (Some(old), Some(new)), MAX_DEPTH, &mut found);
     found.retain(|field| !VERSION_LABELS.iter().any(|label| field.path.ends_with(label)));
     found
 }
@@ -48,7 +49,7 @@ fn rename(value: Value, from: &str, to: &str, depth: usize) -> Value {
 
 type Pair<'a> = (Option<&'a Value>, Option<&'a Value>);
 
-fn walk(path: String, pair: Pair<'_>, depth: usize, found: &mut Vec<FieldChange>) {
+fn compare(path: String, pair: Pair<'_>, depth: usize, found: &mut Vec<FieldChange>) {
     if pair.0 == pair.1 {
         return;
     }
@@ -56,7 +57,12 @@ fn walk(path: String, pair: Pair<'_>, depth: usize, found: &mut Vec<FieldChange>
         (Some(Value::Object(old)), Some(Value::Object(new))) if depth > 0 => {
             let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
             for key in keys {
-                walk(under(&path, key), (old.get(key), new.get(key)), depth - 1, found);
+                compare(
+                    child_path(&path, key),
+                    (old.get(key), new.get(key)),
+                    depth - 1,
+                    found,
+                );
             }
         }
         (Some(Value::Array(old)), Some(Value::Array(new))) if depth > 0 && is_named(old) && is_named(new) => {
@@ -68,14 +74,14 @@ fn walk(path: String, pair: Pair<'_>, depth: usize, found: &mut Vec<FieldChange>
                     find(old).and_then(|at| old.get(at)),
                     find(new).and_then(|at| new.get(at)),
                 );
-                walk(format!("{path}[{name}]"), pair, depth - 1, found);
+                compare(format!("{path}[{name}]"), pair, depth - 1, found);
             }
         }
-        (old, new) => found.push(leaf(path, old, new)),
+        (old, new) => found.push(field_change(path, old, new)),
     }
 }
 
-fn under(path: &str, key: &str) -> String {
+fn child_path(path: &str, key: &str) -> String {
     let key = if key.contains(['.', '/']) {
         format!("[{key}]")
     } else {
@@ -92,7 +98,7 @@ fn name_of(item: &Value) -> &str {
     item.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Reports whether every item has a unique name.
+/// Whether all items have unique names.
 fn is_named(items: &[Value]) -> bool {
     let mut seen = BTreeSet::new();
     items
@@ -100,7 +106,7 @@ fn is_named(items: &[Value]) -> bool {
         .all(|item| !name_of(item).is_empty() && seen.insert(name_of(item)))
 }
 
-fn leaf(path: String, old: Option<&Value>, new: Option<&Value>) -> FieldChange {
+fn field_change(path: String, old: Option<&Value>, new: Option<&Value>) -> FieldChange {
     if let (Some(Value::String(old)), Some(Value::String(new))) = (old, new)
         && (old.contains('\n') || new.contains('\n') || old.len().max(new.len()) > MIN_DIFF_LEN)
     {
@@ -132,7 +138,7 @@ mod tests {
     use super::*;
 
     fn check(old: &Value, new: &Value, expected: &[&str]) {
-        let shown: Vec<String> = differences(old, new)
+        let shown: Vec<String> = find_differences(old, new)
             .into_iter()
             .map(|field| {
                 let side = |text: Option<String>| text.unwrap_or_else(|| "-".into());

@@ -1,17 +1,17 @@
-//! The outcome of a rehearsal in one word, for the terminal and the HTML page.
+//! Conclusion of a rehearsal in one word, for the terminal and the HTML page.
 
 use super::{Outcome, Report, Severity};
 
-/// The outcome together with what was found.
+/// Conclusion from the outcome and the findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conclusion {
-    /// Every workload migrates, and no finding is an error.
+    /// Every workload is migrated, and no finding is an error.
     Completes,
     /// The upgrade ends, but workloads fail or Services are interrupted.
     CompletesWithErrors,
-    /// The control plane fails, or the migration stops before its end.
+    /// The control plane fails, or the migration stops early.
     Fails,
-    /// No workload moves.
+    /// No workload is moved.
     NothingMoves,
     /// The upgrade had not finished at the time limit.
     DoesNotComplete,

@@ -17,7 +17,7 @@ impl Elapsed {
         Self(seconds.saturating_mul(1000))
     }
 
-    /// Returns the time since an earlier one, or zero if it is later.
+    /// Returns the time since `earlier`, or zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
@@ -37,7 +37,8 @@ impl From<Elapsed> for Duration {
 }
 
 impl fmt::Display for Elapsed {
-    /// Formats as `0.4s`, `12s`, `3m05s` or `2h07m`: tenths below ten seconds, no seconds above an hour.
+    /// Formats as `0.4s`, `12s`, `3m05s` or `2h07m`: with tenths below ten seconds, without seconds from
+    /// one hour.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = self.0.saturating_add(50) / 100;
         let seconds = self.0.saturating_add(500) / 1000;

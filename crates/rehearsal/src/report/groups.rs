@@ -1,4 +1,4 @@
-//! Findings grouped by severity and kind; equal findings about several objects become one.
+//! Groups findings by severity and kind. Equal findings about several objects are merged.
 
 use super::{Finding, FindingKind, Severity};
 
@@ -9,14 +9,14 @@ pub struct FindingGroup<'a> {
     pub severity: Severity,
     /// Kind.
     pub kind: FindingKind,
-    /// Findings in their order.
+    /// Findings in their original order.
     pub entries: Vec<GroupedFinding<'a>>,
 }
 
 /// A finding about one or more objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupedFinding<'a> {
-    /// Objects.
+    /// Objects that the finding is about.
     pub subjects: Vec<&'a str>,
     /// Description.
     pub what: &'a str,
@@ -32,7 +32,7 @@ impl FindingGroup<'_> {
     }
 }
 
-/// Groups findings, most severe first; groups of a severity are in the order of their first finding.
+/// Groups findings, most severe first. Groups of equal severity have the order of their first findings.
 #[must_use]
 pub fn group_findings(findings: &[Finding]) -> Vec<FindingGroup<'_>> {
     let mut groups: Vec<FindingGroup<'_>> = Vec::new();

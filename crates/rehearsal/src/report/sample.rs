@@ -1,4 +1,4 @@
-//! A small sample report with a failure, an interruption and a skipped workload.
+//! A small sample report that contains a failure, an interruption and a skipped workload.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::{
 };
 
 impl Report {
-    /// Returns a sample report for tests of its presentation.
+    /// Returns a sample report for tests of the presentation.
     #[must_use]
     pub fn sample() -> Self {
         Self {

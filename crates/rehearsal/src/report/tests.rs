@@ -1,4 +1,4 @@
-//! Serialization and formatting of reports.
+//! Tests the serialization and formatting of reports.
 
 use super::{Elapsed, Report};
 

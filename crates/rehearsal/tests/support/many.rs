@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const OLD: &str = "default-v1-28-2";
 /// Number of workloads per namespace.
-const EACH: usize = 10;
+const WORKLOADS_PER_NAMESPACE: usize = 10;
 
 /// Returns an Istio and workloads, each with its `ReplicaSet`, two pods and a Service.
 pub(crate) fn many(count: usize) -> Vec<Value> {
@@ -21,8 +21,8 @@ pub(crate) fn many(count: usize) -> Vec<Value> {
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "istio-system"}}),
     ];
     for number in 0..count {
-        let namespace = format!("space-{:04}", number / EACH);
-        if number % EACH == 0 {
+        let namespace = format!("space-{:04}", number / WORKLOADS_PER_NAMESPACE);
+        if number % WORKLOADS_PER_NAMESPACE == 0 {
             let labels = json!({"istio.io/rev": OLD, "kubernetes.io/metadata.name": namespace});
             objects.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}));
         }
@@ -40,10 +40,10 @@ fn workload(namespace: &str, name: &str) -> Vec<Value> {
         "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "resources": {}}],
         "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst",
         "securityContext": {}, "schedulerName": "default-scheduler"});
-    let born = "2026-01-01T00:00:00Z";
+    let created = "2026-01-01T00:00:00Z";
     let status = json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2});
     let owner = |kind: &str, name: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": format!("{kind}-{name}"), "controller": true}]);
-    let meta = |name: &str, kind: &str| json!({"name": name, "namespace": namespace, "uid": format!("{kind}-{name}"), "generation": 1, "creationTimestamp": born});
+    let meta = |name: &str, kind: &str| json!({"name": name, "namespace": namespace, "uid": format!("{kind}-{name}"), "generation": 1, "creationTimestamp": created});
     let mut deployment = meta(name, "Deployment");
     set_field(
         &mut deployment,
@@ -85,7 +85,7 @@ fn set_field(object: &mut Value, key: &str, value: Value) {
     }
 }
 
-/// Makes a pod ready this many seconds after its creation.
+/// Sets the time at which a pod became ready to this many seconds after its creation.
 pub(crate) fn observed_at(pod: &mut Value, seconds: u32) {
     let ready = pod.pointer_mut("/status/conditions/0/lastTransitionTime");
     *ready.unwrap() = json!(format!("2026-01-01T00:00:{seconds:02}Z"));

@@ -30,7 +30,7 @@ pub(crate) fn catalog() -> Arc<Catalog> {
     Arc::new(Catalog::embedded().unwrap())
 }
 
-/// Returns the Istio of the mesh with this `migration`.
+/// Returns an Istio with this `migration`.
 pub(crate) fn istio(migration: &Value) -> Value {
     json!({"apiVersion": "sailoperator.io/v1", "kind": "Istio", "metadata": {"name": "default"}, "spec": {
         "version": "v1.28.2", "namespace": "istio-system",
@@ -41,7 +41,7 @@ pub(crate) fn batched(size: i64, delay: &str) -> Value {
     json!({"strategy": "Batched", "batched": {"batchSize": size, "delayBetweenBatches": delay}})
 }
 
-/// A Deployment of one container; `more` is merged into its spec.
+/// Returns a Deployment with one container. `more` is merged into it.
 pub(crate) fn deployment(namespace: &str, name: &str, replicas: i64, more: &Value) -> Value {
     let mut object = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": namespace},
@@ -69,15 +69,16 @@ fn merge(object: &mut Value, more: &Value) {
     }
 }
 
-/// Returns namespaces selected by revision, by injection and not at all, and workloads of every sort.
+/// Returns namespaces that are selected by revision, by injection label and not at all, and various
+/// workloads.
 pub(crate) fn mixed_workloads() -> Vec<Value> {
-    let space = |name: &str, labels: Value| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+    let namespace = |name: &str, labels: Value| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
     let none = json!({});
     let labelled = json!({"spec": {"template": {"metadata": {"labels": {"istio.io/rev": OLD}}}}});
     vec![
-        space("front", json!({"istio-injection": "enabled"})),
-        space("shop", json!({"istio.io/rev": OLD})),
-        space("silent", json!({})),
+        namespace("front", json!({"istio-injection": "enabled"})),
+        namespace("shop", json!({"istio.io/rev": OLD})),
+        namespace("silent", json!({})),
         deployment("front", "web", 3, &none),
         service("front", "web"),
         deployment("shop", "cart", 2, &none),
@@ -122,33 +123,33 @@ pub(crate) fn old_mesh<T, F: Future<Output = Result<T, HarnessError>>>(
 ) -> T {
     let options = ClusterOptions {
         trace: true,
-        // As in a rehearsal: concurrent plans have no reproducible order.
+        // As in a rehearsal: the order of concurrent plans is not reproducible.
         max_concurrent: 1,
         ..ClusterOptions::default()
     };
-    let result = SimulatedCluster::run(catalog(), &options, async |stage| {
-        stage.create_namespace("istio-system", json!({})).await?;
-        stage.create(istio).await?;
-        let operator = stage.start_operator(Settings::default(), Options::default());
-        stage.sleep(Duration::from_secs(20)).await;
+    let result = SimulatedCluster::run(catalog(), &options, async |cluster| {
+        cluster.create_namespace("istio-system", json!({})).await?;
+        cluster.create(istio).await?;
+        let operator = cluster.start_operator(Settings::default(), Options::default());
+        cluster.sleep(Duration::from_secs(20)).await;
         for object in mixed_workloads {
-            stage.create(&object).await?;
+            cluster.create(&object).await?;
         }
-        stage.sleep(Duration::from_secs(30)).await;
-        then(stage, operator).await
+        cluster.sleep(Duration::from_secs(30)).await;
+        then(cluster, operator).await
     });
     result.unwrap()
 }
 
 /// Returns the objects of a simulated cluster.
-pub(crate) fn objects(stage: &SimulatedCluster) -> Vec<Value> {
-    stage.sim().with(|state| dump(state))
+pub(crate) fn objects(cluster: &SimulatedCluster) -> Vec<Value> {
+    cluster.sim().with(|state| dump(state))
 }
 
 /// Returns the objects of the old mesh once it is ready.
 pub(crate) fn snapshot(istio: &Value, mixed_workloads: Vec<Value>) -> Vec<Value> {
-    old_mesh(istio, mixed_workloads, async |stage, operator| {
-        let objects = objects(&stage);
+    old_mesh(istio, mixed_workloads, async |cluster, operator| {
+        let objects = objects(&cluster);
         operator.stop().await?;
         Ok(objects)
     })

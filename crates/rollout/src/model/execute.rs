@@ -11,7 +11,7 @@ use crate::snapshot::{Inventory, Measurement, Version};
 use crate::traffic::{WEIGHTS, parse_weights};
 
 impl Model {
-    /// Executes a plan as [`Plan`] describes; writes to unreachable clusters fail.
+    /// Executes a plan as described at [`Plan`]. Writes to unreachable clusters fail.
     pub fn execute(&mut self, plan: &Plan, behavior: &mut dyn Behavior) {
         for step in &plan.prepare {
             if !self.run("", &step.action, behavior) {
@@ -30,7 +30,7 @@ impl Model {
         }
     }
 
-    /// Executes one action. Returns whether its precondition held.
+    /// Executes an action. Returns whether its precondition held.
     pub fn run(&mut self, cluster: &str, action: &Action, behavior: &mut dyn Behavior) -> bool {
         let version = Version {
             uid: "uid".into(),
@@ -49,15 +49,18 @@ impl Model {
             Action::WriteInventory(write) => return self.write_inventory(write, version),
             Action::Apply(apply) => return self.apply(cluster, apply, version, behavior),
             Action::Scale(scale) => {
-                let Some(object) = self.current(cluster, &scale.key, &scale.precondition) else {
+                let Some(object) = self.current_object(cluster, &scale.key, &scale.precondition) else {
                     return false;
                 };
                 object.observed.version = version;
                 object.observed.replicas = scale.replicas;
-                self.settle_pods(behavior);
+                self.adjust_pods(behavior);
             }
             Action::Delete(delete) => {
-                if self.current(cluster, &delete.key, &delete.precondition).is_none() {
+                if self
+                    .current_object(cluster, &delete.key, &delete.precondition)
+                    .is_none()
+                {
                     return false;
                 }
                 if let Some(cluster) = self.clusters.get_mut(cluster) {
@@ -75,7 +78,12 @@ impl Model {
     }
 
     /// Returns the object if it has this version.
-    fn current(&mut self, cluster: &str, key: &ObjectKey, version: &Version) -> Option<&mut ModelObject> {
+    fn current_object(
+        &mut self,
+        cluster: &str,
+        key: &ObjectKey,
+        version: &Version,
+    ) -> Option<&mut ModelObject> {
         let object = self.clusters.get_mut(cluster)?.objects.get_mut(key)?;
         (object.observed.version == *version).then_some(object)
     }
@@ -105,7 +113,7 @@ impl Model {
             return false;
         };
         let object = state.objects.entry(manifest.key.clone()).or_default();
-        object.record(manifest, version);
+        object.record_manifest(manifest, version);
         if let Some(replicas) = apply.replicas {
             object.observed.replicas = replicas;
         }
@@ -117,7 +125,7 @@ impl Model {
                     .unwrap_or(Timestamp::MAX),
             );
         }
-        self.settle_pods(behavior);
+        self.adjust_pods(behavior);
         true
     }
 
@@ -136,8 +144,9 @@ impl Model {
         self.measurements.push(measurement);
     }
 
-    /// Creates and deletes pods, as the controllers of the clusters do. Pods that are not ready go first.
-    pub(super) fn settle_pods(&mut self, behavior: &mut dyn Behavior) {
+    /// Creates and deletes pods like the controllers of the clusters. Pods that are not ready are deleted
+    /// first.
+    pub(super) fn adjust_pods(&mut self, behavior: &mut dyn Behavior) {
         let now = self.now;
         for (name, cluster) in &mut self.clusters {
             for object in cluster.objects.values_mut() {
@@ -156,7 +165,7 @@ impl Model {
 }
 
 impl ModelObject {
-    fn record(&mut self, manifest: &Manifest, version: Version) {
+    fn record_manifest(&mut self, manifest: &Manifest, version: Version) {
         self.observed.version = version;
         self.observed.deployment = text_at(manifest, &["labels", DEPLOYMENT_LABEL]);
         self.observed.revision = text_at(manifest, &["labels", REVISION_LABEL]);
@@ -166,7 +175,7 @@ impl ModelObject {
     }
 }
 
-/// Returns a text of the metadata.
+/// Returns the string at a path of the manifest's metadata.
 fn text_at(manifest: &Manifest, path: &[&str]) -> Option<String> {
     let metadata = manifest.object.get("metadata")?;
     let value = path.iter().try_fold(metadata, |value, key| value.get(key))?;

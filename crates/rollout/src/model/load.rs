@@ -1,4 +1,4 @@
-//! Requests that each revision receives during a timeline.
+//! Computes the requests that each revision receives during a timeline.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use mainstay_api::delivery::RouteWeights;
 
 use super::{Frame, Timeline};
 
-/// Requests per second at one second of a timeline.
+/// Load during one second of a timeline.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Load {
     /// Seconds since the start.
@@ -17,8 +17,8 @@ pub struct Load {
     pub unserved: f64,
 }
 
-/// Returns the load of every second of a timeline. `rates` are requests per second by cluster, divided
-/// equally over the rules of the deployment.
+/// Returns the load for every second of a timeline. `rates` contains the requests per second by cluster,
+/// which are divided equally among the rules of the deployment.
 #[must_use]
 pub fn load(timeline: &Timeline, rates: &BTreeMap<String, f64>) -> Vec<Load> {
     let last = timeline.frames.last().map_or(0, Frame::second);
@@ -41,7 +41,8 @@ impl Frame {
         u64::try_from(self.at.as_secs()).unwrap_or_default()
     }
 
-    /// Returns the shares of revisions by rule in a cluster, from 0 to 1. Empty before the first route.
+    /// Returns the shares of revisions in a cluster by rule, from 0 to 1. Empty before the first route is
+    /// verified.
     #[must_use]
     pub fn shares(&self, cluster: &str) -> Vec<(String, BTreeMap<String, f64>)> {
         let groups = self.traffic.iter();
@@ -80,7 +81,7 @@ impl Frame {
         };
         for (cluster, rate) in rates {
             let rules = self.shares(cluster);
-            // A rule per entry: at most 32.
+            // There are at most 32 rules.
             #[allow(clippy::cast_precision_loss, reason = "a small number")]
             let each = rate / rules.len().max(1) as f64;
             for (revision, share) in rules.iter().flat_map(|(_, shares)| shares) {

@@ -1,4 +1,4 @@
-//! Runs a rollout on the model and records every change.
+//! Runs a rollout on the model and records all changes.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +12,28 @@ use crate::names::label_value;
 use crate::plan::{Action, Plan, Requeue, Step};
 use crate::planner::{plan, rollout_steps};
 
-/// How long a rollout is followed.
+/// Options of a timeline.
 #[derive(Clone, Copy, Debug)]
 pub struct TimelineOptions {
-    /// Time at which the record ends, since its start.
+    /// Maximum duration of the timeline.
     pub limit: SignedDuration,
     /// Whether pauses that wait for a promotion are promoted.
     pub promotes: bool,
 }
 
-/// Plans of one timeline, at most: a rollout that never settles ends here.
+/// Maximum number of plans in a timeline. Ends the timeline of a rollout that never settles.
 const MAX_PLANS: usize = 20_000;
 
-/// A rollout from its start to its end.
+/// Recorded course of a rollout.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
-    /// States in the order of their times; the first is the state before the rollout.
+    /// States in order of time. The first one is the state before the rollout.
     pub frames: Vec<Frame>,
-    /// How it ended.
+    /// How the timeline ended.
     pub end: End,
 }
 
-/// The state from one time until that of the next frame.
+/// State from this time until the time of the next frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame {
     /// Time since the start.
@@ -48,54 +48,54 @@ pub struct Frame {
     pub step: String,
     /// Replicas by cluster and revision.
     pub replicas: BTreeMap<(String, String), Replicas>,
-    /// Weights by cluster, as they were last verified.
+    /// Weights by cluster as last verified.
     pub traffic: Vec<ClusterTraffic>,
     /// Writes that led to this state.
     pub writes: Vec<Write>,
-    /// Whether a promotion was assumed to reach this state.
+    /// Whether a promotion was assumed for reaching this state.
     pub is_promoted: bool,
 }
 
 /// Replicas of one revision in one cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replicas {
-    /// `spec.replicas` of the component with the most.
+    /// Largest `spec.replicas` of a component.
     pub desired: u32,
-    /// Available replicas of the component with the fewest.
+    /// Smallest number of available replicas of a component.
     pub available: u32,
 }
 
 /// A write to a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// The cluster; empty for the host cluster.
+    /// Name of the cluster; empty for the host cluster.
     pub cluster: String,
-    /// The action.
+    /// Description of the action.
     pub action: String,
-    /// Why.
+    /// Reason of the action.
     pub reason: Reason,
 }
 
 /// How a timeline ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Nothing is left to do.
+    /// The rollout settled.
     Settled,
-    /// It waits for a promotion or another action.
+    /// The rollout waits for a promotion or another action.
     Waiting,
-    /// The limit was reached.
+    /// The time limit was reached.
     Limit,
 }
 
-/// Runs the deployment of a model until nothing is left to do.
+/// Runs the deployment of a model until it has settled.
 pub fn timeline(model: &mut Model, behavior: &mut dyn Behavior, options: TimelineOptions) -> Timeline {
     let mut run = Run {
         start: model.now,
-        frames: vec![frame(model, SignedDuration::ZERO)],
+        frames: vec![capture_frame(model, SignedDuration::ZERO)],
         writes: Vec::new(),
         is_promoted: false,
     };
-    let end = run.follow(model, behavior, options);
+    let end = run.run_to_end(model, behavior, options);
     Timeline {
         frames: run.frames,
         end,
@@ -110,7 +110,12 @@ struct Run {
 }
 
 impl Run {
-    fn follow(&mut self, model: &mut Model, behavior: &mut dyn Behavior, options: TimelineOptions) -> End {
+    fn run_to_end(
+        &mut self,
+        model: &mut Model,
+        behavior: &mut dyn Behavior,
+        options: TimelineOptions,
+    ) -> End {
         let limit = self.start.saturating_add(options.limit).unwrap_or(Timestamp::MAX);
         for _ in 0..MAX_PLANS {
             let planned = plan(&model.snapshot());
@@ -129,7 +134,7 @@ impl Run {
                 continue;
             }
             let Some(next) = next_time(model, &planned) else {
-                return end_of(model);
+                return final_end(model);
             };
             if next > limit {
                 return End::Limit;
@@ -151,8 +156,8 @@ impl Run {
     }
 
     fn record_frame(&mut self, model: &Model) {
-        let mut next = frame(model, model.now.duration_since(self.start));
-        let is_equal = self.frames.last().is_some_and(|last| last.shows_same(&next));
+        let mut next = capture_frame(model, model.now.duration_since(self.start));
+        let is_equal = self.frames.last().is_some_and(|last| last.has_equal_state(&next));
         if is_equal && self.writes.is_empty() && !self.is_promoted {
             return;
         }
@@ -163,7 +168,7 @@ impl Run {
 }
 
 impl Frame {
-    fn shows_same(&self, other: &Self) -> bool {
+    fn has_equal_state(&self, other: &Self) -> bool {
         let key = |frame: &Self| {
             (
                 frame.phase,
@@ -176,7 +181,7 @@ impl Frame {
     }
 }
 
-/// Returns when the model is planned again; `None` if only a user can change something.
+/// Returns the time at which the model is planned again, or `None` if only a user can cause a change.
 fn next_time(model: &Model, planned: &Plan) -> Option<Timestamp> {
     let requeue = match planned.requeue {
         Requeue::At(at) => Some(at.max(model.now)),
@@ -207,14 +212,14 @@ fn current_step(model: &Model) -> Option<RolloutStep> {
     steps.into_iter().nth(rollout.step as usize)
 }
 
-fn end_of(model: &Model) -> End {
+fn final_end(model: &Model) -> End {
     match model.deployment.status.phase {
         DeploymentPhase::Paused => End::Waiting,
         _ => End::Settled,
     }
 }
 
-fn frame(model: &Model, at: SignedDuration) -> Frame {
+fn capture_frame(model: &Model, at: SignedDuration) -> Frame {
     let status = &model.deployment.status;
     let progressing = status.conditions.find(&ConditionType::Progressing);
     let rollout = status.rollout.as_ref();
@@ -237,14 +242,14 @@ fn frame(model: &Model, at: SignedDuration) -> Frame {
             .map(|rollout| rollout.wave.clone())
             .unwrap_or_default(),
         step: step.map(|step| describe_step(&step, kind)).unwrap_or_default(),
-        replicas: replicas(model),
+        replicas: count_replicas(model),
         traffic: status.traffic.clone(),
         writes: Vec::new(),
         is_promoted: false,
     }
 }
 
-fn replicas(model: &Model) -> BTreeMap<(String, String), Replicas> {
+fn count_replicas(model: &Model) -> BTreeMap<(String, String), Replicas> {
     let names: BTreeMap<String, &String> = model
         .revisions
         .keys()

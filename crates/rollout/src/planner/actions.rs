@@ -6,13 +6,13 @@ use mainstay_api::delivery::{
     RolloutStatus,
 };
 
-use super::begin::{restart, turn_back};
-use super::{Draft, version};
+use super::begin::{restart_rollout, start_rollback};
+use super::{Draft, object_version};
 use crate::plan::{Action, Step};
 
-/// Handles every action without a result. The effect is written to the status before the result of the
-/// action; a list of UIDs prevents an action from taking effect twice.
-pub(super) fn handle(draft: &mut Draft<'_>) {
+/// Handles all actions that have no result yet. The effect is written to the status of the deployment
+/// before the result of the action; a list of UIDs ensures that an action takes effect only once.
+pub(super) fn handle_actions(draft: &mut Draft<'_>) {
     let pending: Vec<&DeploymentAction> = draft
         .snapshot
         .actions
@@ -26,15 +26,19 @@ pub(super) fn handle(draft: &mut Draft<'_>) {
         .retain(|uid| pending.iter().any(|action| action.metadata.uid == *uid));
     for action in pending {
         let is_known = draft.status.handled_actions.contains(&action.metadata.uid);
-        let outcome = if is_known { Ok(()) } else { apply(draft, action) };
+        let outcome = if is_known {
+            Ok(())
+        } else {
+            apply_action(draft, action)
+        };
         if outcome.is_ok() && !is_known {
             draft.status.handled_actions.push(action.metadata.uid.clone());
         }
-        complete(draft, action, outcome);
+        complete_action(draft, action, outcome);
     }
 }
 
-fn complete(draft: &mut Draft<'_>, action: &DeploymentAction, outcome: Result<(), Reason>) {
+fn complete_action(draft: &mut Draft<'_>, action: &DeploymentAction, outcome: Result<(), Reason>) {
     let (result, reason) = match outcome {
         Ok(()) => (ActionResult::Accepted, Reason::ActionAccepted),
         Err(reason) => (ActionResult::Rejected, reason),
@@ -47,14 +51,14 @@ fn complete(draft: &mut Draft<'_>, action: &DeploymentAction, outcome: Result<()
     draft.finish.push(Step {
         action: Action::CompleteAction {
             name: action.name().to_owned(),
-            version: version(&action.metadata),
+            version: object_version(&action.metadata),
             status,
         },
         reason,
     });
 }
 
-/// Returns why an action does not fit the state of a rollout.
+/// Returns the reason if an action is not applicable in the state of a rollout.
 pub fn check_action(rollout: Option<&RolloutStatus>, action: &ActionSpec) -> Result<(), Reason> {
     let rollout = rollout.ok_or(Reason::NotApplicable)?;
     if action
@@ -67,7 +71,7 @@ pub fn check_action(rollout: Option<&RolloutStatus>, action: &ActionSpec) -> Res
     let is_forward = rollout.direction == Direction::Forward;
     let is_running = is_forward && rollout.completed_at.is_none();
     let has_stable = !rollout.stable.placement.is_empty();
-    let fits = match action.verb {
+    let is_applicable = match action.verb {
         ActionVerb::Promote | ActionVerb::SkipAnalysis | ActionVerb::PromoteFull => is_running,
         ActionVerb::Pause => is_running && rollout.paused.is_none(),
         ActionVerb::Resume => rollout.paused.is_some(),
@@ -75,10 +79,14 @@ pub fn check_action(rollout: Option<&RolloutStatus>, action: &ActionSpec) -> Res
         ActionVerb::Rollback => is_forward && has_stable,
         ActionVerb::Retry => !is_forward || rollout.paused == Some(PauseCause::Failure),
     };
-    if fits { Ok(()) } else { Err(Reason::NotApplicable) }
+    if is_applicable {
+        Ok(())
+    } else {
+        Err(Reason::NotApplicable)
+    }
 }
 
-fn apply(draft: &mut Draft<'_>, action: &DeploymentAction) -> Result<(), Reason> {
+fn apply_action(draft: &mut Draft<'_>, action: &DeploymentAction) -> Result<(), Reason> {
     let now = draft.now();
     check_action(draft.status.rollout.as_ref(), &action.spec)?;
     let rollout = draft.status.rollout.as_mut().ok_or(Reason::NotApplicable)?;
@@ -90,9 +98,9 @@ fn apply(draft: &mut Draft<'_>, action: &DeploymentAction) -> Result<(), Reason>
             resume(rollout);
         }
         ActionVerb::Pause => rollout.paused = Some(PauseCause::Action),
-        ActionVerb::Abort | ActionVerb::Rollback => return back(draft),
+        ActionVerb::Abort | ActionVerb::Rollback => return roll_back(draft),
         ActionVerb::Retry if rollout.direction == Direction::Back => {
-            restart(draft);
+            restart_rollout(draft);
             return Ok(());
         }
         ActionVerb::Resume | ActionVerb::Retry => {
@@ -104,15 +112,16 @@ fn apply(draft: &mut Draft<'_>, action: &DeploymentAction) -> Result<(), Reason>
     Ok(())
 }
 
-fn back(draft: &mut Draft<'_>) -> Result<(), Reason> {
-    if turn_back(draft, Reason::default()) {
+fn roll_back(draft: &mut Draft<'_>) -> Result<(), Reason> {
+    if start_rollback(draft, Reason::default()) {
         Ok(())
     } else {
         Err(Reason::NotApplicable)
     }
 }
 
-/// Ends a pause. A failure for too many clusters stays recorded, so that it does not pause again at once.
+/// Ends a pause. The failure `TooManyFailedClusters` is kept, so that the rollout does not pause again
+/// immediately.
 fn resume(rollout: &mut RolloutStatus) {
     rollout.paused = None;
     if rollout.failure != Reason::TooManyFailedClusters {

@@ -1,4 +1,4 @@
-//! Moves a rollout to its next step, group or end, and reacts to failures.
+//! Moves a rollout to its next step or group or completes it, and handles failures.
 
 use mainstay_api::Reason;
 use mainstay_api::delivery::{
@@ -6,20 +6,20 @@ use mainstay_api::delivery::{
 };
 
 use super::analysis::{AnalysisState, analysis_state};
-use super::begin::{set_step_hash, turn_back};
-use super::world::{ClusterState, Mode};
+use super::begin::{set_step_hash, start_rollback};
+use super::cluster_state::{ClusterState, Mode};
 use super::{Draft, Stage, keep_warm_seconds, stage};
 
-/// Time without progress after which a rollout has failed by default, in seconds.
+/// Default time without progress after which a rollout fails, in seconds.
 const DEFAULT_DEADLINE: u32 = 600;
 
-/// Whether no further step starts.
+/// Whether no further step may start.
 pub(super) fn is_paused(deployment: &ApplicationDeployment, rollout: &RolloutStatus) -> bool {
     let is_requested = stage::strategy(deployment).paused && rollout.direction == Direction::Forward;
     rollout.paused == Some(PauseCause::Action) || is_requested
 }
 
-/// Moves the rollout on, if everything that its current step requires holds.
+/// Moves the rollout forward if the requirements of the current step are met.
 pub(super) fn advance(draft: &mut Draft<'_>, stage: &Stage<'_>) {
     let rollout = &stage.rollout;
     if rollout.completed_at.is_some() {
@@ -30,12 +30,14 @@ pub(super) fn advance(draft: &mut Draft<'_>, stage: &Stage<'_>) {
     let analysis = current.as_ref().and_then(|step| step.analysis.as_ref());
     let template = analysis.map(|analysis| analysis.template_name.clone());
     let analysis_state = analysis_state(draft, rollout, template.as_deref());
-    if analysis_state == AnalysisState::Failed && fail(draft, Reason::AnalysisFailed, "an analysis failed") {
+    if analysis_state == AnalysisState::Failed
+        && handle_failure(draft, Reason::AnalysisFailed, "an analysis failed")
+    {
         return;
     }
     if has_too_many_failures(stage)
         && rollout.failure != Reason::TooManyFailedClusters
-        && fail(
+        && handle_failure(
             draft,
             Reason::TooManyFailedClusters,
             "too many clusters of a wave cannot be reached",
@@ -58,7 +60,7 @@ pub(super) fn advance(draft: &mut Draft<'_>, stage: &Stage<'_>) {
     }
 }
 
-/// Reachable clusters of the current group.
+/// Returns the reachable clusters of the current group.
 fn current_clusters<'a>(stage: &'a Stage<'_>) -> impl Iterator<Item = &'a ClusterState<'a>> {
     let current = stage.rollout.group as usize;
     stage
@@ -83,14 +85,14 @@ fn is_reached(stage: &Stage<'_>, state: &ClusterState<'_>) -> bool {
             .cells
             .values()
             .all(|cell| cell.next == cell.spec && cell.available >= cell.spec.min(cell.desired));
-        return is_routed && (is_grown || (is_blocked && state.not_granted > 0));
+        return is_routed && (is_grown || (is_blocked && state.denied_growth > 0));
     }
-    is_routed && is_grown && is_clean(stage, state)
+    is_routed && is_grown && is_cleaned_up(stage, state)
 }
 
 /// Whether a cluster has no obsolete workloads and no replicas above its target. Replicas that another
-/// cluster still has to replace, and replicas that are kept warm, do not count.
-fn is_clean(stage: &Stage<'_>, state: &ClusterState<'_>) -> bool {
+/// cluster has yet to replace and replicas that are kept warm do not count.
+fn is_cleaned_up(stage: &Stage<'_>, state: &ClusterState<'_>) -> bool {
     let is_last = stage.rollout.group as usize + 1 >= stage.groups.len();
     let is_relocated = state.target_total() < state.start_total() && !is_last;
     let cells = || state.cells.values();
@@ -120,7 +122,7 @@ fn has_too_many_failures(stage: &Stage<'_>) -> bool {
 }
 
 /// Records a failure and applies `onFailure`. Returns whether the rollout changed.
-fn fail(draft: &mut Draft<'_>, failure: Reason, message: &str) -> bool {
+fn handle_failure(draft: &mut Draft<'_>, failure: Reason, message: &str) -> bool {
     let Some(rollout) = draft.status.rollout.clone() else {
         return false;
     };
@@ -130,26 +132,26 @@ fn fail(draft: &mut Draft<'_>, failure: Reason, message: &str) -> bool {
     let action = stage::strategy(&draft.snapshot.deployment).on_failure;
     let now = draft.now();
     match action.unwrap_or_default() {
-        FailureAction::Rollback if turn_back(draft, failure.clone()) => return true,
+        FailureAction::Rollback if start_rollback(draft, failure.clone()) => return true,
         FailureAction::Continue => {
             if rollout.failure == failure {
                 return false;
             }
-            set(draft, |rollout| {
+            update_rollout(draft, |rollout| {
                 rollout.failure = failure.clone();
                 rollout.progressed_at = Some(now);
             });
         }
-        FailureAction::Pause | FailureAction::Rollback => set(draft, |rollout| {
+        FailureAction::Pause | FailureAction::Rollback => update_rollout(draft, |rollout| {
             rollout.failure = failure.clone();
             rollout.paused = Some(PauseCause::Failure);
         }),
     }
-    draft.event(failure, true, message);
+    draft.add_event(failure, true, message);
     true
 }
 
-fn set(draft: &mut Draft<'_>, change: impl FnOnce(&mut RolloutStatus)) {
+fn update_rollout(draft: &mut Draft<'_>, change: impl FnOnce(&mut RolloutStatus)) {
     if let Some(rollout) = &mut draft.status.rollout {
         change(rollout);
         draft.is_transition = true;
@@ -190,7 +192,7 @@ fn check_deadline(draft: &mut Draft<'_>, rollout: &RolloutStatus) {
         && rollout.direction == Direction::Forward
         && draft.has_passed(since, deadline.unwrap_or(DEFAULT_DEADLINE))
     {
-        fail(
+        handle_failure(
             draft,
             Reason::ProgressDeadlineExceeded,
             "the rollout made no progress",
@@ -206,7 +208,7 @@ fn finish_step(
 ) {
     let Some(reached) = rollout.step_reached_at else {
         let now = draft.now();
-        set(draft, |rollout| rollout.step_reached_at = Some(now));
+        update_rollout(draft, |rollout| rollout.step_reached_at = Some(now));
         return;
     };
     if !rollout.promoted {
@@ -220,22 +222,22 @@ fn finish_step(
                 return;
             }
         }
-        if let Some(reason) = hold(analysis_state) {
+        if let Some(reason) = waiting_reason(analysis_state) {
             draft.waiting = Some(reason);
             return;
         }
     }
     let next = rollout.step + 1;
-    enter(draft, rollout.group, next);
-    draft.event(
+    start_step(draft, rollout.group, next);
+    draft.add_event(
         Reason::StepStarted,
         false,
         format!("step {} completed", rollout.step),
     );
 }
 
-/// Returns why an analysis holds the rollout.
-fn hold(analysis_state: AnalysisState) -> Option<Reason> {
+/// Returns the reason if an analysis makes the rollout wait.
+fn waiting_reason(analysis_state: AnalysisState) -> Option<Reason> {
     match analysis_state {
         AnalysisState::Passed | AnalysisState::Failed => None,
         AnalysisState::Running => Some(Reason::WaitingForTime),
@@ -251,7 +253,7 @@ fn finish_group(draft: &mut Draft<'_>, stage: &Stage<'_>, analysis_state: Analys
     let now = draft.now();
     if !is_last {
         let Some(reached) = rollout.step_reached_at else {
-            set(draft, |rollout| rollout.step_reached_at = Some(now));
+            update_rollout(draft, |rollout| rollout.step_reached_at = Some(now));
             return;
         };
         let soak = stage.groups.get(current).map_or(0, |group| group.soak_seconds);
@@ -259,14 +261,14 @@ fn finish_group(draft: &mut Draft<'_>, stage: &Stage<'_>, analysis_state: Analys
             draft.waiting = Some(Reason::WaitingForTime);
             return;
         }
-        if let Some(reason) = hold(analysis_state).filter(|_| !rollout.promoted) {
+        if let Some(reason) = waiting_reason(analysis_state).filter(|_| !rollout.promoted) {
             draft.waiting = Some(reason);
             return;
         }
-        enter(draft, rollout.group + 1, 0);
+        start_step(draft, rollout.group + 1, 0);
         return;
     }
-    set(draft, |rollout| {
+    update_rollout(draft, |rollout| {
         rollout.completed_at = Some(now);
         rollout.step_reached_at = None;
         rollout.promoted = false;
@@ -276,13 +278,13 @@ fn finish_group(draft: &mut Draft<'_>, stage: &Stage<'_>, analysis_state: Analys
         Direction::Forward => (Reason::RolloutCompleted, "the rollout is complete"),
         Direction::Back => (Reason::RolloutAborted, "the stable state is restored"),
     };
-    draft.event(reason, false, message);
+    draft.add_event(reason, false, message);
 }
 
-fn enter(draft: &mut Draft<'_>, group: u32, step: u32) {
+fn start_step(draft: &mut Draft<'_>, group: u32, step: u32) {
     let now = draft.now();
     draft.status.analysis.retain(|run| run.step_hash.is_empty());
-    set(draft, |rollout| {
+    update_rollout(draft, |rollout| {
         rollout.group = group;
         rollout.step = step;
         rollout.promoted = false;
@@ -293,6 +295,6 @@ fn enter(draft: &mut Draft<'_>, group: u32, step: u32) {
 }
 
 /// Whether replicas of the previous revision are kept after completion.
-pub(super) fn keeps_warm(deployment: &ApplicationDeployment, rollout: &RolloutStatus) -> bool {
+pub(super) fn keeps_previous_warm(deployment: &ApplicationDeployment, rollout: &RolloutStatus) -> bool {
     rollout.direction == Direction::Forward && keep_warm_seconds(deployment) > 0
 }

@@ -1,4 +1,4 @@
-//! Analysis: counts measurements, judges them and requests the next ones.
+//! Analysis: evaluates and counts measurements, and requests the next ones.
 
 use jiff::SignedDuration;
 use mainstay_api::Reason;
@@ -8,17 +8,17 @@ use super::{Draft, stage};
 use crate::plan::{Action, MeasureRequest, Step};
 use crate::snapshot::{Measurement, MeasurementKey};
 
-/// Time between two measurements by default, in seconds.
+/// Default time between two measurements in seconds.
 const DEFAULT_INTERVAL: u32 = 30;
 
-/// State of all analysis that concerns the current step.
+/// State of all analyses that affect the current step, in ascending order of severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnalysisState {
-    /// Nothing failed, and the step's analysis is complete.
+    /// No analysis failed, and the analysis of the step is complete.
     Passed,
-    /// More measurements are needed.
+    /// More measurements are required.
     Running,
-    /// There is no data, and the policy is to wait.
+    /// A metric has no data, and its policy is to wait.
     NoData,
     /// A template does not exist.
     TemplateMissing,
@@ -26,8 +26,8 @@ pub(super) enum AnalysisState {
     Failed,
 }
 
-/// Adds the snapshot's measurements to the counts.
-pub(super) fn fold(draft: &mut Draft<'_>) {
+/// Adds the measurements of the snapshot to the counts.
+pub(super) fn count_measurements(draft: &mut Draft<'_>) {
     let rollout = draft
         .status
         .rollout
@@ -44,7 +44,7 @@ pub(super) fn fold(draft: &mut Draft<'_>) {
             metrics.find(|metric| metric.name == key.metric)
         });
         if let Some(metric) = metric.filter(|_| is_current) {
-            count(&mut draft.status.analysis, metric, measurement);
+            count_measurement(&mut draft.status.analysis, metric, measurement);
         }
     }
 }
@@ -53,13 +53,13 @@ fn is_analysed(rollout: &RolloutStatus) -> bool {
     rollout.direction == Direction::Forward && rollout.completed_at.is_none()
 }
 
-fn is_run(run: &AnalysisRun, key: &MeasurementKey) -> bool {
+fn has_key(run: &AnalysisRun, key: &MeasurementKey) -> bool {
     run.template_name == key.template && run.metric == key.metric && run.step_hash == key.step_hash
 }
 
-fn count(runs: &mut Vec<AnalysisRun>, metric: &Metric, measurement: &Measurement) {
+fn count_measurement(runs: &mut Vec<AnalysisRun>, metric: &Metric, measurement: &Measurement) {
     let key = &measurement.key;
-    if !runs.iter().any(|run| is_run(run, key)) {
+    if !runs.iter().any(|run| has_key(run, key)) {
         runs.push(AnalysisRun {
             template_name: key.template.clone(),
             metric: key.metric.clone(),
@@ -77,7 +77,7 @@ fn count(runs: &mut Vec<AnalysisRun>, metric: &Metric, measurement: &Measurement
             key(left).cmp(&key(right))
         });
     }
-    let Some(run) = runs.iter_mut().find(|run| is_run(run, key)) else {
+    let Some(run) = runs.iter_mut().find(|run| has_key(run, key)) else {
         return;
     };
     let at = mainstay_api::Time::from_timestamp(measurement.at);
@@ -96,7 +96,7 @@ fn count(runs: &mut Vec<AnalysisRun>, metric: &Metric, measurement: &Measurement
     }
 }
 
-/// Whether a measurement succeeded; `None` without data. NaN is no data.
+/// Returns whether a measurement succeeded, or `None` if it has no data. NaN counts as no data.
 fn judge(metric: &Metric, measurement: &Measurement) -> Option<bool> {
     let value = measurement.value.filter(|value| !value.is_nan())?;
     let minimum = u64::from(metric.min_samples.unwrap_or_default());
@@ -107,7 +107,8 @@ fn judge(metric: &Metric, measurement: &Measurement) -> Option<bool> {
     Some(range.min.is_none_or(|min| value >= min) && range.max.is_none_or(|max| value <= max))
 }
 
-/// Judges the background templates and, at an analysis step, that of the step; requests due measurements.
+/// Evaluates the background templates and, at an analysis step, the template of the step. Requests
+/// measurements that are due. Returns the worst state.
 pub(super) fn analysis_state(
     draft: &mut Draft<'_>,
     rollout: &RolloutStatus,
@@ -129,15 +130,15 @@ pub(super) fn analysis_state(
         .collect();
     let mut worst = AnalysisState::Passed;
     for name in background {
-        worst = join(worst, judge_template(draft, &name, ""));
+        worst = worse_of(worst, judge_template(draft, &name, ""));
     }
     if let Some(name) = step {
-        worst = join(worst, judge_template(draft, name, &rollout.step_hash));
+        worst = worse_of(worst, judge_template(draft, name, &rollout.step_hash));
     }
     worst
 }
 
-fn join(left: AnalysisState, right: AnalysisState) -> AnalysisState {
+fn worse_of(left: AnalysisState, right: AnalysisState) -> AnalysisState {
     let rank = |analysis_state: AnalysisState| match analysis_state {
         AnalysisState::Passed => 0,
         AnalysisState::Running => 1,
@@ -164,16 +165,16 @@ fn judge_template(draft: &mut Draft<'_>, name: &str, step_hash: &str) -> Analysi
             .status
             .analysis
             .iter()
-            .find(|run| is_run(run, &key))
+            .find(|run| has_key(run, &key))
             .cloned();
         let run = run.unwrap_or_default();
         let analysis_state = judge_run(metric, &run, step_hash.is_empty());
         if analysis_state != AnalysisState::Failed
             && (analysis_state != AnalysisState::Passed || step_hash.is_empty())
         {
-            request(draft, metric, &run, key);
+            request_measurement(draft, metric, &run, key);
         }
-        worst = join(worst, analysis_state);
+        worst = worse_of(worst, analysis_state);
     }
     worst
 }
@@ -190,34 +191,34 @@ fn judge_run(metric: &Metric, run: &AnalysisRun, is_background: bool) -> Analysi
     }
 }
 
-fn request(draft: &mut Draft<'_>, metric: &Metric, run: &AnalysisRun, key: MeasurementKey) {
+fn request_measurement(draft: &mut Draft<'_>, metric: &Metric, run: &AnalysisRun, key: MeasurementKey) {
     let interval = metric.interval_seconds.unwrap_or(DEFAULT_INTERVAL).max(1);
     let interval = SignedDuration::from_secs(i64::from(interval));
     let due = run.measured_at.map(|last| last.after(interval));
     if let Some(due) = due.filter(|due| *due > draft.snapshot.now) {
-        draft.wakeups.push(due);
+        draft.requeue_times.push(due);
         return;
     }
     let deployment = &draft.snapshot.deployment;
     let revision = growing_revision(draft.status.rollout.as_ref());
-    let fill = |text: &str| {
+    let substitute = |text: &str| {
         text.replace("{{revision}}", &revision)
             .replace("{{deployment}}", deployment.name())
             .replace("{{namespace}}", deployment.namespace())
     };
-    draft.wakeups.push(draft.snapshot.now + interval);
+    draft.requeue_times.push(draft.snapshot.now + interval);
     draft.finish.push(Step {
         action: Action::Measure(MeasureRequest {
             key,
             address: metric.prometheus.address.clone(),
-            query: fill(&metric.prometheus.query),
-            samples_query: metric.prometheus.samples_query.as_deref().map(fill),
+            query: substitute(&metric.prometheus.query),
+            samples_query: metric.prometheus.samples_query.as_deref().map(substitute),
         }),
         reason: Reason::MeasurementDue,
     });
 }
 
-/// Returns the name of the revision that grows from stable to target.
+/// Returns the name of the revision that grows most from stable to target.
 fn growing_revision(rollout: Option<&RolloutStatus>) -> String {
     let Some(rollout) = rollout else {
         return String::new();

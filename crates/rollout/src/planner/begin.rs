@@ -1,18 +1,18 @@
-//! Starts rollouts: forward when the target changes, back on an abort.
+//! Starts rollouts: forward if the target changes, back if the rollout is aborted.
 
 use std::collections::BTreeSet;
 
 use mainstay_api::Reason;
 use mainstay_api::delivery::{Allocation, DiffCounts, Direction, RolloutStatus, StrategyType};
 
+use super::cluster_state::observed_placement;
 use super::target::{Problem, allocation_hash, from_status};
-use super::world::observed_placement;
-use super::{Draft, prepare, stage};
+use super::{Draft, prepare_revisions, stage};
 use crate::diff::{Placements, diff};
 use crate::manifest::hash_text;
 
-/// Starts a rollout if the target differs from that of the current one.
-pub(super) fn begin(draft: &mut Draft<'_>, target: Allocation) -> Result<(), Problem> {
+/// Starts a rollout if `target` differs from the target of the current one.
+pub(super) fn begin_rollout(draft: &mut Draft<'_>, target: Allocation) -> Result<(), Problem> {
     let hash = allocation_hash(&target);
     let current = draft.status.rollout.as_ref();
     if current.is_some_and(|rollout| rollout.target_hash == hash) {
@@ -27,20 +27,25 @@ pub(super) fn begin(draft: &mut Draft<'_>, target: Allocation) -> Result<(), Pro
         Some(rollout) => rollout.stable.clone(),
     };
     check_supported(draft, &stable, &target)?;
-    start(draft, previous.as_ref(), stable, target);
+    start_rollout(draft, previous.as_ref(), stable, target);
     Ok(())
 }
 
-/// Starts the current target again, after an abort or a failure.
-pub(super) fn restart(draft: &mut Draft<'_>) {
+/// Starts a rollout to the current target again, after an abort or a failure.
+pub(super) fn restart_rollout(draft: &mut Draft<'_>) {
     let Some(previous) = draft.status.rollout.clone() else {
         return;
     };
     let (stable, target) = (previous.stable.clone(), previous.target.clone());
-    start(draft, Some(&previous), stable, target);
+    start_rollout(draft, Some(&previous), stable, target);
 }
 
-fn start(draft: &mut Draft<'_>, previous: Option<&RolloutStatus>, stable: Allocation, target: Allocation) {
+fn start_rollout(
+    draft: &mut Draft<'_>,
+    previous: Option<&RolloutStatus>,
+    stable: Allocation,
+    target: Allocation,
+) {
     let now = draft.now();
     let changes = diff(&from_status(&stable.placement), &from_status(&target.placement));
     let count = |changes: &[crate::diff::Change]| u32::try_from(changes.len()).unwrap_or(u32::MAX);
@@ -48,7 +53,11 @@ fn start(draft: &mut Draft<'_>, previous: Option<&RolloutStatus>, stable: Alloca
         target_hash: allocation_hash(&target),
         direction: Direction::Forward,
         source: Allocation {
-            placement: observed_placement(draft.snapshot, &prepare(draft.snapshot, previous), previous),
+            placement: observed_placement(
+                draft.snapshot,
+                &prepare_revisions(draft.snapshot, previous),
+                previous,
+            ),
             routes: Vec::new(),
         },
         source_traffic: draft.status.traffic.clone(),
@@ -64,7 +73,7 @@ fn start(draft: &mut Draft<'_>, previous: Option<&RolloutStatus>, stable: Alloca
         ..RolloutStatus::default()
     };
     set_step_hash(&mut rollout);
-    draft.event(
+    draft.add_event(
         Reason::RolloutStarted,
         false,
         format!(
@@ -77,8 +86,8 @@ fn start(draft: &mut Draft<'_>, previous: Option<&RolloutStatus>, stable: Alloca
     draft.is_transition = true;
 }
 
-/// Starts the rollback to the stable state. Returns whether there is one.
-pub(super) fn turn_back(draft: &mut Draft<'_>, failure: Reason) -> bool {
+/// Starts the rollback to the stable state. Returns false if there is no stable state.
+pub(super) fn start_rollback(draft: &mut Draft<'_>, failure: Reason) -> bool {
     let now = draft.now();
     let previous = draft.status.rollout.clone();
     let Some(mut rollout) = previous.filter(|rollout| !rollout.stable.placement.is_empty()) else {
@@ -86,7 +95,7 @@ pub(super) fn turn_back(draft: &mut Draft<'_>, failure: Reason) -> bool {
     };
     let source = observed_placement(
         draft.snapshot,
-        &prepare(draft.snapshot, Some(&rollout)),
+        &prepare_revisions(draft.snapshot, Some(&rollout)),
         Some(&rollout),
     );
     rollout.source.placement = source;
@@ -109,7 +118,7 @@ pub(super) fn turn_back(draft: &mut Draft<'_>, failure: Reason) -> bool {
     } else {
         failure
     };
-    draft.event(reason, true, "the rollout returns to its stable state");
+    draft.add_event(reason, true, "the rollout returns to its stable state");
     true
 }
 
@@ -122,7 +131,8 @@ pub(super) fn set_step_hash(rollout: &mut RolloutStatus) {
     rollout.step_hash = hash_text(&text).chars().take(8).collect();
 }
 
-/// Strategies with steps move one revision to another one: at most one shrinks and one grows.
+/// Fails unless the strategy supports the change. Strategies other than `Direct` support at most one
+/// growing and one shrinking revision.
 fn check_supported(draft: &Draft<'_>, stable: &Allocation, target: &Allocation) -> Result<(), Problem> {
     let kind = stage::strategy(&draft.snapshot.deployment)
         .kind

@@ -1,35 +1,36 @@
-//! Decides how many replicas each revision has next: growth within the surge, then shrinking within the
-//! availability floor and the traffic that revisions still receive.
+//! Decides the next number of replicas of each revision: growth is limited by the surge, then shrinking by
+//! the availability floor and by the traffic that revisions still receive.
 
 use std::collections::BTreeMap;
 
-use super::world::{Cell, ClusterState, Mode};
+use super::cluster_state::{Cell, ClusterState, Mode};
 
 /// Bounds of a rollout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Pods above the larger of source and target, over all clusters; `None` for no limit.
+    /// Maximum number of pods above the larger of source and target, over all clusters; `None` for no
+    /// limit.
     pub(crate) surge: Option<u32>,
-    /// Pods below the smaller of source and target that may be unavailable, over all clusters.
+    /// Maximum number of unavailable pods below the smaller of source and target, over all clusters.
     pub(crate) unavailable: u32,
-    /// Whether no replicas change.
+    /// Whether no replicas may change.
     pub(crate) is_paused: bool,
 }
 
-/// What allows a cluster to shrink.
+/// Conditions for shrinking a revision in a cluster.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Permission {
-    /// Whether routes are in effect as planned, or the cluster has none.
+pub(crate) struct ShrinkPermission {
+    /// Whether the planned routes are in effect, or the cluster has none.
     pub(crate) is_routed: bool,
-    /// Whether replicas that are no longer needed may be removed: not while they are kept warm.
+    /// Whether replicas that are no longer needed may be removed. Not the case while they are kept warm.
     pub(crate) may_remove: bool,
 }
 
-/// Sets [`Cell::next`] of every cell in reachable clusters.
-pub(crate) fn assign(
+/// Sets [`Cell::next`] of all cells in reachable clusters.
+pub(crate) fn assign_replicas(
     clusters: &mut BTreeMap<String, ClusterState<'_>>,
     limits: Limits,
-    permit: impl Fn(&ClusterState<'_>, &Cell<'_>) -> Permission,
+    permit: impl Fn(&ClusterState<'_>, &Cell<'_>) -> ShrinkPermission,
     is_drained: impl Fn(&ClusterState<'_>, &Cell<'_>) -> bool,
 ) {
     if limits.is_paused {
@@ -39,13 +40,13 @@ pub(crate) fn assign(
     shrink(clusters, limits, permit, is_drained);
 }
 
-/// Pods that a cluster may have without surge.
-fn ceiling(state: &ClusterState<'_>) -> u32 {
+/// Returns the maximum number of pods of a cluster without surge.
+fn max_pods(state: &ClusterState<'_>) -> u32 {
     state.start_total().max(state.target_total())
 }
 
 fn grow(clusters: &mut BTreeMap<String, ClusterState<'_>>, limits: Limits) {
-    let excess = |state: &ClusterState<'_>| state.spec_total().saturating_sub(ceiling(state));
+    let excess = |state: &ClusterState<'_>| state.spec_total().saturating_sub(max_pods(state));
     let used: u32 = clusters
         .values()
         .filter(|state| state.is_reachable)
@@ -55,7 +56,7 @@ fn grow(clusters: &mut BTreeMap<String, ClusterState<'_>>, limits: Limits) {
     for state in clusters.values_mut().filter(|state| state.is_reachable) {
         let wanted: u32 = state.cells.values().map(wanted_growth).sum();
         let before = excess(state);
-        let free = ceiling(state).saturating_sub(state.spec_total());
+        let free = max_pods(state).saturating_sub(state.spec_total());
         let granted = spare.map_or(wanted, |spare| wanted.min(free.saturating_add(spare)));
         let mut rest = granted;
         for cell in state.cells.values_mut() {
@@ -63,8 +64,8 @@ fn grow(clusters: &mut BTreeMap<String, ClusterState<'_>>, limits: Limits) {
             cell.next = cell.spec + growth;
             rest -= growth;
         }
-        state.not_granted = wanted - granted;
-        let after = state.next_total().saturating_sub(ceiling(state));
+        state.denied_growth = wanted - granted;
+        let after = state.next_total().saturating_sub(max_pods(state));
         spare = spare.map(|spare| spare.saturating_sub(after.saturating_sub(before)));
     }
 }
@@ -77,28 +78,28 @@ fn wanted_growth(cell: &Cell<'_>) -> u32 {
     }
 }
 
-/// Budgets that clusters share while they shrink.
-struct Shared {
-    /// Pods that may become unavailable.
+/// Budgets for shrinking that are shared by all clusters.
+struct SharedBudget {
+    /// Number of pods that may become unavailable.
     unavailable: u32,
-    /// Replicas that clusters which lose replicas may release.
+    /// Number of replicas that may be released by clusters that lose replicas.
     release: u32,
 }
 
 fn shrink(
     clusters: &mut BTreeMap<String, ClusterState<'_>>,
     limits: Limits,
-    permit: impl Fn(&ClusterState<'_>, &Cell<'_>) -> Permission,
+    permit: impl Fn(&ClusterState<'_>, &Cell<'_>) -> ShrinkPermission,
     is_drained: impl Fn(&ClusterState<'_>, &Cell<'_>) -> bool,
 ) {
-    let mut shared = Shared {
+    let mut shared = SharedBudget {
         unavailable: 0,
-        release: releasable(clusters),
+        release: releasable_replicas(clusters),
     };
     let deficit: u32 = clusters
         .values()
         .filter(|state| state.is_reachable)
-        .map(|state| floor(state, shared.release).saturating_sub(state.available_total()))
+        .map(|state| min_available(state, shared.release).saturating_sub(state.available_total()))
         .sum();
     shared.unavailable = limits.unavailable.saturating_sub(deficit);
     for state in clusters
@@ -111,9 +112,9 @@ fn shrink(
     }
 }
 
-/// Returns how many replicas clusters may give up: what nothing replaces, and what other clusters have
-/// gained.
-pub(crate) fn releasable(clusters: &BTreeMap<String, ClusterState<'_>>) -> u32 {
+/// Returns the number of replicas that clusters may release: those that are not replaced, and those that
+/// other clusters have gained.
+pub(crate) fn releasable_replicas(clusters: &BTreeMap<String, ClusterState<'_>>) -> u32 {
     let (mut lost, mut gained, mut available, mut released) = (0_u32, 0_u32, 0_u32, 0_u32);
     for state in clusters.values() {
         let (start, target) = (state.start_total(), state.target_total());
@@ -131,8 +132,9 @@ pub(crate) fn releasable(clusters: &BTreeMap<String, ClusterState<'_>>) -> u32 {
     (lost - replaced + available.min(replaced)).saturating_sub(released)
 }
 
-/// Returns the number of pods that must stay available in a cluster, without `maxUnavailable`.
-fn floor(state: &ClusterState<'_>, release: u32) -> u32 {
+/// Returns the number of pods that must remain available in a cluster, before `maxUnavailable` is
+/// subtracted.
+fn min_available(state: &ClusterState<'_>, release: u32) -> u32 {
     let (start, target) = (state.start_total(), state.target_total());
     if target >= start {
         return start;
@@ -141,7 +143,7 @@ fn floor(state: &ClusterState<'_>, release: u32) -> u32 {
     start.saturating_sub(released.saturating_add(release)).max(target)
 }
 
-/// Revisions to shrink: removed ones first, then by name.
+/// Returns the revisions to shrink: removed ones first, then by name.
 fn shrinking_order(state: &ClusterState<'_>) -> Vec<String> {
     let mut cells: Vec<&Cell<'_>> = state
         .cells
@@ -156,7 +158,7 @@ fn lower_bound(state: &ClusterState<'_>, cell: &Cell<'_>) -> u32 {
     if cell.is_shrinking() || !cell.is_wanted || state.mode == Mode::Final {
         cell.target
     } else {
-        // A growing revision ahead of its step is left as it is.
+        // A growing revision that is ahead of its step is not changed.
         cell.spec.max(cell.target)
     }
 }
@@ -164,8 +166,8 @@ fn lower_bound(state: &ClusterState<'_>, cell: &Cell<'_>) -> u32 {
 fn shrink_cell(
     state: &mut ClusterState<'_>,
     revision: &str,
-    shared: &mut Shared,
-    permit: &impl Fn(&ClusterState<'_>, &Cell<'_>) -> Permission,
+    shared: &mut SharedBudget,
+    permit: &impl Fn(&ClusterState<'_>, &Cell<'_>) -> ShrinkPermission,
     is_drained: &impl Fn(&ClusterState<'_>, &Cell<'_>) -> bool,
 ) {
     let Some(cell) = state.cells.get(revision) else {
@@ -183,7 +185,7 @@ fn shrink_cell(
     let budget = if state.mode == Mode::Final && is_grown && permission.may_remove {
         u32::MAX
     } else {
-        state.not_granted
+        state.denied_growth
     };
     let others: u32 = state
         .cells
@@ -192,11 +194,11 @@ fn shrink_cell(
         .map(|other| other.available.min(other.next))
         .sum();
     let own = cell.available.min(cell.next);
-    let floor = floor(state, shared.release);
+    let floor = min_available(state, shared.release);
     let required = (own + others).min(floor).saturating_sub(shared.unavailable);
     let bound = required.saturating_sub(others).min(own);
     let lowest = lower_bound(state, cell)
-        .max(needed(cell))
+        .max(replicas_for_traffic(cell))
         .max(bound)
         .max(cell.next.saturating_sub(budget));
     if lowest >= cell.next {
@@ -210,16 +212,16 @@ fn shrink_cell(
         let more = released(total - (cell.next - lowest)) - released(total);
         shared.release = shared.release.saturating_sub(more);
     }
-    state.not_granted = state.not_granted.saturating_sub(cell.next - lowest);
+    state.denied_growth = state.denied_growth.saturating_sub(cell.next - lowest);
     if let Some(cell) = state.cells.get_mut(revision) {
         cell.next = lowest;
     }
 }
 
-/// Returns the replicas that a revision needs for the traffic it still receives: its source size at its
-/// source weight, its target size at its target weight, in proportion between them, and never 0 while it has
-/// a weight.
-pub(crate) fn needed(cell: &Cell<'_>) -> u32 {
+/// Returns the number of replicas that a revision needs for the traffic that it still receives: the source
+/// size at its source weight, the target size at its target weight, proportional in between. Never 0 while
+/// the revision has a weight.
+pub(crate) fn replicas_for_traffic(cell: &Cell<'_>) -> u32 {
     if cell.weight == 0 {
         return 0;
     }
@@ -229,7 +231,7 @@ pub(crate) fn needed(cell: &Cell<'_>) -> u32 {
     let proportional = match (span, above) {
         (_, 0) => 0,
         (span, above) if above >= span => shrinkage,
-        // Weights are whole percents: one of them may be due to rounding.
+        // Weights are whole percents, so one percent may be due to rounding.
         (span, above) => (shrinkage * u64::from(above - 1)).div_ceil(u64::from(span)),
     };
     let proportional = u32::try_from(proportional).unwrap_or(u32::MAX);

@@ -1,16 +1,16 @@
-//! Deletes a deployment: everything in the inventories, then the finalizer. Nothing is rendered.
+//! Deletes a deployment: all objects in the inventories, then the finalizer. Nothing is rendered.
 
 use mainstay_api::delivery::{DeletionPolicy, DeploymentPhase};
 use mainstay_api::{Reason, Time};
 
-use super::world::is_ours;
-use super::{Clusters, Draft, version};
+use super::cluster_state::is_ours;
+use super::{Clusters, Draft, object_version};
 use crate::manifest::Role;
 use crate::names::inventory_name;
 use crate::plan::{Action, Delete, InventoryWrite, Plan, Step};
 use crate::snapshot::{ClusterView, Snapshot};
 
-pub(super) fn plan(snapshot: &Snapshot) -> Plan {
+pub(super) fn plan_deletion(snapshot: &Snapshot) -> Plan {
     let mut draft = Draft::new(snapshot);
     let metadata = &snapshot.deployment.metadata;
     let has_finalizer = metadata
@@ -31,7 +31,8 @@ pub(super) fn plan(snapshot: &Snapshot) -> Plan {
         let is_forgotten = !view.is_reachable(snapshot.now) && is_given_up(&mut draft, name, view);
         if !is_kept && !is_forgotten {
             let steps = delete_objects(snapshot, view);
-            let is_empty = view.is_reachable(snapshot.now) && steps.is_empty() && is_gone(snapshot, view);
+            let is_empty =
+                view.is_reachable(snapshot.now) && steps.is_empty() && are_objects_deleted(snapshot, view);
             if !steps.is_empty() {
                 clusters.steps.insert(name.clone(), steps);
             }
@@ -53,7 +54,7 @@ pub(super) fn plan(snapshot: &Snapshot) -> Plan {
     }
     if is_done {
         clusters.finish.push(Step {
-            action: Action::RemoveFinalizer(version(metadata)),
+            action: Action::RemoveFinalizer(object_version(metadata)),
             reason: Reason::CleanedUp,
         });
     } else {
@@ -62,7 +63,7 @@ pub(super) fn plan(snapshot: &Snapshot) -> Plan {
     draft.into_plan(clusters)
 }
 
-/// Whether the objects of an unreachable cluster are given up by now.
+/// Whether the objects of an unreachable cluster are given up, because the configured time has passed.
 fn is_given_up(draft: &mut Draft<'_>, name: &str, view: &ClusterView) -> bool {
     let deployment = &draft.snapshot.deployment;
     let deletion = deployment.spec.deletion.clone().unwrap_or_default();
@@ -76,7 +77,7 @@ fn is_given_up(draft: &mut Draft<'_>, name: &str, view: &ClusterView) -> bool {
     let is_over = draft.has_passed(since, after);
     if is_over {
         let names: Vec<String> = view.inventory.objects.iter().map(ToString::to_string).collect();
-        draft.event(
+        draft.add_event(
             Reason::ObjectsForgotten,
             true,
             format!(
@@ -88,7 +89,8 @@ fn is_given_up(draft: &mut Draft<'_>, name: &str, view: &ClusterView) -> bool {
     is_over
 }
 
-/// Deletes routes first, so that no request reaches a workload that is being deleted.
+/// Returns the steps that delete the objects of a cluster. Routes are deleted first, so that no request
+/// reaches a workload that is being deleted.
 fn delete_objects(snapshot: &Snapshot, view: &ClusterView) -> Vec<Step> {
     if !view.is_reachable(snapshot.now) {
         return Vec::new();
@@ -113,7 +115,7 @@ fn delete_objects(snapshot: &Snapshot, view: &ClusterView) -> Vec<Step> {
     keys.iter().filter_map(delete).collect()
 }
 
-fn is_gone(snapshot: &Snapshot, view: &ClusterView) -> bool {
+fn are_objects_deleted(snapshot: &Snapshot, view: &ClusterView) -> bool {
     let mut keys = view.inventory.objects.iter();
     keys.all(|key| {
         let observed = view.objects.get(key);

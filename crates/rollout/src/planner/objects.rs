@@ -1,18 +1,18 @@
-//! Actions of each cluster: inventory, applies, scaling, routes and deletions, in a safe order.
+//! Steps of each cluster in a safe order: inventory, applies, scaling, routes and deletions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mainstay_api::{OwnerReference, Reason};
 
-use super::world::{Cell, ClusterState, Mode};
+use super::cluster_state::{Cell, ClusterState, Mode};
 use super::{Clusters, Stage};
 use crate::manifest::{Manifest, ObjectKey, Role};
 use crate::names::{inventory_name, label_value};
 use crate::plan::{Action, Apply, Delete, InventoryWrite, Scale, Step};
 use crate::snapshot::{Observed, Snapshot};
 
-/// Returns the actions of all reachable clusters.
+/// Returns the steps of all reachable clusters.
 pub(super) fn plan_objects<'a>(snapshot: &'a Snapshot, stage: &'a Stage<'a>) -> Clusters {
     let mut clusters = Clusters::default();
     for state in stage.clusters.values().filter(|state| state.is_reachable) {
@@ -34,13 +34,13 @@ fn plan_cluster<'a>(
             .name
             .is_empty()
             .then(|| snapshot.deployment.owner_reference()),
-        own: label_value(snapshot.deployment.name()),
+        owner_label: label_value(snapshot.deployment.name()),
         wanted: BTreeSet::new(),
         desired: Vec::new(),
         steps: Vec::new(),
     };
     for cell in state.cells.values() {
-        builder.keep(stage, cell);
+        builder.keep_revision(stage, cell);
     }
     for cell in state.cells.values() {
         builder.apply_revision(stage, cell);
@@ -67,26 +67,26 @@ struct Builder<'a> {
     snapshot: &'a Snapshot,
     state: &'a ClusterState<'a>,
     owner: Option<OwnerReference>,
-    /// Label of our objects.
-    own: String,
+    /// Value of the deployment label on our objects.
+    owner_label: String,
     /// Objects that must not be deleted.
     wanted: BTreeSet<&'a ObjectKey>,
-    /// Objects that should exist now.
+    /// Objects that should exist.
     desired: Vec<Arc<Manifest>>,
     steps: Vec<Step>,
 }
 
 impl<'a> Builder<'a> {
     fn is_ours(&self, observed: &Observed) -> bool {
-        observed.deployment.as_ref() == Some(&self.own)
+        observed.deployment.as_ref() == Some(&self.owner_label)
     }
 
     fn push(&mut self, action: Action, reason: Reason) {
         self.steps.push(Step { action, reason });
     }
 
-    /// Keeps the objects of a revision that is wanted, or whose workloads still exist.
-    fn keep(&mut self, stage: &'a Stage<'_>, cell: &Cell<'_>) {
+    /// Keeps the objects of a revision that is wanted or still has workloads.
+    fn keep_revision(&mut self, stage: &'a Stage<'_>, cell: &Cell<'_>) {
         let is_kept = is_present(self.state, cell) || !cell.workloads.is_empty();
         let Some(prepared) = stage.prepared.revisions.get(&cell.revision).filter(|_| is_kept) else {
             if !cell.workloads.is_empty() {
@@ -102,7 +102,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Keeps what is observed of a revision that no longer exists, except its workloads.
+    /// Keeps the observed objects, except workloads, of a revision that no longer exists.
     fn keep_observed(&mut self, cell: &Cell<'_>) {
         let objects = self.state.view.objects.iter();
         let own = objects.filter(|(key, observed)| {
@@ -136,7 +136,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Applies an object unless the observed one is equal. Foreign objects are never changed.
+    /// Applies an object unless the observed one is equal. Objects of other owners are never changed.
     fn apply(&mut self, manifest: &Arc<Manifest>, replicas: Option<u32>, outdated: Reason) {
         self.desired.push(Arc::clone(manifest));
         let observed = self.state.view.objects.get(&manifest.key);
@@ -177,8 +177,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Deletes objects of the inventory that are no longer wanted: workloads without pods, then what they
-    /// used and no route refers to. Returns the objects that are gone.
+    /// Deletes objects of the inventory that are no longer wanted: first workloads without pods, then
+    /// objects that were used by them and that no route refers to. Returns the objects that no longer
+    /// exist.
     fn delete_obsolete(&mut self) -> BTreeSet<&'a ObjectKey> {
         let view = self.state.view;
         let referenced: BTreeSet<&str> = view
@@ -213,7 +214,7 @@ impl<'a> Builder<'a> {
         gone
     }
 
-    /// Adds what will be applied to the inventory before, and removes what is gone after.
+    /// Adds new objects to the inventory before they are applied, and removes deleted objects afterwards.
     fn finish(mut self, gone: &BTreeSet<&ObjectKey>, clusters: &mut Clusters) {
         let view = self.state.view;
         let known = &view.inventory.objects;
@@ -260,8 +261,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Whether a revision should exist in a cluster now: not before its group has started, and not before its
-/// first replica is due.
+/// Whether a revision should exist in a cluster at this time: its group has started, and its first replica
+/// is due.
 fn is_present(state: &ClusterState<'_>, cell: &Cell<'_>) -> bool {
     let has_started =
         state.mode == Mode::Final || cell.next > 0 || cell.source > 0 || !cell.workloads.is_empty();
@@ -270,8 +271,8 @@ fn is_present(state: &ClusterState<'_>, cell: &Cell<'_>) -> bool {
         && (state.mode != Mode::Hold || !cell.workloads.is_empty() || cell.source > 0)
 }
 
-/// Names of objects that belong to another owner.
-pub(super) fn conflicts(snapshot: &Snapshot, stage: &Stage<'_>) -> BTreeMap<String, Vec<String>> {
+/// Returns the names of needed objects that belong to another owner, by cluster.
+pub(super) fn find_conflicts(snapshot: &Snapshot, stage: &Stage<'_>) -> BTreeMap<String, Vec<String>> {
     let mut conflicts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let own = label_value(snapshot.deployment.name());
     let is_foreign = |observed: &Observed| observed.deployment.as_ref() != Some(&own);

@@ -1,4 +1,4 @@
-//! Status and conditions of a deployment.
+//! Updates the status and the conditions of a deployment.
 
 use mainstay_api::delivery::{
     ClusterPlacement, ClusterTraffic, DeploymentPhase, Direction, LegacyPhase, RevisionPlacement,
@@ -6,15 +6,15 @@ use mainstay_api::delivery::{
 };
 use mainstay_api::{Condition, ConditionStatus, ConditionType, Reason};
 
-use super::objects::conflicts;
+use super::cluster_state::{Cell, ClusterState};
+use super::objects::find_conflicts;
 use super::routes::find_traffic;
 use super::target::{Problem, from_status};
-use super::world::{Cell, ClusterState};
 use super::{Draft, Stage, idle_times};
 use crate::names::label_value;
 
 /// Sets phase, conditions, placement and weights.
-pub(super) fn report(draft: &mut Draft<'_>, stage: Option<&Stage<'_>>, problem: Option<&Problem>) {
+pub(super) fn update_status(draft: &mut Draft<'_>, stage: Option<&Stage<'_>>, problem: Option<&Problem>) {
     draft.status.observed_generation = draft.snapshot.deployment.metadata.generation;
     if let Some(stage) = stage {
         report_traffic(draft, stage);
@@ -24,36 +24,40 @@ pub(super) fn report(draft: &mut Draft<'_>, stage: Option<&Stage<'_>>, problem: 
             rollout.wave = group.map(|group| group.wave.clone()).unwrap_or_default();
         }
     }
-    let ready = readiness(draft, stage, problem);
-    set(draft, ConditionType::Ready, ready.clone());
+    let ready = ready_condition(draft, stage, problem);
+    set_condition(draft, ConditionType::Ready, ready.clone());
     let resolved = match problem {
         None => (true, Reason::RevisionsResolved, String::new()),
         Some(problem) => (false, problem.reason.clone(), problem.message.clone()),
     };
-    set(draft, ConditionType::RevisionsResolved, resolved);
-    let progressing = progress(draft);
-    set(draft, ConditionType::Progressing, progressing);
+    set_condition(draft, ConditionType::RevisionsResolved, resolved);
+    let progressing = progressing_condition(draft);
+    set_condition(draft, ConditionType::Progressing, progressing);
     if let Some(stage) = stage {
         report_clusters(draft, stage);
     }
     set_phase(draft, ready.0);
 }
 
-type Outcome = (bool, Reason, String);
+type ConditionValue = (bool, Reason, String);
 
-fn set(draft: &mut Draft<'_>, kind: ConditionType, (holds, reason, message): Outcome) {
+fn set_condition(draft: &mut Draft<'_>, kind: ConditionType, (holds, reason, message): ConditionValue) {
     let condition = Condition::new(kind, ConditionStatus::from(holds), reason, message);
     draft.status.conditions.set(condition, draft.snapshot.now);
 }
 
-fn readiness(draft: &Draft<'_>, stage: Option<&Stage<'_>>, problem: Option<&Problem>) -> Outcome {
+fn ready_condition(
+    draft: &Draft<'_>,
+    stage: Option<&Stage<'_>>,
+    problem: Option<&Problem>,
+) -> ConditionValue {
     if let Some(problem) = problem {
         return (false, problem.reason.clone(), problem.message.clone());
     }
     let Some((stage, rollout)) = stage.zip(draft.status.rollout.as_ref()) else {
         return (false, Reason::RolloutInProgress, String::new());
     };
-    if let Some((cluster, names)) = conflicts(draft.snapshot, stage).into_iter().next() {
+    if let Some((cluster, names)) = find_conflicts(draft.snapshot, stage).into_iter().next() {
         let message = format!("{} in cluster {cluster:?} has another owner", names.join(", "));
         return (false, Reason::NameConflict, message);
     }
@@ -82,7 +86,7 @@ fn is_used(state: &ClusterState<'_>) -> bool {
     state.cells.values().any(|cell| cell.is_wanted)
 }
 
-fn progress(draft: &Draft<'_>) -> Outcome {
+fn progressing_condition(draft: &Draft<'_>) -> ConditionValue {
     let Some(rollout) = &draft.status.rollout else {
         return (false, Reason::RolloutInProgress, String::new());
     };
@@ -152,7 +156,7 @@ fn report_traffic(draft: &mut Draft<'_>, stage: &Stage<'_>) {
     }
 }
 
-/// Adds a cluster to the entry with equal weights.
+/// Adds a cluster to the entry with equal weights, or adds an entry.
 fn add_traffic(
     traffic: &mut Vec<ClusterTraffic>,
     cluster: &str,
@@ -173,7 +177,7 @@ fn add_traffic(
 fn report_placement(draft: &mut Draft<'_>, stage: &Stage<'_>) {
     let now = draft.now();
     let idle = idle_times(&draft.status);
-    let end = from_status(&super::end(&stage.rollout).placement);
+    let end = from_status(&super::end_allocation(&stage.rollout).placement);
     let source = from_status(&stage.rollout.source.placement);
     let mut names: std::collections::BTreeMap<String, &str> = std::collections::BTreeMap::new();
     for assignment in end.keys().chain(source.keys()) {
@@ -219,7 +223,7 @@ fn report_clusters(draft: &mut Draft<'_>, stage: &Stage<'_>) {
         .map(|state| state.name.as_str())
         .collect();
     for state in stage.clusters.values() {
-        draft.wakeups.extend(
+        draft.requeue_times.extend(
             state
                 .view
                 .breaker_open_until
@@ -235,7 +239,7 @@ fn report_clusters(draft: &mut Draft<'_>, stage: &Stage<'_>) {
             format!("unreachable: {}", lost.join(", ")),
         )
     };
-    set(draft, ConditionType::ClustersReachable, reachable);
+    set_condition(draft, ConditionType::ClustersReachable, reachable);
     let used = || {
         stage.routes.iter().filter(|(name, _)| {
             stage
@@ -261,7 +265,7 @@ fn report_clusters(draft: &mut Draft<'_>, stage: &Stage<'_>) {
     } else {
         (true, Reason::TrafficApplied, String::new())
     };
-    set(draft, ConditionType::TrafficApplied, traffic);
+    set_condition(draft, ConditionType::TrafficApplied, traffic);
     let failure = draft
         .status
         .rollout
@@ -276,5 +280,5 @@ fn report_clusters(draft: &mut Draft<'_>, stage: &Stage<'_>) {
             _ => (true, Reason::AnalysisPassed, String::new()),
         },
     };
-    set(draft, ConditionType::AnalysisPassed, analysis);
+    set_condition(draft, ConditionType::AnalysisPassed, analysis);
 }

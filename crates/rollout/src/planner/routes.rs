@@ -1,4 +1,4 @@
-//! Weights and routes of each cluster.
+//! Plans the weights and routes of each cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use mainstay_api::delivery::{
     RouteShare, RouteWeights, Traffic,
 };
 
-use super::Prepared;
+use super::PreparedRevisions;
+use super::cluster_state::{Cell, ClusterState, Mode};
 use super::stage::Effects;
-use super::world::{Cell, ClusterState, Mode};
 use crate::manifest::{Manifest, Role};
 use crate::names::label_value;
 use crate::traffic::{
@@ -18,33 +18,34 @@ use crate::traffic::{
 };
 use crate::weights::{Backend, effective_weights};
 
-/// Routes of one cluster.
+/// Planned routes of a cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterRoutes {
-    /// Routes and what belongs to them; empty if the cluster should have none.
+    /// Routes and related objects. Empty if the cluster should have no routes.
     pub(crate) manifests: Vec<Arc<Manifest>>,
     /// Weights by rule.
     pub(crate) weights: Vec<RouteWeights>,
-    /// Whether routes are in effect as planned, or none are planned and none exist.
+    /// Whether the planned routes are in effect, or none are planned and none exist.
     pub(crate) is_verified: bool,
-    /// Whether no revision is available for a rule.
+    /// Whether a rule has no available revision.
     pub(crate) lacks_backend: bool,
     /// Whether traffic is configured but the cluster supports no provider.
     pub(crate) lacks_provider: bool,
 }
 
-/// What routes are computed from.
+/// Input for planning routes.
 pub(crate) struct RouteInput<'a> {
     pub(crate) deployment: &'a ApplicationDeployment,
     pub(crate) rollout: &'a RolloutStatus,
     pub(crate) end: &'a Allocation,
     pub(crate) effects: &'a Effects,
-    pub(crate) prepared: &'a Prepared,
-    /// Replicas that may be released; a cluster without target keeps its routes until it may lose its own.
+    pub(crate) prepared: &'a PreparedRevisions,
+    /// Number of replicas that may be released. A cluster without a target keeps its routes until all its
+    /// replicas may be released.
     pub(crate) releasable: u32,
 }
 
-/// What the routes of a cluster depend on. Clusters with equal keys have equal routes.
+/// All values that the routes of a cluster depend on. Clusters with equal keys have equal routes.
 #[derive(PartialEq)]
 struct RouteKey<'a> {
     mode: Mode,
@@ -77,7 +78,7 @@ fn route_key<'a>(input: &RouteInput<'_>, state: &'a ClusterState<'_>) -> RouteKe
     }
 }
 
-/// Returns the routes of all clusters.
+/// Returns the planned routes of all clusters.
 pub(crate) fn plan_all(
     input: &RouteInput<'_>,
     clusters: &BTreeMap<String, ClusterState<'_>>,
@@ -100,7 +101,7 @@ pub(crate) fn plan_all(
     all
 }
 
-/// Returns the weights of a cluster.
+/// Returns the current weights of a cluster, or `None` if it has none.
 pub(crate) fn find_traffic<'a>(traffic: &'a [ClusterTraffic], cluster: &str) -> Option<&'a ClusterTraffic> {
     let has_cluster = |traffic: &&ClusterTraffic| traffic.cluster_names.iter().any(|name| name == cluster);
     traffic.iter().find(has_cluster)
@@ -111,7 +112,7 @@ fn plan_routes(input: &RouteInput<'_>, state: &ClusterState<'_>) -> ClusterRoute
     let Some(traffic) = &input.deployment.spec.traffic else {
         return routes;
     };
-    let Some(provider) = provider(traffic, state) else {
+    let Some(provider) = select_provider(traffic, state) else {
         routes.lacks_provider = !state.cells.is_empty();
         return routes;
     };
@@ -120,7 +121,7 @@ fn plan_routes(input: &RouteInput<'_>, state: &ClusterState<'_>) -> ClusterRoute
         let Some(shares) = rule_shares(input, state, rule, &mut routes) else {
             continue;
         };
-        let backends = backends(input, &shares);
+        let backends = route_backends(input, &shares);
         let can_preview = provider != Provider::Ingress;
         if can_preview {
             rules.extend(header_rules(input, state, rule, &backends));
@@ -130,7 +131,7 @@ fn plan_routes(input: &RouteInput<'_>, state: &ClusterState<'_>) -> ClusterRoute
             route: rule.route.clone(),
             matches: rule.matches.clone(),
             is_proportional: rule.weighted_targets.iter().all(|target| target.weight.is_none()),
-            mirror: mirror(input, state, &backends).filter(|_| can_preview),
+            mirror: route_mirror(input, state, &backends).filter(|_| can_preview),
             backends,
         });
         routes.weights.push(RouteWeights {
@@ -151,7 +152,7 @@ fn plan_routes(input: &RouteInput<'_>, state: &ClusterState<'_>) -> ClusterRoute
     routes
 }
 
-fn provider(traffic: &Traffic, state: &ClusterState<'_>) -> Option<Provider> {
+fn select_provider(traffic: &Traffic, state: &ClusterState<'_>) -> Option<Provider> {
     match traffic.provider.unwrap_or_default() {
         Provider::Auto => {
             let has_weights = traffic
@@ -190,7 +191,7 @@ fn is_verified(state: &ClusterState<'_>, manifests: &[Arc<Manifest>]) -> bool {
     is_in_effect && observed_routes(state).all(|(key, _)| is_planned(key))
 }
 
-/// Returns the weights of a rule in a cluster, or `None` if the rule is left out.
+/// Returns the weights of a rule in a cluster, or `None` if the rule is omitted.
 fn rule_shares(
     input: &RouteInput<'_>,
     state: &ClusterState<'_>,
@@ -208,7 +209,7 @@ fn rule_shares(
         return None;
     }
     if !can_end && state.mode == Mode::Final && input.releasable >= state.spec_total() {
-        // Other clusters have the replicas that this one loses.
+        // Other clusters have replaced the replicas of this cluster.
         return None;
     }
     let progress = match state.mode {
@@ -217,7 +218,7 @@ fn rule_shares(
         Mode::Final => state.progress(),
     };
     let progress = if can_end { progress } else { 0 };
-    let mixed = mix(&source, &end, progress, state);
+    let mixed = mix_weights(&source, &end, progress, state);
     let candidates: Vec<Backend> = mixed
         .iter()
         .map(|(share, weight)| Backend {
@@ -227,13 +228,13 @@ fn rule_shares(
         })
         .collect();
     if let Ok(weights) = effective_weights(&candidates) {
-        let weigh = |((share, _), weight): ((RouteShare, u32), u32)| RouteShare {
+        let with_weight = |((share, _), weight): ((RouteShare, u32), u32)| RouteShare {
             weight: Some(weight),
             ..share
         };
-        return Some(mixed.into_iter().zip(weights).map(weigh).collect());
+        return Some(mixed.into_iter().zip(weights).map(with_weight).collect());
     }
-    // No backend is available: the rule stays as it is.
+    // No backend is available, so the rule is not changed.
     routes.lacks_backend = true;
     let known = find_traffic(&input.deployment.status.traffic, &state.name)?;
     find_rule(&known.routes, &name).map(<[RouteShare]>::to_vec)
@@ -263,8 +264,9 @@ fn find_source(rollout: &RolloutStatus, cluster: &str, name: &str) -> Vec<RouteS
         .unwrap_or_default()
 }
 
-/// Mixes the weights of source and end. A share without a weight follows the available replicas.
-fn mix(
+/// Interpolates between the weights at the source and at the end of the rollout. A share without a weight
+/// is proportional to the available replicas.
+fn mix_weights(
     source: &[RouteShare],
     end: &[RouteShare],
     progress: u32,
@@ -276,7 +278,7 @@ fn mix(
     };
     let sum = |shares: &[RouteShare]| shares.iter().map(weight).sum::<u64>();
     let (source_sum, end_sum) = (sum(source), sum(end));
-    // One side may have no weights at all; then the other counts alone.
+    // If one side has no weights, only the other one counts.
     let progress = match (source_sum, end_sum) {
         (0, _) => 100,
         (_, 0) => 0,
@@ -311,7 +313,7 @@ fn mix(
         .collect()
 }
 
-fn backends(input: &RouteInput<'_>, shares: &[RouteShare]) -> Vec<RouteBackend> {
+fn route_backends(input: &RouteInput<'_>, shares: &[RouteShare]) -> Vec<RouteBackend> {
     shares
         .iter()
         .map(|share| RouteBackend {
@@ -319,15 +321,15 @@ fn backends(input: &RouteInput<'_>, shares: &[RouteShare]) -> Vec<RouteBackend> 
             component: share.component_name.clone(),
             service: input
                 .prepared
-                .service(&share.revision_name, &share.component_name),
+                .service_of(&share.revision_name, &share.component_name),
             port: share.port,
             weight: share.weight.unwrap_or_default(),
         })
         .collect()
 }
 
-/// Returns the growing revision of a rule that is available, at steps.
-fn preview<'a>(
+/// Returns the growing revision of a rule if it is available and the rollout is at a step.
+fn preview_backend<'a>(
     input: &RouteInput<'_>,
     state: &ClusterState<'_>,
     backends: &'a [RouteBackend],
@@ -354,7 +356,7 @@ fn header_rules(
     rule: &HttpRule,
     backends: &[RouteBackend],
 ) -> Vec<Rule> {
-    let Some(backend) = preview(input, state, backends) else {
+    let Some(backend) = preview_backend(input, state, backends) else {
         return Vec::new();
     };
     let header_rule = |route: &mainstay_api::delivery::HeaderRoute| {
@@ -383,13 +385,13 @@ fn header_rules(
     input.effects.headers.iter().map(header_rule).collect()
 }
 
-fn mirror(
+fn route_mirror(
     input: &RouteInput<'_>,
     state: &ClusterState<'_>,
     backends: &[RouteBackend],
 ) -> Option<RouteMirror> {
     let percent = input.effects.mirror;
-    let backend = preview(input, state, backends).filter(|_| percent > 0)?;
+    let backend = preview_backend(input, state, backends).filter(|_| percent > 0)?;
     Some(RouteMirror {
         service: backend.service.clone(),
         port: backend.port,

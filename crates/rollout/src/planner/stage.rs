@@ -1,4 +1,4 @@
-//! Waves, groups and steps: how far each cluster may go now.
+//! Waves, groups and steps: determines how far each cluster may proceed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use mainstay_api::delivery::{
     Strategy, StrategyType,
 };
 
-use super::world::{ClusterState, Mode};
+use super::cluster_state::{ClusterState, Mode};
 use crate::division::{Share, divide};
 use crate::quantity::{IntOrPercent, RolloutBudget, Rounding};
 
@@ -16,29 +16,29 @@ use crate::quantity::{IntOrPercent, RolloutBudget, Rounding};
 pub(crate) struct Group {
     pub(crate) wave: String,
     pub(crate) clusters: BTreeSet<String>,
-    /// Time to wait after the group.
+    /// Time to wait after the group in seconds.
     pub(crate) soak_seconds: u32,
-    /// Clusters of the wave that may fail.
+    /// Maximum number of failed clusters of the wave.
     pub(crate) max_failed: Option<u32>,
 }
 
-/// Effects of all steps up to the current one.
+/// Combined effects of all steps up to the current one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effects {
-    /// Cumulative share of the growth.
+    /// Cumulative share of the replicas by which revisions grow.
     pub(crate) replicas: Option<IntOrPercent>,
-    /// Progress of weights in percent.
+    /// Cumulative progress of weights in percent.
     pub(crate) weight: u32,
     pub(crate) headers: Vec<HeaderRoute>,
     pub(crate) mirror: u32,
 }
 
-/// Returns the strategy with its defaults.
+/// Returns the strategy of a deployment, or the default strategy.
 pub(crate) fn strategy(deployment: &ApplicationDeployment) -> Strategy {
     deployment.spec.strategy.clone().unwrap_or_default()
 }
 
-/// Returns the steps of a rollout. The first deployment and a rollback have none.
+/// Returns the steps of a rollout. The first deployment and a rollback have no steps.
 pub(crate) fn steps(deployment: &ApplicationDeployment, rollout: &RolloutStatus) -> Vec<RolloutStep> {
     let is_first = rollout
         .stable
@@ -67,7 +67,7 @@ pub(crate) fn steps(deployment: &ApplicationDeployment, rollout: &RolloutStatus)
     }
 }
 
-/// Returns the effects of the steps up to `current`, inclusive. Shares never decrease.
+/// Returns the combined effects of the steps up to and including `current`. Weights never decrease.
 pub(crate) fn effects(steps: &[RolloutStep], current: usize) -> Effects {
     let mut effects = Effects::default();
     for step in steps.iter().take(current + 1) {
@@ -88,7 +88,7 @@ pub(crate) fn effects(steps: &[RolloutStep], current: usize) -> Effects {
     effects
 }
 
-/// Returns the groups in their order: the waves, each divided by its concurrency.
+/// Returns the groups in order: the waves, each divided according to its concurrency.
 pub(crate) fn groups(
     deployment: &ApplicationDeployment,
     rollout: &RolloutStatus,
@@ -150,7 +150,7 @@ pub(crate) fn groups(
     groups
 }
 
-/// Sets mode and desired replicas of every cluster.
+/// Sets the mode and the desired replicas of every cluster.
 pub(crate) fn set_goals(
     clusters: &mut BTreeMap<String, ClusterState<'_>>,
     rollout: &RolloutStatus,
@@ -226,7 +226,8 @@ fn step_shares(growing: &[(String, String, u32)], effects: &Effects) -> Vec<u32>
     divide(share.resolve_step(total), &shares)
 }
 
-/// Returns the budget of a rollout; `None` for surge without a limit.
+/// Returns the surge and the number of unavailable pods that a rollout allows. The surge is `None` if it is
+/// unlimited.
 pub(crate) fn budget(
     deployment: &ApplicationDeployment,
     rollout: &RolloutStatus,
@@ -259,8 +260,8 @@ pub(crate) fn budget(
     }
 }
 
-/// Weights move in whole percents, so at least one percent of a cluster's growth must be possible at once;
-/// and each further revision that shrinks may need one replica more than its exact share.
+/// Returns the minimum surge. Weights are whole percents, so one percent of a cluster's growth must be
+/// possible at once. Each further shrinking revision may need one replica more than its exact share.
 fn minimum_surge(clusters: &BTreeMap<String, ClusterState<'_>>) -> u32 {
     let per_cluster = clusters.values().map(|state| {
         let growing = state.cells.values().filter(|cell| cell.increment() > 0);

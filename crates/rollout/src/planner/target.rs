@@ -1,4 +1,4 @@
-//! Resolves a spec to replicas by revision and cluster, and weights by rule.
+//! Resolves a spec to replicas by revision and cluster, and to weights by rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,15 +17,15 @@ use crate::placement::{Candidate, PlacementError, Selector, select};
 use crate::snapshot::{ClusterView, Snapshot};
 use crate::traffic::rule_name;
 
-/// A problem that keeps a spec from being resolved.
+/// A problem that prevents resolving a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) reason: Reason,
     pub(crate) message: String,
 }
 
-/// The target of a spec, or why there is none.
-pub(crate) fn resolve(snapshot: &Snapshot) -> Result<Allocation, Problem> {
+/// Returns the target of a spec, or the problem that prevents resolving it.
+pub(crate) fn resolve_target(snapshot: &Snapshot) -> Result<Allocation, Problem> {
     let deployment = &snapshot.deployment;
     check_revisions(snapshot)?;
     let candidates = candidates(snapshot);
@@ -47,7 +47,8 @@ pub(crate) fn resolve(snapshot: &Snapshot) -> Result<Allocation, Problem> {
                     );
                     *ordinal += 1;
                     let selector = parse_selector(selector)?;
-                    select(&key, &selector, &candidates, &current).map_err(|error| problem(&error))?
+                    select(&key, &selector, &candidates, &current)
+                        .map_err(|error| placement_problem(&error))?
                 }
             };
             for (cluster, replicas) in distribute(&clusters, &distribution) {
@@ -55,7 +56,8 @@ pub(crate) fn resolve(snapshot: &Snapshot) -> Result<Allocation, Problem> {
                     revision: revision.revision_name.clone(),
                     cluster,
                 };
-                // Entries of one cluster add up; one without replicas leaves them unmanaged.
+                // The replicas of several entries for one cluster are added. If one entry has no replicas,
+                // they are unmanaged.
                 let sum = match placements.get(&assignment) {
                     None => replicas,
                     Some(known) => known.zip(replicas).map(|(one, other)| one.saturating_add(other)),
@@ -100,7 +102,7 @@ fn check_revisions(snapshot: &Snapshot) -> Result<(), Problem> {
     Ok(())
 }
 
-fn problem(error: &PlacementError) -> Problem {
+fn placement_problem(error: &PlacementError) -> Problem {
     let reason = match error {
         PlacementError::UnknownCluster(_) => Reason::ClusterNotFound,
         PlacementError::LabelMismatch(_) => Reason::ClusterLabelMismatch,
@@ -135,7 +137,7 @@ fn parse_selector(selector: &ClusterSelector) -> Result<Selector, Problem> {
 fn candidates(snapshot: &Snapshot) -> Vec<Candidate> {
     let remote = snapshot.clusters.iter().filter(|(name, _)| !name.is_empty());
     remote
-        .filter(|(_, view)| !view.is_deleted && !is_lost(snapshot, view))
+        .filter(|(_, view)| !view.is_deleted && !is_replaced_by_failover(snapshot, view))
         .map(|(name, view)| Candidate {
             name: name.clone(),
             labels: view.labels.clone(),
@@ -144,8 +146,8 @@ fn candidates(snapshot: &Snapshot) -> Vec<Candidate> {
         .collect()
 }
 
-/// Whether failover replaces a cluster. Never without the setting.
-fn is_lost(snapshot: &Snapshot, view: &ClusterView) -> bool {
+/// Whether failover replaces a cluster. Requires the failover setting.
+fn is_replaced_by_failover(snapshot: &Snapshot, view: &ClusterView) -> bool {
     let Some(failover) = &snapshot.deployment.spec.failover else {
         return false;
     };
@@ -154,8 +156,9 @@ fn is_lost(snapshot: &Snapshot, view: &ClusterView) -> bool {
     view.unreachable_since.is_some_and(is_overdue)
 }
 
-/// Returns the clusters of the last target: they keep their place. Those of the stable state do not, or a
-/// cluster that returns after a failover would take its workloads back at once.
+/// Returns the clusters of the last target, which remain selected if they still match. Clusters of the
+/// stable state are not included: a cluster that becomes reachable after a failover would get its workloads
+/// back immediately.
 fn current_clusters(deployment: &ApplicationDeployment) -> BTreeSet<String> {
     let rollout = deployment.status.rollout.iter();
     rollout
@@ -219,7 +222,7 @@ pub(crate) fn allocation_hash(allocation: &Allocation) -> String {
     hash_value(&serde_json::to_value(allocation).unwrap_or_default())
 }
 
-/// Converts placements to the form of the status.
+/// Converts placements to the representation in the status.
 pub(crate) fn to_status(placements: &Placements) -> Vec<RevisionPlacement> {
     let mut revisions: BTreeMap<&str, Vec<ClusterPlacement>> = BTreeMap::new();
     for (assignment, replicas) in placements {
@@ -241,7 +244,7 @@ pub(crate) fn to_status(placements: &Placements) -> Vec<RevisionPlacement> {
         .collect()
 }
 
-/// Converts placements from the form of the status.
+/// Converts placements from the representation in the status.
 pub(crate) fn from_status(placement: &[RevisionPlacement]) -> Placements {
     let mut placements = Placements::new();
     for revision in placement {

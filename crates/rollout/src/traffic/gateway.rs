@@ -1,4 +1,4 @@
-//! Gateway API `HTTPRoute`.
+//! Renders the `HTTPRoute` of Gateway API.
 
 use mainstay_api::delivery::{HttpMatch, StringMatch};
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ pub(super) fn http_route(context: &RouteContext<'_>, metadata: &Value, rules: &[
         Value::Object(parent)
     };
     let parents = if traffic.gateway_refs.is_empty() {
-        vec![json!({"group": "", "kind": "Service", "name": context.apex(rules)})]
+        vec![json!({"group": "", "kind": "Service", "name": context.apex_service(rules)})]
     } else {
         traffic.gateway_refs.iter().map(parent).collect()
     };
@@ -108,7 +108,7 @@ fn header_match(name: &str, text: &StringMatch) -> Option<Value> {
     Some(json!({"type": kind, "name": name, "value": value}))
 }
 
-/// Escapes the characters that have a meaning in a regular expression.
+/// Escapes characters with a special meaning in regular expressions.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,4 +1,5 @@
-//! Kubernetes Ingress: requests follow replicas, and each revision has a preview path.
+//! Renders the Kubernetes Ingress. Requests are distributed by replicas, and each revision has a preview
+//! path.
 
 use mainstay_api::delivery::HttpMatch;
 use serde_json::{Map, Value, json};
@@ -6,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Condition, RouteBackend, RouteContext, Rule, condition};
 use crate::names::apex_service_name;
 
-/// Whether a rule is served by the Service over all revisions.
+/// Whether requests of a rule are sent to the Service for all revisions.
 pub(super) fn uses_apex(rule: &Rule) -> bool {
     !rule.matches.is_empty() && rule.backends.len() > 1
 }
@@ -62,7 +63,7 @@ fn paths(context: &RouteContext<'_>, rule: &Rule) -> Vec<Value> {
     rule.matches.iter().map(path).collect()
 }
 
-/// Returns the path of a revision: what follows the last dash of its name.
+/// Returns the preview path of a revision: the part of its name after the last dash.
 fn preview_path(revision: &str) -> &str {
     revision.rsplit('-').next().unwrap_or(revision)
 }

@@ -1,4 +1,4 @@
-//! Istio `VirtualService` and `DestinationRule`.
+//! Renders `VirtualService` and `DestinationRule` of Istio.
 
 use mainstay_api::delivery::{HttpMatch, StringMatch};
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ const API_VERSION: &str = "networking.istio.io/v1";
 pub(super) fn virtual_service(context: &RouteContext<'_>, metadata: &Value, rules: &[&Rule]) -> Value {
     let traffic = context.traffic;
     let hosts = if traffic.hosts.is_empty() {
-        vec![context.apex(rules)]
+        vec![context.apex_service(rules)]
     } else {
         traffic.hosts.clone()
     };

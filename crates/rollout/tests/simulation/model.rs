@@ -18,7 +18,7 @@ use mainstay_rollout::{IntOrPercent, plan};
 use mainstay_testkit::Random;
 use serde_json::{Value, json};
 
-/// Random delays.
+/// Behavior with random delays.
 pub(crate) struct RandomBehavior {
     random: Random,
     /// Revisions whose pods never become ready.
@@ -44,7 +44,7 @@ impl Behavior for RandomBehavior {
     }
 }
 
-/// Probabilities of faults, in percent per write or per tick.
+/// Probabilities of faults in percent, per write or per tick.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) crash: usize,
@@ -60,21 +60,21 @@ pub(crate) struct Violation {
     pub(crate) detail: String,
 }
 
-/// The model with faults and checks.
+/// A model with faults and checks.
 pub(crate) struct World {
     pub(crate) model: Model,
     pub(crate) behavior: RandomBehavior,
     pub(crate) faults: Faults,
-    /// Injected defect: changes a plan before it is executed.
+    /// Injected defect, which changes a plan before it is executed.
     pub(crate) defect: Option<fn(&mut Plan, &World)>,
     pub(crate) violations: Vec<Violation>,
     pub(crate) writes: usize,
     pub(crate) plans: usize,
-    /// Ready pods that must exist at any time, by cluster.
-    pub(crate) floors: BTreeMap<String, u32>,
-    /// Clusters that may change at the same time.
+    /// Minimum number of ready pods at any time, by cluster.
+    pub(crate) min_ready_pods: BTreeMap<String, u32>,
+    /// Maximum number of clusters that may change at the same time.
     pub(crate) concurrency: Option<usize>,
-    /// Components of each revision.
+    /// Number of components of each revision.
     pub(crate) components: usize,
 }
 
@@ -127,7 +127,7 @@ impl World {
             violations: Vec::new(),
             writes: 0,
             plans: 0,
-            floors: BTreeMap::new(),
+            min_ready_pods: BTreeMap::new(),
             concurrency: None,
             components: 2,
         };
@@ -166,11 +166,11 @@ impl World {
         self.plans += 1;
         let again = plan(&snapshot);
         if again != planned {
-            self.violate("P5", "two plans of one snapshot differ".into());
+            self.record_violation("P5", "two plans of one snapshot differ".into());
         }
         self.check_weights(&snapshot, &planned);
         self.check_concurrency();
-        self.check_floors();
+        self.check_min_ready_pods();
         if let Some(defect) = self.defect {
             defect(&mut planned, self);
             self.check_weights(&snapshot, &planned);
@@ -248,10 +248,10 @@ impl World {
         }
         let state = self.clusters.get(cluster);
         if !state.is_some_and(|cluster| cluster.inventory.objects.contains(key)) {
-            self.violate("P11", format!("{key} applied before it is in the inventory"));
+            self.record_violation("P11", format!("{key} applied before it is in the inventory"));
         }
         if apply.owner.is_some() != cluster.is_empty() {
-            self.violate("P11", format!("owner of {key} in {cluster:?}"));
+            self.record_violation("P11", format!("owner of {key} in {cluster:?}"));
         }
         if let (None, Some(replicas)) = (&apply.precondition, apply.replicas) {
             self.check_growth(cluster, key, replicas);
@@ -262,7 +262,7 @@ impl World {
         self.clusters.values().any(|cluster| !cluster.objects.is_empty())
     }
 
-    /// Advances time; partitions begin at random.
+    /// Advances time. Partitions begin at random.
     pub(crate) fn tick(&mut self, seconds: i64) {
         self.advance(SignedDuration::from_secs(seconds));
         let chance = self.faults.partition;
@@ -276,18 +276,18 @@ impl World {
             if !names.is_empty() {
                 let name = self.behavior.random.pick(&names).clone();
                 let length = 5 + self.behavior.random.below(120) as i64;
-                self.cut(&name, length);
+                self.disconnect(&name, length);
             }
         }
     }
 
-    /// Makes a cluster unreachable for a time.
-    pub(crate) fn cut(&mut self, name: &str, seconds: i64) {
-        self.model.cut(name, SignedDuration::from_secs(seconds));
+    /// Makes a cluster unreachable for some time.
+    pub(crate) fn disconnect(&mut self, name: &str, seconds: i64) {
+        self.model.disconnect(name, SignedDuration::from_secs(seconds));
     }
 
-    /// Runs until nothing is left to do, or `rounds` are over. Returns whether it converged.
-    pub(crate) fn run_until_quiet(&mut self, rounds: usize) -> bool {
+    /// Runs until there is nothing to do, but at most `rounds`. Returns whether the deployment converged.
+    pub(crate) fn run_until_idle(&mut self, rounds: usize) -> bool {
         let mut quiet = 0;
         for _ in 0..rounds {
             let (has_steps, requeue) = self.reconcile();
@@ -315,13 +315,13 @@ impl World {
         false
     }
 
-    pub(crate) fn violate(&mut self, property: &'static str, detail: String) {
+    pub(crate) fn record_violation(&mut self, property: &'static str, detail: String) {
         self.violations.push(Violation { property, detail });
     }
 
-    // Numbers by cluster, computed independently of the planner.
+    // The following numbers are computed independently of the planner.
 
-    /// Replicas of a placement in a cluster.
+    /// Returns the replicas of a placement in a cluster.
     fn placed(placement: &[RevisionPlacement], cluster: &str) -> u32 {
         let entries = placement.iter().flat_map(|revision| &revision.clusters);
         let own = entries.filter(|entry| entry.cluster_name == cluster);
@@ -342,7 +342,7 @@ impl World {
         )
     }
 
-    /// Returns the pods by revision, of the component with the most.
+    /// Returns the largest number of pods of a component, by revision.
     fn replicas(
         &self,
         cluster: &str,
@@ -392,7 +392,7 @@ impl World {
             .sum()
     }
 
-    /// Surge and unavailability of the strategy.
+    /// Returns the surge and the number of unavailable pods that the strategy allows.
     pub(crate) fn budget(&self) -> (Option<u32>, u32) {
         let strategy = self.deployment.spec.strategy.clone().unwrap_or_default();
         let bounds: Vec<(u32, u32)> = self.clusters.keys().map(|name| self.bounds(name)).collect();
@@ -408,7 +408,7 @@ impl World {
         };
         let unavailable = resolve(strategy.max_unavailable.map(|text| text.to_string()), "0", false);
         let surge = resolve(strategy.max_surge.map(|text| text.to_string()), "25%", true);
-        // Weights move in whole percents.
+        // Weights are whole percents.
         let surge = surge.max(largest.div_ceil(100).max(1) * 2);
         match strategy.kind.unwrap_or_default() {
             StrategyType::Direct | StrategyType::BlueGreen => (None, unavailable),
@@ -426,7 +426,7 @@ impl World {
             .sum()
     }
 
-    /// P3, upper bound: growth stays within the surge.
+    /// Checks the upper bound of P3: growth does not exceed the surge.
     fn check_growth(&mut self, cluster: &str, key: &ObjectKey, replicas: u32) {
         let before = self.excess();
         let probe = |world: &mut Self, count: u32| {
@@ -434,7 +434,7 @@ impl World {
                 return 0;
             };
             let object = cluster.objects.entry(key.clone()).or_default();
-            // Names of workloads are REVISION-COMPONENT.
+            // The name of a workload is REVISION-COMPONENT.
             let revision = key.name.rsplit_once('-').map(|(revision, _)| revision.to_owned());
             object.observed.revision = revision;
             std::mem::replace(&mut object.observed.replicas, count)
@@ -452,11 +452,11 @@ impl World {
             let detail = format!(
                 "{key} in {cluster:?} to {replicas}: {after} above the desired number, surge {surge}"
             );
-            self.violate("P3", detail);
+            self.record_violation("P3", detail);
         }
     }
 
-    /// P3 for both bounds, and P4: nothing that receives requests is scaled to 0.
+    /// Checks both bounds of P3, and P4: a revision that receives requests is not scaled to 0.
     fn check_scale(&mut self, cluster: &str, key: &ObjectKey, replicas: u32) {
         let Some(old) = self.object(cluster, key).map(|object| object.observed.replicas) else {
             return;
@@ -477,7 +477,7 @@ impl World {
         let floor = source.min(end).saturating_sub(unavailable);
         if after < before.min(floor) {
             let detail = format!("{key} in {cluster:?} to {replicas}: {after} available, floor {floor}");
-            self.violate("P3", detail);
+            self.record_violation("P3", detail);
         }
         if replicas == 0 {
             self.check_unrouted(cluster, &revision);
@@ -503,7 +503,7 @@ impl World {
             used.next().map(|(service, _)| service.clone())
         });
         if let Some(service) = routed {
-            self.violate(
+            self.record_violation(
                 "P4",
                 format!("{revision} in {cluster:?} is removed while routes refer to {service}"),
             );
@@ -515,7 +515,7 @@ impl World {
             return;
         };
         if !state.inventory.objects.contains(key) {
-            self.violate(
+            self.record_violation(
                 "P11",
                 format!("{key} in {cluster:?} is deleted but not in the inventory"),
             );
@@ -525,7 +525,7 @@ impl World {
         if object
             .is_some_and(|object| object.observed.deployment.as_ref() != Some(&self.deployment.metadata.name))
         {
-            self.violate(
+            self.record_violation(
                 "P11",
                 format!("{key} in {cluster:?} is deleted but has another owner"),
             );
@@ -537,7 +537,8 @@ impl World {
         }
     }
 
-    /// P4: no written weight points at a revision without available pods, unless none of its rule has any.
+    /// P4: no revision without available pods has a weight, unless no revision of the rule has available
+    /// pods.
     fn check_weights(&mut self, snapshot: &Snapshot, plan: &Plan) {
         let mut wrong = Vec::new();
         let components = self.components;
@@ -577,16 +578,16 @@ impl World {
             }
         }
         for detail in wrong {
-            self.violate("P4", detail);
+            self.record_violation("P4", detail);
         }
     }
 
-    /// P8: no cluster has fewer ready pods than its floor during a rollback.
-    fn check_floors(&mut self) {
-        for (cluster, floor) in self.floors.clone() {
+    /// P8: during a rollback, no cluster has fewer ready pods than its minimum.
+    fn check_min_ready_pods(&mut self) {
+        for (cluster, floor) in self.min_ready_pods.clone() {
             let ready: u32 = self.ready(&cluster).values().sum();
             if ready < floor {
-                self.violate("P8", format!("{ready} ready pods in {cluster:?}, floor {floor}"));
+                self.record_violation("P8", format!("{ready} ready pods in {cluster:?}, floor {floor}"));
             }
         }
     }
@@ -596,7 +597,7 @@ impl World {
         let (Some(limit), Some(rollout)) = (self.concurrency, self.deployment.status.rollout.clone()) else {
             return;
         };
-        let layout = self.layout();
+        let layout = self.replicas_by_revision();
         let count = |placement: &[RevisionPlacement], cluster: &str, revision: &str| {
             let own = placement.iter().filter(|entry| entry.revision_name == revision);
             let own = own.flat_map(|entry| &entry.clusters);
@@ -615,7 +616,7 @@ impl World {
         };
         let changing: Vec<String> = self.clusters.keys().filter(is_changing).cloned().collect();
         if changing.len() > limit {
-            self.violate(
+            self.record_violation(
                 "P9",
                 format!("{changing:?} change at the same time, limit {limit}"),
             );
@@ -636,14 +637,14 @@ impl World {
     }
 
     /// Ends all faults.
-    pub(crate) fn heal(&mut self) {
+    pub(crate) fn end_faults(&mut self) {
         self.faults = Faults::default();
         for cluster in self.clusters.values_mut() {
             (cluster.down_since, cluster.down_until) = (None, None);
         }
     }
 
-    /// Objects of this deployment, by cluster.
+    /// Returns the objects of this deployment by cluster.
     pub(crate) fn objects(&self) -> BTreeMap<String, BTreeSet<ObjectKey>> {
         let own = |cluster: &ModelCluster| cluster.objects.keys().cloned().collect();
         self.clusters
@@ -652,8 +653,8 @@ impl World {
             .collect()
     }
 
-    /// Replicas by revision and cluster, without revisions that have none.
-    pub(crate) fn layout(&self) -> BTreeMap<(String, String), u32> {
+    /// Returns the replicas by revision and cluster, without revisions that have no replicas.
+    pub(crate) fn replicas_by_revision(&self) -> BTreeMap<(String, String), u32> {
         let mut layout = BTreeMap::new();
         for name in self.clusters.keys() {
             for (revision, count) in self.replicas(name, |object| object.observed.replicas, true) {
@@ -663,8 +664,8 @@ impl World {
         layout
     }
 
-    /// P11, and no leaked object after convergence: exactly the objects of the inventories exist.
-    pub(crate) fn check_rest(&mut self) {
+    /// P11 and no leaked objects: after convergence, exactly the objects in the inventories exist.
+    pub(crate) fn check_inventories(&mut self) {
         let mut wrong = Vec::new();
         for (name, cluster) in &self.clusters {
             let exists: BTreeSet<&ObjectKey> = cluster.objects.keys().collect();
@@ -676,7 +677,7 @@ impl World {
             }
         }
         for detail in wrong {
-            self.violate("P11", detail);
+            self.record_violation("P11", detail);
         }
     }
 }

@@ -43,8 +43,8 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>, value: &Value) -
 /// Rejects the deletion of a protected namespace.
 pub(super) fn check_delete(attributes: &Attributes<'_>) -> Result<()> {
     let target = attributes.target;
-    let immortal = target.resource.is("", "namespaces") && PROTECTED_NAMESPACES.contains(&target.name);
-    if attributes.operation == Operation::Delete && immortal {
+    let protected = target.resource.is("", "namespaces") && PROTECTED_NAMESPACES.contains(&target.name);
+    if attributes.operation == Operation::Delete && protected {
         return Err(Status::forbidden(
             target.resource.qualified(),
             target.name,

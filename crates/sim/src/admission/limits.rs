@@ -13,8 +13,8 @@ const TABLE: &str = "limitranges";
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 const NANOS_PER_UNIT: i128 = 1_000_000_000;
 
-/// Returns the limits of the namespace if they apply to this write.
-fn limits(state: &State, attributes: &Attributes<'_>) -> Vec<Value> {
+/// Returns the limits of the namespace if they apply to this write, otherwise an empty list.
+fn applicable_limits(state: &State, attributes: &Attributes<'_>) -> Vec<Value> {
     let resource = attributes.target.resource;
     let is_pod = resource.is("", "pods") && attributes.operation == Operation::Create;
     let is_claim = resource.is("", "persistentvolumeclaims")
@@ -32,7 +32,7 @@ fn limits(state: &State, attributes: &Attributes<'_>) -> Vec<Value> {
 /// Sets the default requests and limits of the containers of a new pod.
 pub(super) fn set_defaults(state: &State, attributes: &Attributes<'_>, pod: &mut Value) {
     let mut notes = Vec::new();
-    for limit in limits(state, attributes) {
+    for limit in applicable_limits(state, attributes) {
         if tree::text(&limit, &["type"]) == "Container" {
             for (kind, title) in [("containers", "container"), ("initContainers", "init container")] {
                 for container in tree::list_mut(pod, &["spec", kind]).into_iter().flatten() {
@@ -47,7 +47,8 @@ pub(super) fn set_defaults(state: &State, attributes: &Attributes<'_>, pod: &mut
     }
 }
 
-/// Returns the notes about what was set.
+/// Sets the defaults of `limit` in one container. Returns one note per field with the resources that were
+/// set, for the annotation.
 fn set_container_defaults(container: &mut Value, limit: &Value, title: &str) -> Vec<String> {
     let name = tree::text(container, &["name"]).to_owned();
     let parts = [
@@ -55,7 +56,7 @@ fn set_container_defaults(container: &mut Value, limit: &Value, title: &str) -> 
         ("limits", "default", "limit"),
     ];
     let mut notes = Vec::new();
-    for (field, source, word) in parts {
+    for (field, source, noun) in parts {
         let defaults = tree::map(limit, &[source]).into_iter().flatten();
         let set: Vec<&str> = defaults
             .filter(|(resource, amount)| {
@@ -65,7 +66,7 @@ fn set_container_defaults(container: &mut Value, limit: &Value, title: &str) -> 
             .map(|(resource, _)| resource.as_str())
             .collect();
         if !set.is_empty() {
-            notes.push(format!("{} {word} for {title} {name}", set.join(", ")));
+            notes.push(format!("{} {noun} for {title} {name}", set.join(", ")));
         }
     }
     notes
@@ -75,17 +76,19 @@ fn set_container_defaults(container: &mut Value, limit: &Value, title: &str) -> 
 pub(super) fn check(state: &State, attributes: &Attributes<'_>, value: &Value) -> Result<()> {
     let is_pod = attributes.target.resource.is("", "pods");
     let mut errors: Vec<String> = Vec::new();
-    for limit in limits(state, attributes) {
+    for limit in applicable_limits(state, attributes) {
         match (tree::text(&limit, &["type"]), is_pod) {
             ("Container", true) => {
                 for kind in ["containers", "initContainers"] {
                     for container in tree::list(value, &["spec", kind]) {
-                        errors.extend(Bounded::container(container).errors(&limit));
+                        errors.extend(Requirements::for_container(container).violations(&limit));
                     }
                 }
             }
-            ("Pod", true) => errors.extend(Bounded::pod(value).errors(&limit)),
-            ("PersistentVolumeClaim", false) => errors.extend(Bounded::claim(value).errors(&limit)),
+            ("Pod", true) => errors.extend(Requirements::for_pod(value).violations(&limit)),
+            ("PersistentVolumeClaim", false) => {
+                errors.extend(Requirements::for_claim(value).violations(&limit));
+            }
             _ => {}
         }
     }
@@ -103,24 +106,24 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>, value: &Value) -
     ))
 }
 
-/// The requests and limits of one container, pod or claim.
-struct Bounded {
+/// Requests and limits of one container, pod or claim.
+struct Requirements {
     requests: Amounts,
     limits: Amounts,
-    /// A claim has no limits.
+    /// Whether the object is a claim, which has requests but no limits.
     is_claim: bool,
 }
 
-impl Bounded {
-    fn container(container: &Value) -> Self {
+impl Requirements {
+    fn for_container(container: &Value) -> Self {
         Self {
-            requests: quota::amounts(tree::get(container, &["resources", "requests"])),
-            limits: quota::amounts(tree::get(container, &["resources", "limits"])),
+            requests: quota::parse_amounts(tree::get(container, &["resources", "requests"])),
+            limits: quota::parse_amounts(tree::get(container, &["resources", "limits"])),
             is_claim: false,
         }
     }
 
-    fn pod(pod: &Value) -> Self {
+    fn for_pod(pod: &Value) -> Self {
         Self {
             requests: quota::pod_total(pod, "requests"),
             limits: quota::pod_total(pod, "limits"),
@@ -128,27 +131,28 @@ impl Bounded {
         }
     }
 
-    fn claim(claim: &Value) -> Self {
+    fn for_claim(claim: &Value) -> Self {
         Self {
-            requests: quota::amounts(tree::get(claim, &["spec", "resources", "requests"])),
+            requests: quota::parse_amounts(tree::get(claim, &["spec", "resources", "requests"])),
             limits: Amounts::new(),
             is_claim: true,
         }
     }
 
-    fn errors(&self, limit: &Value) -> Vec<String> {
+    /// Returns the error messages for the bounds of `limit` that are violated.
+    fn violations(&self, limit: &Value) -> Vec<String> {
         let kind = tree::text(limit, &["type"]);
-        let part = |field: &str| quota::amounts(limit.get(field));
+        let part = |field: &str| quota::parse_amounts(limit.get(field));
         let mut errors = Vec::new();
         for (name, bound) in part("min") {
-            errors.extend(self.minimum(
+            errors.extend(self.check_minimum(
                 &format!("minimum {name} usage per {kind} is {bound}"),
                 &name,
                 bound,
             ));
         }
         for (name, bound) in part("max") {
-            errors.extend(self.maximum(
+            errors.extend(self.check_maximum(
                 &format!("maximum {name} usage per {kind} is {bound}"),
                 &name,
                 bound,
@@ -157,13 +161,13 @@ impl Bounded {
         if !self.is_claim {
             for (name, bound) in part("maxLimitRequestRatio") {
                 let text = format!("{name} max limit to request ratio per {kind} is {bound}");
-                errors.extend(self.ratio(&text, &name, bound));
+                errors.extend(self.check_ratio(&text, &name, bound));
             }
         }
         errors
     }
 
-    fn minimum(&self, text: &str, name: &str, bound: Quantity) -> Option<String> {
+    fn check_minimum(&self, text: &str, name: &str, bound: Quantity) -> Option<String> {
         let Some(request) = self.requests.get(name) else {
             return Some(format!("{text}.  No request is specified"));
         };
@@ -174,7 +178,7 @@ impl Bounded {
         (limit.nanos() < bound.nanos()).then(|| format!("{text}, but limit is {limit}"))
     }
 
-    fn maximum(&self, text: &str, name: &str, bound: Quantity) -> Option<String> {
+    fn check_maximum(&self, text: &str, name: &str, bound: Quantity) -> Option<String> {
         if !self.is_claim {
             let Some(limit) = self.limits.get(name) else {
                 return Some(format!("{text}.  No limit is specified"));
@@ -189,7 +193,7 @@ impl Bounded {
         (request.nanos() > bound.nanos()).then(|| format!("{text}, but request is {request}"))
     }
 
-    fn ratio(&self, text: &str, name: &str, bound: Quantity) -> Option<String> {
+    fn check_ratio(&self, text: &str, name: &str, bound: Quantity) -> Option<String> {
         let amount = |amounts: &Amounts| amounts.get(name).map_or(0, |amount| amount.nanos());
         let (request, limit) = (amount(&self.requests), amount(&self.limits));
         if request == 0 {

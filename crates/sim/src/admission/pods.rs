@@ -12,12 +12,12 @@ const PODS: Qualified<'static> = Qualified {
 };
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-fn forbid(pod: &Value, reason: &str) -> Status {
+fn forbidden(pod: &Value, reason: &str) -> Status {
     Status::forbidden(PODS, tree::text(pod, &["metadata", "name"]), reason)
 }
 
-/// Sets the service account and mounts its token.
-pub(super) fn service_account(state: &mut State, namespace: &str, pod: &mut Value) -> Result<()> {
+/// Sets the service account and mounts its token. Fails if the service account does not exist.
+pub(super) fn set_service_account(state: &mut State, namespace: &str, pod: &mut Value) -> Result<()> {
     tree::set_default_text(pod, &["spec", "serviceAccountName"], "default");
     let name = tree::text(pod, &["spec", "serviceAccountName"]).to_owned();
     tree::set(pod, &["spec", "serviceAccount"], name.clone());
@@ -29,7 +29,7 @@ pub(super) fn service_account(state: &mut State, namespace: &str, pod: &mut Valu
     else {
         let reason =
             format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found");
-        return Err(forbid(pod, &reason));
+        return Err(forbidden(pod, &reason));
     };
     if tree::list(pod, &["spec", "imagePullSecrets"]).is_empty()
         && !tree::list(&account, &["imagePullSecrets"]).is_empty()
@@ -87,7 +87,7 @@ fn token_volume(name: &str) -> Value {
 }
 
 /// Adds tolerations of five minutes for nodes that are not ready or unreachable.
-pub(super) fn tolerations(pod: &mut Value) {
+pub(super) fn add_tolerations(pod: &mut Value) {
     let mut all = tree::list(pod, &["spec", "tolerations"]).to_vec();
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let tolerated = |one: &Value| {
@@ -103,16 +103,16 @@ pub(super) fn tolerations(pod: &mut Value) {
     tree::set(pod, &["spec", "tolerations"], all);
 }
 
-/// Sets the priority from the priority class or the default class.
-pub(super) fn priority(state: &State, pod: &mut Value) -> Result<()> {
+/// Sets the priority from the pod's priority class, or from the default class if it names none.
+pub(super) fn set_priority(state: &State, pod: &mut Value) -> Result<()> {
     let name = tree::text(pod, &["spec", "priorityClassName"]).to_owned();
     let class = if name.is_empty() {
-        default_class(state)
+        default_priority_class(state)
     } else {
-        find_class(state, &name)
+        find_priority_class(state, &name)
     };
     if class.is_none() && !name.is_empty() {
-        return Err(forbid(
+        return Err(forbidden(
             pod,
             &format!("no PriorityClass with name {name} was found"),
         ));
@@ -125,7 +125,7 @@ pub(super) fn priority(state: &State, pod: &mut Value) -> Result<()> {
             "the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {number} from the given PriorityClass name",
             given.unwrap_or(0)
         );
-        return Err(forbid(pod, &reason));
+        return Err(forbidden(pod, &reason));
     }
     if name.is_empty()
         && let Some(default) = tree::get(&class, &["metadata", "name"])
@@ -146,18 +146,21 @@ pub(super) fn priority(state: &State, pod: &mut Value) -> Result<()> {
     Ok(())
 }
 
-const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
+const PRIORITY_CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 
-fn find_class(state: &State, name: &str) -> Option<Value> {
+fn find_priority_class(state: &State, name: &str) -> Option<Value> {
     match name {
         "system-cluster-critical" => Some(json!({"value": 2_000_000_000})),
         "system-node-critical" => Some(json!({"value": 2_000_001_000})),
-        _ => state.store.get(CLASSES, name).map(|object| object.packed()),
+        _ => state
+            .store
+            .get(PRIORITY_CLASSES, name)
+            .map(|object| object.packed()),
     }
 }
 
-fn default_class(state: &State) -> Option<Value> {
-    let classes = state.store.all(CLASSES).map(|object| object.packed());
+fn default_priority_class(state: &State) -> Option<Value> {
+    let classes = state.store.all(PRIORITY_CLASSES).map(|object| object.packed());
     classes
         .filter(|class| tree::flag(class, &["globalDefault"]))
         .min_by_key(|class| tree::int(class, &["value"]))

@@ -17,7 +17,7 @@ mod matching;
 mod params;
 mod run;
 
-pub use check::{binding as check_binding, policy as check_policy};
+pub use check::{check_binding, check_policy};
 pub use compiled::Policies;
 use compiled::Policy;
 use run::Variables;
@@ -51,20 +51,21 @@ pub fn validate(
     };
     let mut rejection = None;
     for policy in policies.iter() {
-        let found = evaluate(state, &write, policy, context);
-        rejection = rejection.or(found);
+        let denied = evaluate(state, &write, policy, context);
+        rejection = rejection.or(denied);
     }
     rejection.map_or(Ok(()), |(message, reason)| {
         Err(deny(attributes, value, &message, &reason))
     })
 }
 
-/// Policies and bindings are exempt, so that a faulty policy can be repaired; reviews are not stored objects.
+/// Whether no policy applies to the write. Policies and bindings are exempt so that a faulty policy can be
+/// repaired; reviews are exempt because they are not stored.
 fn is_excluded(attributes: &Attributes<'_>) -> bool {
     let resource = attributes.target.resource;
-    let own =
+    let is_policy =
         resource.plural.contains("admissionpolicies") || resource.plural.contains("admissionpolicybindings");
-    (&*resource.group == "admissionregistration.k8s.io" && own)
+    (&*resource.group == "admissionregistration.k8s.io" && is_policy)
         || matches!(&*resource.group, "authentication.k8s.io" | "authorization.k8s.io")
 }
 
@@ -75,15 +76,19 @@ pub(super) struct Write<'w> {
     pub new: Option<&'w Value>,
 }
 
+/// Message and reason of a rejection.
 type Rejection = Option<(String, String)>;
 
 fn evaluate(state: &State, write: &Write<'_>, policy: &Policy, context: &mut Context) -> Rejection {
     let name = &policy.name;
-    let matched = matching::matches(state, write, &policy.constraints)?;
+    let matched = matching::matching_resource(state, write, &policy.constraints)?;
     let mut rejection: Rejection = None;
     for binding in &policy.bindings {
-        let wanted = tree::get(&binding.spec, &["matchResources"]).filter(|wanted| !wanted.is_null());
-        if wanted.is_some_and(|wanted| matching::matches(state, write, wanted).is_none()) {
+        let constraints =
+            tree::get(&binding.spec, &["matchResources"]).filter(|constraints| !constraints.is_null());
+        if constraints
+            .is_some_and(|constraints| matching::matching_resource(state, write, constraints).is_none())
+        {
             continue;
         }
         let bound = &binding.name;
@@ -99,7 +104,7 @@ fn evaluate(state: &State, write: &Write<'_>, policy: &Policy, context: &mut Con
         };
         for param in params {
             let variables = Variables::new(state, write, &matched, param.as_ref(), context);
-            for denial in run::run(policy, &variables) {
+            for denial in run::failed_validations(policy, &variables) {
                 for action in tree::list(&binding.spec, &["validationActions"]) {
                     match action.as_str() {
                         Some("Deny") => {

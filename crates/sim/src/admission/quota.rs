@@ -1,4 +1,4 @@
-//! Resource quotas: rejects an object that would exceed a quota of its namespace, and counts it otherwise.
+//! Resource quotas: rejects an object that would exceed a quota of its namespace, otherwise adds its usage.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::status::{Result, Status};
 use crate::tree;
 use crate::write;
 
-/// Checks the quotas of the namespace and counts the object.
+/// Checks the quotas of the namespace and adds the object's usage to their status.
 pub(super) fn check(
     state: &mut State,
     attributes: &Attributes<'_>,
@@ -19,7 +19,7 @@ pub(super) fn check(
     context: &Context,
 ) -> Result<()> {
     let target = attributes.target;
-    if target.namespace.is_empty() || !context.subresource.is_empty() || !is_counted(attributes) {
+    if target.namespace.is_empty() || !context.subresource.is_empty() || !can_change_usage(attributes) {
         return Ok(());
     }
     let quotas: Vec<Value> = state
@@ -29,7 +29,7 @@ pub(super) fn check(
         .collect();
     let mut changed = Vec::new();
     for quota in quotas {
-        changed.extend(charge(state, attributes, value, quota)?);
+        changed.extend(add_usage(state, attributes, value, quota)?);
     }
     if let Some(resource) = state.resources.preferred("", quota::TABLE).cloned()
         && !context.dry_run
@@ -41,8 +41,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// New objects count; of updates only those that can change the usage.
-fn is_counted(attributes: &Attributes<'_>) -> bool {
+/// Whether the write can change the usage: a new object, or an update of a kind whose usage can change.
+fn can_change_usage(attributes: &Attributes<'_>) -> bool {
     let resource = attributes.target.resource;
     match attributes.operation {
         Operation::Create => true,
@@ -51,18 +51,19 @@ fn is_counted(attributes: &Attributes<'_>) -> bool {
     }
 }
 
-/// Returns the quota with the object's usage added, if it uses any of it.
-fn charge(
+/// Returns the quota with the usage of the write added, or `None` if the write does not change its usage.
+/// Fails if the quota would be exceeded.
+fn add_usage(
     state: &State,
     attributes: &Attributes<'_>,
     value: &Value,
     mut quota: Value,
 ) -> Result<Option<Value>> {
     let resource = attributes.target.resource;
-    let hard = quota::amounts(tree::get(&quota, &["status", "hard"]));
-    let required = quota::matching(&hard, resource);
-    let declared = quota::amounts(tree::get(&quota, &["spec", "hard"]));
-    if quota::matching(&declared, resource).is_empty() || !quota::selects(&quota, resource, value) {
+    let hard = quota::parse_amounts(tree::get(&quota, &["status", "hard"]));
+    let required = quota::matching_names(&hard, resource);
+    let declared = quota::parse_amounts(tree::get(&quota, &["spec", "hard"]));
+    if quota::matching_names(&declared, resource).is_empty() || !quota::selects(&quota, resource, value) {
         return Ok(None);
     }
     let name = tree::text(&quota, &["metadata", "name"]).to_owned();
@@ -70,12 +71,12 @@ fn charge(
         let object = tree::text(value, &["metadata", "name"]);
         Err(Status::forbidden(resource.qualified(), object, &reason))
     };
-    if let Some(reason) = quota::missing(resource, value, &required) {
+    if let Some(reason) = quota::missing_resources_message(resource, value, &required) {
         return reject(format!("failed quota: {name}: {reason}"));
     }
-    let used = quota::amounts(tree::get(&quota, &["status", "used"]));
+    let used = quota::parse_amounts(tree::get(&quota, &["status", "used"]));
     let required = if required.is_empty() {
-        quota::matching(&declared, resource)
+        quota::matching_names(&declared, resource)
     } else {
         required
     };
@@ -86,15 +87,15 @@ fn charge(
         let names = required.join(",");
         return reject(format!("status unknown for quota: {name}, resources: {names}"));
     }
-    let requested = requested(state, attributes, value, &hard);
+    let requested = usage_difference(state, attributes, value, &hard);
     let mut new = used.clone();
-    quota::add(&mut new, &requested);
+    quota::add_amounts(&mut new, &requested);
     let exceeded: Vec<&String> = requested
         .keys()
-        .filter(|one| amount(&new, one).nanos() > amount(&hard, one).nanos())
+        .filter(|one| amount_or_zero(&new, one).nanos() > amount_or_zero(&hard, one).nanos())
         .collect();
     if !exceeded.is_empty() {
-        let [requested, used, hard] = [&requested, &used, &hard].map(|part| list(part, &exceeded));
+        let [requested, used, hard] = [&requested, &used, &hard].map(|part| format_amounts(part, &exceeded));
         return reject(format!(
             "exceeded quota: {name}, requested: {requested}, used: {used}, limited: {hard}"
         ));
@@ -110,29 +111,29 @@ fn charge(
     Ok(Some(quota))
 }
 
-/// Returns what the write adds to the usage, without zeros.
-fn requested(state: &State, attributes: &Attributes<'_>, value: &Value, hard: &Amounts) -> Amounts {
+/// Returns the change of the usage by the write, without zeros.
+fn usage_difference(state: &State, attributes: &Attributes<'_>, value: &Value, hard: &Amounts) -> Amounts {
     let resource = attributes.target.resource;
     let before = attributes.old.map(|old| quota::usage(state, resource, old));
     let before = before.unwrap_or_default();
     quota::usage(state, resource, value)
         .into_iter()
         .map(|(name, now)| {
-            let difference = now.minus(amount(&before, &name));
+            let difference = now.minus(amount_or_zero(&before, &name));
             (name, difference)
         })
         .filter(|(name, difference)| hard.contains_key(name) && difference.nanos() != 0)
         .collect()
 }
 
-fn amount(amounts: &Amounts, name: &str) -> Quantity {
+fn amount_or_zero(amounts: &Amounts, name: &str) -> Quantity {
     amounts.get(name).copied().unwrap_or(Quantity::ZERO)
 }
 
-fn list(amounts: &Amounts, names: &[&String]) -> String {
+fn format_amounts(amounts: &Amounts, names: &[&String]) -> String {
     let shown: Vec<String> = names
         .iter()
-        .map(|name| format!("{name}={}", amount(amounts, name)))
+        .map(|name| format!("{name}={}", amount_or_zero(amounts, name)))
         .collect();
     shown.join(",")
 }

@@ -2,7 +2,7 @@
 //! to a handler in this process or to the transport.
 //!
 //! ```text
-//! configurations ──Hooks──▶ [Hook] ──match──▶ review ──call──▶ reply ──verify──▶ patch | allow | reject
+//! configurations ──Hooks──▶ [Hook] ──match──▶ review ──call──▶ reply ──parse──▶ patch | allow | reject
 //! ```
 
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ mod pending;
 mod review;
 
 pub use call::{Handler, Handlers};
-pub(crate) use condition::problem as condition_problem;
+pub(crate) use condition::compile_error as condition_compile_error;
 use configuration::Hook;
 pub use configuration::Hooks;
 #[cfg(feature = "serve")]
@@ -48,22 +48,22 @@ struct ReviewedWrite<'a> {
 #[derive(Default)]
 struct Rounds {
     /// Whether this is the second round.
-    second: bool,
-    /// Webhooks to call again if the object changes after them.
+    is_second: bool,
+    /// Ids of the webhooks to call again if the object changes after their call.
     reinvocable: BTreeSet<String>,
-    /// Webhooks to call again in the second round.
+    /// Ids of the webhooks to call again in the second round.
     reinvoke: BTreeSet<String>,
     changed: bool,
 }
 
 impl Rounds {
-    fn note_change(&mut self) {
+    fn record_change(&mut self) {
         self.changed = true;
         self.reinvoke.append(&mut self.reinvocable);
     }
 }
 
-/// Returns whether no webhook applies to this write.
+/// Whether no webhook applies to this write.
 fn is_exempt(attributes: &Attributes<'_>, context: &Context) -> bool {
     let resource = attributes.target.resource;
     // Webhook configurations are exempt from webhooks. Webhooks for scale, eviction and other virtual
@@ -92,9 +92,9 @@ pub(super) fn mutate(
     let before = value.clone();
     plugins(state, value)?;
     if *value != before {
-        rounds.note_change();
+        rounds.record_change();
     }
-    rounds.second = true;
+    rounds.is_second = true;
     call_mutating(state, attributes, Some(value), context, &mut rounds)
 }
 
@@ -113,10 +113,10 @@ fn call_mutating(
         let Some(shown_as) = hook.matching_resource(state, &reviewed, context)? else {
             continue;
         };
-        if rounds.second && !rounds.reinvoke.contains(&hook.id) {
+        if rounds.is_second && !rounds.reinvoke.contains(&hook.id) {
             continue;
         }
-        let result = call_one(state, hook, &reviewed, &shown_as, context)?;
+        let result = call_hook(state, hook, &reviewed, &shown_as, context)?;
         if let Some(patch) = result.patch {
             let Some(value) = value.as_deref_mut() else {
                 let reason = format!(
@@ -125,10 +125,10 @@ fn call_mutating(
                 );
                 return Err(Status::internal(&reason));
             };
-            let new = patched(state, attributes, &shown_as, value, &patch, context)?;
+            let new = apply_patch(state, attributes, &shown_as, value, &patch, context)?;
             if new != *value {
                 *value = new;
-                rounds.note_change();
+                rounds.record_change();
             }
         }
         if hook.reinvoked {
@@ -139,7 +139,7 @@ fn call_mutating(
 }
 
 /// Applies a webhook's patch, then decodes and defaults the result like an object sent by a client.
-fn patched(
+fn apply_patch(
     state: &State,
     attributes: &Attributes<'_>,
     shown_as: &Arc<Resource>,
@@ -148,10 +148,10 @@ fn patched(
     context: &Context,
 ) -> Result<Value> {
     let resource = attributes.target.resource;
-    let mut shown = review::converted(resource, shown_as, value);
+    let mut shown = review::convert_between(resource, shown_as, value);
     let new = attributes.operation == super::Operation::Create;
     if new {
-        review::hide_identity(&mut shown);
+        review::remove_identity(&mut shown);
     }
     let Ok(changed) = patch::apply_json_patch(&shown, operations) else {
         return Err(Status::internal(&review::patch_error(&shown, operations)));
@@ -203,7 +203,7 @@ pub(super) fn validate(
     }
     let mut rejection = Ok(());
     for (hook, shown_as) in called {
-        let outcome = call_one(state, &hook, &reviewed, &shown_as, context).map(drop);
+        let outcome = call_hook(state, &hook, &reviewed, &shown_as, context).map(drop);
         if context.pending.is_some() {
             return outcome;
         }
@@ -213,7 +213,7 @@ pub(super) fn validate(
 }
 
 /// Calls one webhook. With `failurePolicy: Ignore`, a failure counts as allowed.
-fn call_one(
+fn call_hook(
     state: &mut State,
     hook: &Hook,
     reviewed: &ReviewedWrite<'_>,
@@ -225,9 +225,9 @@ fn call_one(
         return Err(Status::bad_request(text));
     }
     let uid = state.random.uid();
-    let body = review::request(hook, reviewed, shown_as, &uid, context);
+    let body = review::build_request(hook, reviewed, shown_as, &uid, context);
     let reply = call::send(state, hook, body, context)?;
-    let result = reply.and_then(|text| review::verify(hook, &uid, &text));
+    let result = reply.and_then(|text| review::parse_response(hook, &uid, &text));
     match result {
         Ok(result) => {
             for warning in &result.warnings {
@@ -247,7 +247,7 @@ fn call_one(
 }
 
 /// Returns the name of the object, also for a create without a name in the path.
-fn name<'a>(reviewed: &ReviewedWrite<'a>) -> &'a str {
+fn object_name<'a>(reviewed: &ReviewedWrite<'a>) -> &'a str {
     match reviewed.attributes.target.name {
         "" => reviewed
             .object

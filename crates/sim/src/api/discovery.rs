@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 
 use super::response::ApiResponse;
 use super::{ApiRequest, Route};
-use crate::resource::{Group, Resource, Shape, Verbs, Version};
+use crate::resource::{Group, Resource, Shape, Version};
 use crate::state::State;
 use crate::tree;
 
-const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const AGGREGATED_MEDIA_TYPE: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 pub(super) fn respond(state: &State, call: &ApiRequest, route: &Route) -> ApiResponse {
     let aggregated = call.accept.contains("as=APIGroupDiscoveryList") && call.accept.contains("v=v2");
     match route {
-        Route::CoreVersions if aggregated => all(state, true),
-        Route::Groups if aggregated => all(state, false),
+        Route::CoreVersions if aggregated => aggregated_groups(state, true),
+        Route::Groups if aggregated => aggregated_groups(state, false),
         Route::CoreVersions => ApiResponse::json(
             200,
             &json!({
@@ -28,7 +28,7 @@ pub(super) fn respond(state: &State, call: &ApiRequest, route: &Route) -> ApiRes
                 .groups()
                 .iter()
                 .filter(|group| !group.name.is_empty())
-                .map(group)
+                .map(api_group)
                 .collect();
             ApiResponse::json(
                 200,
@@ -42,7 +42,7 @@ pub(super) fn respond(state: &State, call: &ApiRequest, route: &Route) -> ApiRes
             .find(|group| &*group.name == name && !name.is_empty())
         {
             Some(found) => {
-                let mut value = group(found);
+                let mut value = api_group(found);
                 tree::set(&mut value, &["kind"], "APIGroup");
                 tree::set(&mut value, &["apiVersion"], "v1");
                 ApiResponse::json(200, &value)
@@ -53,14 +53,14 @@ pub(super) fn respond(state: &State, call: &ApiRequest, route: &Route) -> ApiRes
             Some(found) => ApiResponse::json(200, &resource_list(group, found)),
             None => ApiResponse::not_found(),
         },
-        Route::Version => version(state),
+        Route::Version => version_response(state),
         Route::Health(_) => ApiResponse::text(200, "ok"),
         Route::OpenApi(path) => crate::openapi::respond(state, path, &call.accept),
         Route::Resource(_) | Route::Unknown => ApiResponse::not_found(),
     }
 }
 
-fn version(state: &State) -> ApiResponse {
+fn version_response(state: &State) -> ApiResponse {
     let git = &state.options.git_version;
     let mut parts = git.trim_start_matches('v').split('.');
     let (major, minor) = (parts.next().unwrap_or("1"), parts.next().unwrap_or("36"));
@@ -83,7 +83,7 @@ fn group_version(group: &str, version: &str) -> String {
     }
 }
 
-fn group(group: &Group) -> Value {
+fn api_group(group: &Group) -> Value {
     let version = |version: &Version| json!({"groupVersion": group_version(&group.name, &version.name), "version": &*version.name});
     let versions: Vec<Value> = group.versions.iter().map(version).collect();
     json!({"name": &*group.name, "versions": versions, "preferredVersion": versions.first()})
@@ -93,19 +93,20 @@ fn resource_list(group: &str, version: &Version) -> Value {
     let resources: Vec<Value> = version
         .resources
         .iter()
-        .flat_map(|resource| with_subresources(resource))
+        .flat_map(|resource| api_resources(resource))
         .collect();
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version(group, &version.name), "resources": resources})
 }
 
-fn with_subresources(resource: &Resource) -> Vec<Value> {
+/// Returns the entries of a resource and its subresources in an `APIResourceList`.
+fn api_resources(resource: &Resource) -> Vec<Value> {
     let mut own = json!({
         "name": &*resource.plural, "singularName": &*resource.singular, "namespaced": resource.namespaced,
         "kind": &*resource.kind, "verbs": resource.verbs.names(),
     });
-    put_names(&mut own, resource);
+    set_names(&mut own, resource);
     if matches!(resource.shape, Shape::Custom(_)) {
-        // The real server lists the subresources of custom resources in a different order.
+        // The real server lists the verbs of custom resources in a different order.
         tree::set(&mut own, &["verbs"], json!(CUSTOM_VERBS));
         tree::set(&mut own, &["storageVersionHash"], storage_hash(resource));
     }
@@ -136,7 +137,7 @@ const CUSTOM_VERBS: [&str; 8] = [
     "watch",
 ];
 
-/// Returns the storage version hash.
+/// Returns the storage version hash: the base64 of the first 8 bytes of a SHA-256 hash.
 fn storage_hash(resource: &Resource) -> String {
     use sha2::Digest as _;
     let digest = sha2::Sha256::digest(format!("{}/{}", resource.stored_as, resource.kind));
@@ -145,13 +146,13 @@ fn storage_hash(resource: &Resource) -> String {
 }
 
 fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
     for chunk in bytes.chunks(3) {
         let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
         let bits = at(0) << 16 | at(1) << 8 | at(2);
         for index in 0..4 {
-            let letter = LETTERS.get((bits >> (18 - 6 * index) & 63) as usize);
+            let letter = ALPHABET.get((bits >> (18 - 6 * index) & 63) as usize);
             let letter = letter.filter(|_| index <= chunk.len());
             out.push(letter.map_or('=', |letter| char::from(*letter)));
         }
@@ -159,7 +160,7 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
-fn put_names(value: &mut Value, resource: &Resource) {
+fn set_names(value: &mut Value, resource: &Resource) {
     for (key, names) in [
         ("shortNames", &resource.short_names),
         ("categories", &resource.categories),
@@ -171,7 +172,7 @@ fn put_names(value: &mut Value, resource: &Resource) {
     }
 }
 
-fn all(state: &State, core: bool) -> ApiResponse {
+fn aggregated_groups(state: &State, core: bool) -> ApiResponse {
     let groups = state
         .resources
         .groups()
@@ -179,7 +180,7 @@ fn all(state: &State, core: bool) -> ApiResponse {
         .filter(|group| group.name.is_empty() == core);
     let items: Vec<Value> = groups.map(aggregated_group).collect();
     let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items});
-    ApiResponse::bytes(200, AGGREGATED, list.to_string().into())
+    ApiResponse::bytes(200, AGGREGATED_MEDIA_TYPE, list.to_string().into())
 }
 
 fn aggregated_group(group: &Group) -> Value {
@@ -210,16 +211,16 @@ fn aggregated_resource(resource: &Resource) -> Value {
         "Cluster"
     };
     let mut value = json!({
-        "resource": &*resource.plural, "responseKind": kind(&resource.group, &resource.version, &resource.kind),
-        "scope": scope, "singularResource": &*resource.singular, "verbs": names(resource.verbs),
+        "resource": &*resource.plural, "responseKind": group_version_kind(&resource.group, &resource.version, &resource.kind),
+        "scope": scope, "singularResource": &*resource.singular, "verbs": resource.verbs.names(),
     });
-    put_names(&mut value, resource);
+    set_names(&mut value, resource);
     let subs: Vec<Value> = resource
         .subresources
         .iter()
         .map(|sub| {
             let (group, version) = if sub.version.is_empty() { (&resource.group, &resource.version) } else { (&sub.group, &sub.version) };
-            json!({"subresource": &*sub.name, "responseKind": kind(group, version, &sub.kind), "verbs": names(sub.verbs)})
+            json!({"subresource": &*sub.name, "responseKind": group_version_kind(group, version, &sub.kind), "verbs": sub.verbs.names()})
         })
         .collect();
     if !subs.is_empty() {
@@ -228,10 +229,6 @@ fn aggregated_resource(resource: &Resource) -> Value {
     value
 }
 
-fn kind(group: &str, version: &str, kind: &str) -> Value {
+fn group_version_kind(group: &str, version: &str, kind: &str) -> Value {
     json!({"group": group, "version": version, "kind": kind})
-}
-
-fn names(verbs: Verbs) -> Vec<&'static str> {
-    verbs.names()
 }

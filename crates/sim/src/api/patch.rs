@@ -14,7 +14,7 @@ use crate::state::State;
 use crate::status::{Qualified, Result, Status};
 use crate::{apply, write};
 
-/// The type of a patch.
+/// Type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PatchKind {
     Json,
@@ -52,22 +52,22 @@ pub(super) fn patch(
     let (form, include) = representation_for(request)?;
     let kind = PatchKind::from_content_type(request)?;
     check_patch_options(request, kind)?;
-    let body = parse(request, kind)?;
+    let body = parse_patch(request, kind)?;
     let resource = request.resource;
     context.applied = kind == PatchKind::Apply;
     context.patched = true;
-    let done = write::update(
+    let written = write::update(
         state,
         &request.target(),
         context,
         kind == PatchKind::Apply,
-        &mut |state, live, context| patched(state, request, kind, live, &body, context),
+        &mut |state, live, context| apply_patch(state, request, kind, live, &body, context),
     )?;
-    let code = if done.created { 201 } else { 200 };
+    let code = if written.created { 201 } else { 200 };
     Ok(ApiResponse::object(
         state,
         resource,
-        &done.object,
+        &written.object,
         code,
         form,
         include,
@@ -75,7 +75,7 @@ pub(super) fn patch(
 }
 
 /// Applies the patch to the live object and decodes the result.
-pub(super) fn patched(
+pub(super) fn apply_patch(
     state: &State,
     request: &ResourceRequest<'_>,
     kind: PatchKind,
@@ -89,21 +89,22 @@ pub(super) fn patched(
         return write::decode(state, resource, applied, context);
     }
     let live = live.ok_or_else(|| request.target().not_found())?;
-    let patched = if mentions_owners(&request.call.body) {
-        merged(state, request, kind, &apply::unpacked(live), body)?
+    let patched = if may_access_managed_fields(&request.call.body) {
+        apply_to_live(state, request, kind, &apply::unpacked(live), body)?
     } else {
-        merged(state, request, kind, live, body)?
+        apply_to_live(state, request, kind, live, body)?
     };
     write::decode(state, resource, patched, context)
 }
 
-/// Returns whether a patch may read or write `managedFields`, or replaces the whole metadata.
-fn mentions_owners(body: &[u8]) -> bool {
+/// Returns whether a patch may read or write `managedFields`. Escapes and `from` may hide the name, so they
+/// count as well.
+fn may_access_managed_fields(body: &[u8]) -> bool {
     let has = |word: &[u8]| body.windows(word.len()).any(|part| part == word);
     has(b"managed") || has(b"\\u") || has(b"\"from\"")
 }
 
-fn merged(
+fn apply_to_live(
     state: &State,
     request: &ResourceRequest<'_>,
     kind: PatchKind,
@@ -117,7 +118,7 @@ fn merged(
     }
 }
 
-pub(super) fn parse(request: &ResourceRequest<'_>, kind: PatchKind) -> Result<Value> {
+pub(super) fn parse_patch(request: &ResourceRequest<'_>, kind: PatchKind) -> Result<Value> {
     let value: Value = match kind {
         // Most clients send JSON, which parses faster than YAML.
         PatchKind::Apply => {

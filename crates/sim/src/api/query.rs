@@ -2,7 +2,7 @@
 
 use mainstay_gostd::url::path_unescape;
 
-/// The decoded pairs of a query, in order.
+/// Decoded key-value pairs of a query, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query(Vec<(String, String)>);
 
@@ -30,16 +30,16 @@ impl Query {
         self.find(key).unwrap_or("")
     }
 
-    /// Returns the first value of `key`.
+    /// Returns the first value of `key`, or `None` if the query does not contain it.
     #[must_use]
     pub fn find(&self, key: &str) -> Option<&str> {
         self.0
             .iter()
-            .find(|(have, _)| have == key)
+            .find(|(name, _)| name == key)
             .map(|(_, value)| value.as_str())
     }
 
-    /// Returns whether `key` is true, as parsed by Go's `strconv.ParseBool`.
+    /// Returns whether `key` is present and not one of the false values of Go's `strconv.ParseBool`.
     #[must_use]
     pub fn flag(&self, key: &str) -> bool {
         self.find(key)
@@ -47,13 +47,13 @@ impl Query {
     }
 }
 
-/// Decodes percent escapes (`url.PathUnescape`); `None` if one is malformed.
+/// Decodes percent escapes like Go's `url.PathUnescape`; returns `None` if one is malformed.
 pub(crate) fn decode_percent(text: &str) -> Option<String> {
     let decoded = path_unescape(text.as_bytes()).ok()?;
     Some(String::from_utf8_lossy(&decoded).into_owned())
 }
 
-/// Decodes percent encoding and `+`. Invalid UTF-8 becomes replacement characters.
+/// Decodes percent escapes and `+`. Malformed escapes are kept; invalid UTF-8 becomes replacement characters.
 pub(super) fn decode(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

@@ -35,11 +35,11 @@ pub(super) fn representation_for(request: &ResourceRequest<'_>) -> Result<(Repre
 
 pub(super) fn get(state: &State, request: &ResourceRequest<'_>) -> Result<ApiResponse> {
     let (form, include) = representation_for(request)?;
-    let requested = version(request, "resourceVersion")?;
+    let requested = parse_version(request, "resourceVersion")?;
     check_not_future(state, requested)?;
     let target = request.target();
     let key = target.key();
-    let found = match lagged(state, request) {
+    let found = match stale_objects(state, request) {
         Some(past) => match past.get(key.as_str()) {
             Some(then) => then.clone(),
             None => state.store.get(&request.resource.table, &key).cloned(),
@@ -57,20 +57,22 @@ pub(super) fn get(state: &State, request: &ResourceRequest<'_>) -> Result<ApiRes
     ))
 }
 
-type Past = std::collections::BTreeMap<Box<str>, Option<Arc<Object>>>;
+/// Earlier states of changed objects by key; `None` if the object did not exist.
+type PastObjects = std::collections::BTreeMap<Box<str>, Option<Arc<Object>>>;
 
-/// Returns the changes to undo for a stale read.
-fn lagged(state: &State, request: &ResourceRequest<'_>) -> Option<Past> {
-    let lag: u64 = request.call.query.get(LAG).parse().ok()?;
+/// Returns the earlier states of the objects that changed within the lag of a stale read; `None` if the
+/// read is not stale.
+fn stale_objects(state: &State, request: &ResourceRequest<'_>) -> Option<PastObjects> {
+    let lag: u64 = request.call.query.get(LAG_PARAMETER).parse().ok()?;
     let then = state.store.version().saturating_sub(lag);
     state.store.changes_after(&request.resource.table, then)
 }
 
-/// Internal query parameter that passes a [`Fault::Stale`](crate::fault::Fault::Stale) to the handlers;
-/// clients do not send it.
-pub(crate) const LAG: &str = "\u{0}lag";
+/// Internal query parameter that contains the lag of a [`Fault::Stale`](crate::fault::Fault::Stale).
+/// Clients do not send it.
+pub(crate) const LAG_PARAMETER: &str = "\u{0}lag";
 
-fn version(request: &ResourceRequest<'_>, key: &str) -> Result<Option<u64>> {
+fn parse_version(request: &ResourceRequest<'_>, key: &str) -> Result<Option<u64>> {
     match request.call.query.get(key) {
         "" => Ok(None),
         text => text.parse().map(Some).map_err(|_| {
@@ -82,7 +84,7 @@ fn version(request: &ResourceRequest<'_>, key: &str) -> Result<Option<u64>> {
     }
 }
 
-/// Rejects a resource version that has not been reached yet.
+/// Rejects a resource version that is greater than the current one.
 fn check_not_future(state: &State, requested: Option<u64>) -> Result<()> {
     let current = state.store.version();
     match requested.filter(|requested| *requested > current) {
@@ -108,13 +110,13 @@ fn list_options(state: &State, request: &ResourceRequest<'_>) -> Result<ListOpti
     check_list_options(request)?;
     let limit: i64 = match query.get("limit") {
         "" => 0,
-        text => text.parse().map_err(|_| bad_number("limit", text))?,
+        text => text.parse().map_err(|_| invalid_number("limit", text))?,
     };
     let token = match query.get("continue") {
         "" => None,
         text => Some(Token::decode(text)?),
     };
-    let requested = version(request, "resourceVersion").map_err(|_| bad_list_version(request))?;
+    let requested = parse_version(request, "resourceVersion").map_err(|_| invalid_list_version(request))?;
     if token.is_some() && requested.is_some_and(|requested| requested != 0) {
         return Err(Status::bad_request(
             "specifying resource version is not allowed when using continue",
@@ -136,7 +138,7 @@ fn list_options(state: &State, request: &ResourceRequest<'_>) -> Result<ListOpti
     })
 }
 
-fn bad_number(key: &str, text: &str) -> Status {
+fn invalid_number(key: &str, text: &str) -> Status {
     let _ = key;
     Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
 }
@@ -210,7 +212,7 @@ struct Page {
 pub(super) fn list(state: &State, request: &ResourceRequest<'_>) -> Result<ApiResponse> {
     let (form, include) = representation_for(request)?;
     let options = list_options(state, request)?;
-    let page = page(state, request, &options)?;
+    let page = read_page(state, request, &options)?;
     let meta = representation::list_meta(page.version, &page.next, page.remaining);
     Ok(match form {
         Representation::Whole => whole_list(request, &page, &meta),
@@ -245,12 +247,12 @@ fn whole_list(request: &ResourceRequest<'_>, page: &Page, meta: &Value) -> ApiRe
     let mut out = format!("{{\"kind\":{kind},\"apiVersion\":{api_version},\"metadata\":{meta},\"items\":[")
         .into_bytes();
     out.reserve(page.objects.iter().map(|object| object.size() + 1).sum());
-    let bare = matches!(resource.shape, Shape::Builtin(_)) && crate::convert::is_as_stored(resource);
+    let as_stored = matches!(resource.shape, Shape::Builtin(_)) && crate::convert::is_as_stored(resource);
     for (at, object) in page.objects.iter().enumerate() {
         if at > 0 {
             out.push(b',');
         }
-        if bare {
+        if as_stored {
             object.write_item(&mut out);
         } else {
             representation::write_whole(resource, object, &mut out);
@@ -260,7 +262,7 @@ fn whole_list(request: &ResourceRequest<'_>, page: &Page, meta: &Value) -> ApiRe
     ApiResponse::bytes(200, "application/json", out.into())
 }
 
-fn page(state: &State, request: &ResourceRequest<'_>, options: &ListOptions) -> Result<Page> {
+fn read_page(state: &State, request: &ResourceRequest<'_>, options: &ListOptions) -> Result<Page> {
     let current = state.store.version();
     let version = match (&options.token, options.exact) {
         (Some(token), _) => token.version.unwrap_or(current),
@@ -268,12 +270,12 @@ fn page(state: &State, request: &ResourceRequest<'_>, options: &ListOptions) -> 
         (None, None) => current,
     };
     let past = if version == current {
-        lagged(state, request)
+        stale_objects(state, request)
     } else {
         state.store.changes_after(&request.resource.table, version)
     };
     if past.is_none() && version != current {
-        return Err(expired(options));
+        return Err(expired_status(options));
     }
     let after = options.token.as_ref().map(|token| token.after.as_str());
     let past = past.unwrap_or_default();
@@ -285,8 +287,8 @@ fn page(state: &State, request: &ResourceRequest<'_>, options: &ListOptions) -> 
         options.limit
     };
     let objects: Vec<Arc<Object>> = matching.by_ref().take(limit).collect();
-    let rest = matching.count() as u64;
-    let next = match objects.last().filter(|_| rest > 0) {
+    let remaining = matching.count() as u64;
+    let next = match objects.last().filter(|_| remaining > 0) {
         Some(last) => Token {
             version: Some(version),
             after: last.key(),
@@ -298,15 +300,15 @@ fn page(state: &State, request: &ResourceRequest<'_>, options: &ListOptions) -> 
         objects,
         version,
         next,
-        remaining: options.selector.is_empty().then_some(rest),
+        remaining: options.selector.is_empty().then_some(remaining),
     })
 }
 
-/// Returns the selected objects as they were before the changes in `past`.
+/// Returns the objects of the request after the key `after`, with the earlier states in `past`.
 fn objects_at<'a>(
     state: &'a State,
     request: &ResourceRequest<'_>,
-    past: &'a Past,
+    past: &'a PastObjects,
     after: Option<&str>,
 ) -> Box<dyn Iterator<Item = Arc<Object>> + 'a> {
     let namespace = &request.path.namespace;
@@ -324,19 +326,19 @@ fn objects_at<'a>(
         .map(|(key, object)| (key.to_owned(), Arc::clone(object)))
         .collect();
     for (key, then) in past {
-        let wanted = key.starts_with(&prefix) && after.is_none_or(|after| &**key > after);
-        if let Some(then) = then.as_ref().filter(|_| wanted) {
+        let selected = key.starts_with(&prefix) && after.is_none_or(|after| &**key > after);
+        if let Some(then) = then.as_ref().filter(|_| selected) {
             all.insert(key.to_string(), Arc::clone(then));
         }
     }
     Box::new(all.into_values())
 }
 
-fn expired(options: &ListOptions) -> Status {
+fn expired_status(options: &ListOptions) -> Status {
     let Some(token) = &options.token else {
         return Status::expired("The resourceVersion for the provided list is too old.");
     };
-    let fresh = Token {
+    let latest = Token {
         version: None,
         after: token.after.clone(),
     }
@@ -345,7 +347,7 @@ fn expired(options: &ListOptions) -> Status {
                 continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with \
                 the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the \
                 first chunk was returned and now may show up in the list.";
-    Status::expired(text).with_continue(&fresh)
+    Status::expired(text).with_continue(&latest)
 }
 
 pub(super) fn watch(state: &State, request: &ResourceRequest<'_>) -> Result<Watch> {
@@ -353,7 +355,7 @@ pub(super) fn watch(state: &State, request: &ResourceRequest<'_>) -> Result<Watc
     let query = &request.call.query;
     let selector = parse_selector(request)?;
     check_watch_options(request)?;
-    let requested = version(request, "resourceVersion").map_err(|_| bad_watch_version(request))?;
+    let requested = parse_version(request, "resourceVersion").map_err(|_| invalid_watch_version(request))?;
     let requested = requested.unwrap_or(0);
     let send_initial = query
         .find("sendInitialEvents")
@@ -362,7 +364,7 @@ pub(super) fn watch(state: &State, request: &ResourceRequest<'_>) -> Result<Watc
     let initial = send_initial.unwrap_or(requested == 0);
     let seconds = match query.get("timeoutSeconds") {
         "" => MIN_WATCH_SECONDS,
-        text => text.parse().map_err(|_| bad_number("timeoutSeconds", text))?,
+        text => text.parse().map_err(|_| invalid_number("timeoutSeconds", text))?,
     };
     let seconds = if seconds == 0 { MIN_WATCH_SECONDS } else { seconds };
     let from = if requested == 0 {
@@ -388,16 +390,19 @@ pub(super) fn watch(state: &State, request: &ResourceRequest<'_>) -> Result<Watc
     ))
 }
 
-fn bad_list_version(request: &ResourceRequest<'_>) -> Status {
-    Status::bad_request(format!("invalid resource version: {}", no_version(request)))
+fn invalid_list_version(request: &ResourceRequest<'_>) -> Status {
+    Status::bad_request(format!(
+        "invalid resource version: {}",
+        invalid_version_text(request)
+    ))
 }
 
-/// A watch uses a different error text.
-fn bad_watch_version(request: &ResourceRequest<'_>) -> Status {
-    Status::unknown(no_version(request))
+/// Returns the status for an invalid version in a watch, which differs from that of a list.
+fn invalid_watch_version(request: &ResourceRequest<'_>) -> Status {
+    Status::unknown(invalid_version_text(request))
 }
 
-fn no_version(request: &ResourceRequest<'_>) -> String {
+fn invalid_version_text(request: &ResourceRequest<'_>) -> String {
     let text = request.call.query.get("resourceVersion");
     let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
     let mut errors = FieldErrors::new();

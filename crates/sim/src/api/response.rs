@@ -70,7 +70,7 @@ impl ApiResponse {
         response
     }
 
-    /// Creates a response with one object in the requested representation.
+    /// Creates a response that contains one object in the requested representation.
     #[must_use]
     pub(super) fn object(
         state: &State,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ResourceRequest;
 use super::response::ApiResponse;
-use super::write::body;
+use super::write::parse_object;
 use crate::auth::{self, Attributes, Rule, User, texts};
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
@@ -22,7 +22,7 @@ pub(super) fn create(
     request: &ResourceRequest<'_>,
     context: &mut Context,
 ) -> Result<ApiResponse> {
-    let mut value = write::decode(state, request.resource, body(request)?, context)?;
+    let mut value = write::decode(state, request.resource, parse_object(request)?, context)?;
     let plural = &*request.resource.plural;
     if plural == "localsubjectaccessreviews" {
         set_namespace(&mut value, &request.path.namespace)?;
@@ -30,18 +30,18 @@ pub(super) fn create(
     if plural.ends_with("accessreviews") || plural == "tokenreviews" {
         value = apply::unpacked(&apply::track(state, request.resource, None, value, context));
     }
-    check(plural, request, &value)?;
+    check_review(plural, request, &value)?;
     let user = context.user.clone();
     let status = match plural {
         "selfsubjectreviews" => json!({"userInfo": user.to_value()}),
-        "tokenreviews" => token(state, &value)?,
+        "tokenreviews" => token_status(state, &value)?,
         "selfsubjectrulesreviews" => {
-            let status = rules(state, &user, tree::text(&value, &["spec", "namespace"]))?;
+            let status = rules_status(state, &user, tree::text(&value, &["spec", "namespace"]))?;
             value = json!({"apiVersion": request.resource.api_version(), "kind": &*request.resource.kind, "metadata": {}, "spec": {}});
             status
         }
-        "selfsubjectaccessreviews" => access(state, &user, &value),
-        _ => access(state, &subject(&value), &value),
+        "selfsubjectaccessreviews" => access_status(state, &user, &value),
+        _ => access_status(state, &reviewed_user(&value), &value),
     };
     tree::set(&mut value, &["status"], status);
     if plural == "selfsubjectreviews" {
@@ -51,7 +51,7 @@ pub(super) fn create(
     Ok(ApiResponse::json(201, &value))
 }
 
-/// Sets the review's namespace to the one in the path, and rejects another one.
+/// Sets the namespace of the review to the one in the path. Fails if the review has a different namespace.
 fn set_namespace(value: &mut Value, namespace: &str) -> Result<()> {
     let given = tree::text(value, &["metadata", "namespace"]);
     if given.is_empty() {
@@ -64,28 +64,34 @@ fn set_namespace(value: &mut Value, namespace: &str) -> Result<()> {
     Ok(())
 }
 
-/// Validates a review.
-fn check(plural: &str, request: &ResourceRequest<'_>, value: &Value) -> Result<()> {
-    let access = plural.ends_with("accessreviews");
-    if !access {
+/// Validates an access review. Other reviews are valid.
+fn check_review(plural: &str, request: &ResourceRequest<'_>, value: &Value) -> Result<()> {
+    if !plural.ends_with("accessreviews") {
         return Ok(());
     }
     let mut errors = FieldErrors::new();
     let spec = Path::new("spec");
-    let there = |key: &str| tree::get(value, &["spec", key]).filter(|value| !value.is_null());
-    let (resource, other) = (there("resourceAttributes"), there("nonResourceAttributes"));
+    let attributes = |key: &str| tree::get(value, &["spec", key]).filter(|value| !value.is_null());
+    let (resource, other) = (
+        attributes("resourceAttributes"),
+        attributes("nonResourceAttributes"),
+    );
     if let (Some(_), Some(other)) = (resource, other) {
         let detail = "cannot be specified in combination with resourceAttributes";
-        errors.invalid(&spec.child("nonResourceAttributes"), internal(other), detail);
+        errors.invalid(
+            &spec.child("nonResourceAttributes"),
+            to_internal_type(other),
+            detail,
+        );
     }
     if resource.is_none() && other.is_none() {
         let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
         errors.invalid(&spec.child("resourceAttributes"), Value::Null, detail);
     }
     if plural != "selfsubjectaccessreviews" {
-        let silent = tree::text(value, &["spec", "user"]).is_empty()
+        let has_no_subject = tree::text(value, &["spec", "user"]).is_empty()
             && tree::list(value, &["spec", "groups"]).is_empty();
-        if silent {
+        if has_no_subject {
             errors.invalid(
                 &spec.child("user"),
                 "",
@@ -95,26 +101,26 @@ fn check(plural: &str, request: &ResourceRequest<'_>, value: &Value) -> Result<(
     }
     check_metadata(value, plural == "localsubjectaccessreviews", &mut errors);
     if plural == "localsubjectaccessreviews" {
-        check_local(value, resource, other, &mut errors);
+        check_local_review(value, resource, other, &mut errors);
     }
     if errors.is_empty() {
         return Ok(());
     }
-    // The real server has dropped the kind at this stage.
-    let nameless = Qualified {
+    // The real server omits the kind in this error.
+    let unnamed_kind = Qualified {
         group: &request.resource.group,
         name: "",
     };
-    Err(Status::invalid(nameless, "", &errors))
+    Err(Status::invalid(unnamed_kind, "", &errors))
 }
 
-/// Reviews must not have a name or labels.
+/// Rejects metadata other than managed fields and, in a local review, the namespace.
 fn check_metadata(value: &Value, local: bool, errors: &mut FieldErrors) {
     let Some(metadata) = tree::map(value, &["metadata"]) else {
         return;
     };
-    let own = |key: &str| key == "managedFields" || local && key == "namespace";
-    if metadata.keys().all(|key| own(key)) {
+    let allowed = |key: &str| key == "managedFields" || local && key == "namespace";
+    if metadata.keys().all(|key| allowed(key)) {
         return;
     }
     let detail = if local {
@@ -125,7 +131,13 @@ fn check_metadata(value: &Value, local: bool, errors: &mut FieldErrors) {
     errors.invalid(&Path::new("metadata"), Value::Object(metadata.clone()), detail);
 }
 
-fn check_local(value: &Value, resource: Option<&Value>, other: Option<&Value>, errors: &mut FieldErrors) {
+/// Validates the fields of a `LocalSubjectAccessReview` that differ from those of the other access reviews.
+fn check_local_review(
+    value: &Value,
+    resource: Option<&Value>,
+    other: Option<&Value>,
+    errors: &mut FieldErrors,
+) {
     let own_namespace = tree::text(value, &["metadata", "namespace"]);
     if let Some(resource) = resource {
         let namespace = tree::text(resource, &["namespace"]);
@@ -136,16 +148,22 @@ fn check_local(value: &Value, resource: Option<&Value>, other: Option<&Value>, e
     }
     if let Some(other) = other {
         let path = Path::new("spec.nonResourceAttributes");
-        errors.invalid(&path, internal(other), "disallowed on this kind of request");
+        errors.invalid(
+            &path,
+            to_internal_type(other),
+            "disallowed on this kind of request",
+        );
     }
 }
 
-/// Messages show the server's internal type, whose fields are capitalized.
-fn internal(other: &Value) -> Value {
+/// Returns non-resource attributes as messages show them: in the server's internal type, which has
+/// capitalized field names.
+fn to_internal_type(other: &Value) -> Value {
     json!({"Path": tree::text(other, &["path"]), "Verb": tree::text(other, &["verb"])})
 }
 
-fn subject(review: &Value) -> User {
+/// Returns the user that the review is about.
+fn reviewed_user(review: &Value) -> User {
     let extra = tree::map(review, &["spec", "extra"]).into_iter().flatten();
     User {
         name: tree::text(review, &["spec", "user"]).to_owned(),
@@ -157,10 +175,11 @@ fn subject(review: &Value) -> User {
     }
 }
 
-fn access(state: &mut State, user: &User, review: &Value) -> Value {
+/// Returns the status of an access review.
+fn access_status(state: &mut State, user: &User, review: &Value) -> Value {
     let text = |key| tree::text(review, &["spec", "resourceAttributes", key]);
     let other = |key| tree::text(review, &["spec", "nonResourceAttributes", key]);
-    let attempt = if tree::get(review, &["spec", "resourceAttributes"]).is_some() {
+    let attributes = if tree::get(review, &["spec", "resourceAttributes"]).is_some() {
         Attributes {
             verb: text("verb"),
             group: text("group"),
@@ -172,9 +191,9 @@ fn access(state: &mut State, user: &User, review: &Value) -> Value {
             path: "",
         }
     } else {
-        Attributes::on_path(other("verb"), other("path"))
+        Attributes::for_path(other("verb"), other("path"))
     };
-    let decision = auth::decide(state, user, &attempt);
+    let decision = auth::decide(state, user, &attributes);
     let mut status = json!({"allowed": decision.allowed});
     if !decision.reason.is_empty() {
         tree::set(&mut status, &["reason"], decision.reason);
@@ -182,42 +201,42 @@ fn access(state: &mut State, user: &User, review: &Value) -> Value {
     status
 }
 
-/// Returns the rules of a user in a namespace.
-fn rules(state: &mut State, user: &User, namespace: &str) -> Result<Value> {
+/// Returns the status of a rules review: the rules of a user in a namespace.
+fn rules_status(state: &mut State, user: &User, namespace: &str) -> Result<Value> {
     if namespace.is_empty() {
         return Err(Status::bad_request("no namespace on request"));
     }
     let (all, unresolved) = auth::rules_for(state, user, namespace);
-    let of_resources: Vec<Value> = all
+    let resource_rules: Vec<Value> = all
         .iter()
         .filter(|rule| !rule.resources.is_empty())
-        .map(|rule| part(rule, "nonResourceURLs"))
+        .map(|rule| rule_without(rule, "nonResourceURLs"))
         .collect();
-    let of_paths: Vec<Value> = all
+    let non_resource_rules: Vec<Value> = all
         .iter()
         .filter(|rule| !rule.urls.is_empty())
         .map(|rule| json!({"verbs": rule.verbs, "nonResourceURLs": rule.urls}))
         .collect();
     let mut status =
-        json!({"resourceRules": of_resources, "nonResourceRules": of_paths, "incomplete": false});
+        json!({"resourceRules": resource_rules, "nonResourceRules": non_resource_rules, "incomplete": false});
     if !unresolved.is_empty() {
         let text = match unresolved.as_slice() {
             [one] => one.clone(),
-            many => format!("[{}]", many.join(", ")),
+            several => format!("[{}]", several.join(", ")),
         };
         tree::set(&mut status, &["evaluationError"], text);
     }
     Ok(status)
 }
 
-fn part(rule: &Rule, without: &str) -> Value {
+fn rule_without(rule: &Rule, field: &str) -> Value {
     let mut value = rule.to_value();
-    tree::remove(&mut value, &[without]);
+    tree::remove(&mut value, &[field]);
     value
 }
 
-/// Reviews a token.
-fn token(state: &State, review: &Value) -> Result<Value> {
+/// Returns the status of a token review.
+fn token_status(state: &State, review: &Value) -> Result<Value> {
     let token = tree::text(review, &["spec", "token"]);
     if token.is_empty() {
         return Err(Status::bad_request(

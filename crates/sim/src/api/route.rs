@@ -29,7 +29,7 @@ pub enum Route {
     Unknown,
 }
 
-/// The parts of a resource's URL path.
+/// Parts of a resource's URL path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourcePath {
     /// Group, empty for core.
@@ -38,17 +38,17 @@ pub struct ResourcePath {
     pub version: String,
     /// Namespace, or empty.
     pub namespace: String,
-    /// Plural.
+    /// Plural name of the resource.
     pub plural: String,
     /// Name, or empty.
     pub name: String,
     /// Subresource, or empty.
     pub subresource: String,
-    /// The path below the subresource.
+    /// Path after the subresource.
     pub rest: String,
 }
 
-/// Parses a path.
+/// Parses a URL path.
 #[must_use]
 pub fn parse_route(path: &str) -> Route {
     let parts: Vec<String> = path
@@ -76,7 +76,7 @@ fn resource_route(group: &str, version: &str, rest: &[&str]) -> Route {
     let (namespace, rest) = match rest {
         // `status` and `finalize` are subresources of the namespace itself.
         ["namespaces", _, "status" | "finalize"] => ("", rest),
-        ["namespaces", namespace, below @ ..] if !below.is_empty() => (*namespace, below),
+        ["namespaces", namespace, tail @ ..] if !tail.is_empty() => (*namespace, tail),
         _ => ("", rest),
     };
     let at = |index: usize| rest.get(index).map_or(String::new(), |part| (*part).to_owned());
@@ -95,15 +95,15 @@ impl ResourcePath {
     /// Returns the verb for a method on this path, or `None` if the method is not allowed.
     #[must_use]
     pub fn verb(&self, method: &Method, query: &Query) -> Option<Verb> {
-        let one = !self.name.is_empty();
+        let has_name = !self.name.is_empty();
         Some(match *method {
-            Method::GET | Method::HEAD if one => Verb::Get,
+            Method::GET | Method::HEAD if has_name => Verb::Get,
             Method::GET | Method::HEAD if query.flag("watch") => Verb::Watch,
             Method::GET | Method::HEAD => Verb::List,
-            Method::POST if !one || !self.subresource.is_empty() => Verb::Create,
-            Method::PUT if one => Verb::Update,
-            Method::PATCH if one => Verb::Patch,
-            Method::DELETE if one => Verb::Delete,
+            Method::POST if !has_name || !self.subresource.is_empty() => Verb::Create,
+            Method::PUT if has_name => Verb::Update,
+            Method::PATCH if has_name => Verb::Patch,
+            Method::DELETE if has_name => Verb::Delete,
             Method::DELETE => Verb::DeleteCollection,
             _ => return None,
         })
@@ -124,9 +124,9 @@ impl ResourcePath {
             .unwrap_or_default()
     }
 
-    /// Returns the verb used for authorization.
+    /// Returns the verb for authorization.
     #[must_use]
-    pub fn authorised_verb(&self, method: &Method, query: &Query, name: &str) -> &'static str {
+    pub fn authorization_verb(&self, method: &Method, query: &Query, name: &str) -> &'static str {
         match *method {
             Method::POST => "create",
             Method::PUT => "update",
@@ -140,7 +140,7 @@ impl ResourcePath {
         }
     }
 
-    /// Returns the attributes to authorize.
+    /// Returns the attributes for authorization.
     #[must_use]
     pub fn attributes<'a>(&'a self, verb: &'a str, name: &'a str) -> Attributes<'a> {
         Attributes {
@@ -149,7 +149,7 @@ impl ResourcePath {
             version: &self.version,
             resource: &self.plural,
             subresource: &self.subresource,
-            // For authorization, a namespace is inside itself.
+            // In authorization attributes, the namespace of a Namespace is its own name.
             namespace: if self.plural == "namespaces" {
                 &self.name
             } else {

@@ -1,4 +1,4 @@
-//! The scale subresource: a view of the replicas of a workload or custom resource.
+//! The scale subresource: reads and writes the replicas of a workload or custom resource as a `Scale` object.
 
 use serde_json::{Value, json};
 
@@ -27,8 +27,8 @@ pub(super) fn handle(
         return Err(target.not_found());
     };
     let paths = Paths::for_resource(request.resource);
-    let mut view = paths.view(&live);
-    let unset = paths.custom && tree::int(&live, &paths.replicas()).is_none();
+    let mut view = paths.scale_of(&live);
+    let unset = paths.custom && tree::int(&live, &paths.spec_replicas()).is_none();
     if request.verb == Verb::Get {
         if unset {
             let reason = format!("the spec replicas field {:?} does not exist", paths.spec);
@@ -37,42 +37,42 @@ pub(super) fn handle(
         return Ok(ApiResponse::json(200, &view));
     }
     if unset {
-        tree::set(&mut view, &["spec", "replicas"], UNSET);
+        tree::set(&mut view, &["spec", "replicas"], UNSET_REPLICAS);
     }
     let sent = match request.verb {
-        Verb::Patch => patched(request, &view)?,
+        Verb::Patch => apply_patch(request, &view)?,
         _ => super::parse_body(&request.call.body, "scale")?,
     };
-    if unset && tree::int(&sent, &["spec", "replicas"]) == Some(UNSET) {
+    if unset && tree::int(&sent, &["spec", "replicas"]) == Some(UNSET_REPLICAS) {
         let message = format!("the spec replicas field {:?} cannot be empty", paths.spec);
         return Err(Status::bad_request(message));
     }
-    check(request, &sent, &view, paths.custom)?;
+    check_scale(request, &sent, &view, paths.custom)?;
     let replicas = tree::int(&sent, &["spec", "replicas"]).unwrap_or(0);
     context.subresource = "scale".into();
-    let done = write::update(state, &target, context, false, &mut |_, live, _| {
+    let written = write::update(state, &target, context, false, &mut |_, live, _| {
         let mut new = live.cloned().unwrap_or_default();
-        tree::set(&mut new, &paths.replicas(), replicas);
+        tree::set(&mut new, &paths.spec_replicas(), replicas);
         Ok(new)
     })?;
-    let shown = crate::convert::from_stored(request.resource, done.object.value());
-    Ok(ApiResponse::json(200, &paths.view(&shown)))
+    let shown = crate::convert::from_stored(request.resource, written.object.value());
+    Ok(ApiResponse::json(200, &paths.scale_of(&shown)))
 }
 
-fn patched(request: &ResourceRequest<'_>, view: &Value) -> Result<Value> {
+fn apply_patch(request: &ResourceRequest<'_>, view: &Value) -> Result<Value> {
     let kind = PatchKind::from_content_type(request)?;
     patch::check_patch_options(request, kind)?;
-    let body = patch::parse(request, kind)?;
+    let body = patch::parse_patch(request, kind)?;
     match kind {
         PatchKind::Json => crate::patch::apply_json_patch(view, &body),
         _ => Ok(crate::patch::merge(view, &body)),
     }
 }
 
-/// Represents unset replicas of a custom resource.
-const UNSET: i64 = i32::MIN as i64;
+/// Value of the replicas in the `Scale` of a custom resource that does not set them.
+const UNSET_REPLICAS: i64 = i32::MIN as i64;
 
-fn check(request: &ResourceRequest<'_>, sent: &Value, view: &Value, custom: bool) -> Result<()> {
+fn check_scale(request: &ResourceRequest<'_>, sent: &Value, view: &Value, custom: bool) -> Result<()> {
     let name = tree::text(sent, &["metadata", "name"]);
     if name != request.path.name {
         let text = format!(
@@ -132,11 +132,12 @@ impl Paths {
         }
     }
 
-    fn replicas(&self) -> Vec<&str> {
-        split(&self.spec)
+    fn spec_replicas(&self) -> Vec<&str> {
+        split_path(&self.spec)
     }
 
-    fn view(&self, live: &Value) -> Value {
+    /// Returns the `Scale` of an object.
+    fn scale_of(&self, live: &Value) -> Value {
         let text = |key: &str| tree::text(live, &["metadata", key]);
         let mut view = json!({
             "kind": "Scale", "apiVersion": "autoscaling/v1",
@@ -144,13 +145,13 @@ impl Paths {
                 "name": text("name"), "namespace": text("namespace"), "uid": text("uid"),
                 "resourceVersion": text("resourceVersion"), "creationTimestamp": text("creationTimestamp"),
             },
-            "spec": {}, "status": {"replicas": tree::int(live, &split(&self.status)).unwrap_or(0)},
+            "spec": {}, "status": {"replicas": tree::int(live, &split_path(&self.status)).unwrap_or(0)},
         });
-        if let Some(replicas) = tree::int(live, &self.replicas()).filter(|replicas| *replicas != 0) {
+        if let Some(replicas) = tree::int(live, &self.spec_replicas()).filter(|replicas| *replicas != 0) {
             tree::set(&mut view, &["spec", "replicas"], replicas);
         }
         let selector = match &self.selector {
-            Some(path) => tree::text(live, &split(path)).to_owned(),
+            Some(path) => tree::text(live, &split_path(path)).to_owned(),
             None if self.custom => String::new(),
             None => selector_text(tree::get(live, &["spec", "selector"])),
         };
@@ -161,7 +162,7 @@ impl Paths {
     }
 }
 
-fn split(path: &str) -> Vec<&str> {
+fn split_path(path: &str) -> Vec<&str> {
     path.trim_start_matches('.').split('.').collect()
 }
 

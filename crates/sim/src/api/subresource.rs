@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::patch::{self, PatchKind};
 use super::read::representation_for;
 use super::response::ApiResponse;
-use super::write::{body, delete_options};
+use super::write::{delete_options, parse_object};
 use super::{ResourceRequest, scale};
 use crate::context::Context;
 use crate::resource::{Shape, Verb};
@@ -42,15 +42,19 @@ pub(super) fn handle(
         "binding" => bind_by_body(state, request, context),
         "eviction" => evict(state, request, context),
         "token" => super::token::create(state, request, context),
-        "log" => log(state, request),
+        "log" => read_log(state, request),
         "finalize" => finalize(state, request, context),
         "exec" | "attach" | "portforward" | "proxy" => Err(Status::bad_request("Upgrade request required")),
-        _ => part(state, request, context),
+        _ => read_or_write(state, request, context),
     }
 }
 
-/// Reads or writes status and other subresources that are views of the whole object.
-fn part(state: &mut State, request: &ResourceRequest<'_>, context: &mut Context) -> Result<ApiResponse> {
+/// Reads or writes the status and other subresources that consist of the whole object.
+fn read_or_write(
+    state: &mut State,
+    request: &ResourceRequest<'_>,
+    context: &mut Context,
+) -> Result<ApiResponse> {
     if request.verb == Verb::Get {
         return super::read::get(state, request);
     }
@@ -66,24 +70,24 @@ fn part(state: &mut State, request: &ResourceRequest<'_>, context: &mut Context)
     let sent = match kind {
         Some(kind) => {
             patch::check_patch_options(request, kind)?;
-            patch::parse(request, kind)?
+            patch::parse_patch(request, kind)?
         }
-        None => body(request)?,
+        None => parse_object(request)?,
     };
-    let done = write::update(
+    let written = write::update(
         state,
         &request.target(),
         context,
         false,
         &mut |state, live, context| match kind {
-            Some(kind) => patch::patched(state, request, kind, live, &sent, context),
+            Some(kind) => patch::apply_patch(state, request, kind, live, &sent, context),
             None => write::decode(state, resource, sent.clone(), context),
         },
     )?;
     Ok(ApiResponse::object(
         state,
         resource,
-        &done.object,
+        &written.object,
         200,
         form,
         include,
@@ -92,7 +96,7 @@ fn part(state: &mut State, request: &ResourceRequest<'_>, context: &mut Context)
 
 fn finalize(state: &mut State, request: &ResourceRequest<'_>, context: &mut Context) -> Result<ApiResponse> {
     let (form, include) = representation_for(request)?;
-    let value = write::decode(state, request.resource, body(request)?, context)?;
+    let value = write::decode(state, request.resource, parse_object(request)?, context)?;
     let finalizers = tree::get(&value, &["spec", "finalizers"])
         .cloned()
         .unwrap_or_default();
@@ -175,7 +179,7 @@ pub(crate) fn bind(state: &mut State, target: &Target<'_>, node: &str, context: 
     Ok(())
 }
 
-const PDBS: &str = "poddisruptionbudgets.policy";
+const DISRUPTION_BUDGETS: &str = "poddisruptionbudgets.policy";
 
 /// Deletes a pod unless a disruption budget forbids it.
 fn evict(state: &mut State, request: &ResourceRequest<'_>, context: &mut Context) -> Result<ApiResponse> {
@@ -186,14 +190,14 @@ fn evict(state: &mut State, request: &ResourceRequest<'_>, context: &mut Context
     };
     context.subresource.clear();
     let mut options = delete_options(request, context)?;
-    if let Some(given) = eviction.get("deleteOptions") {
-        options = write::DeleteOptions::parse(given)?;
+    if let Some(delete_options) = eviction.get("deleteOptions") {
+        options = write::DeleteOptions::parse(delete_options)?;
     }
-    let finished = matches!(
+    let unprotected = matches!(
         tree::text(&pod, &["status", "phase"]),
         "Succeeded" | "Failed" | "Pending"
     );
-    if !finished && !live.meta().deleting {
+    if !unprotected && !live.meta().deleting {
         decrement_budget(state, &target, &pod, context)?;
     }
     write::delete(state, &target, &options, context)?;
@@ -203,28 +207,28 @@ fn evict(state: &mut State, request: &ResourceRequest<'_>, context: &mut Context
     ))
 }
 
-/// Decrements the allowed disruptions of the pod's budget.
+/// Decrements the allowed disruptions of the pod's budget. Fails if no disruption is allowed.
 fn decrement_budget(state: &mut State, target: &Target<'_>, pod: &Value, context: &Context) -> Result<()> {
     let labels = tree::get(pod, &["metadata", "labels"]).cloned();
     let budgets: Vec<Arc<crate::object::Object>> = state
         .store
-        .range(PDBS, target.namespace, None)
+        .range(DISRUPTION_BUDGETS, target.namespace, None)
         .map(|(_, object)| Arc::clone(object))
         .collect();
-    let covers = |budget: &Value| {
+    let selects_pod = |budget: &Value| {
         LabelSelector::from_object(tree::get(budget, &["spec", "selector"])).matches_map(labels.as_ref())
     };
-    let mut covering: Vec<Value> = budgets
+    let mut matching: Vec<Value> = budgets
         .iter()
         .map(|object| object.packed())
-        .filter(covers)
+        .filter(selects_pod)
         .collect();
-    if covering.len() > 1 {
+    if matching.len() > 1 {
         return Err(Status::internal(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
         ));
     }
-    let Some(mut budget) = covering.pop() else {
+    let Some(mut budget) = matching.pop() else {
         return Ok(());
     };
     let name = tree::text(&budget, &["metadata", "name"]).to_owned();
@@ -258,8 +262,8 @@ fn decrement_budget(state: &mut State, target: &Target<'_>, pod: &Value, context
     Ok(())
 }
 
-/// Returns an empty log: there are no containers.
-fn log(state: &State, request: &ResourceRequest<'_>) -> Result<ApiResponse> {
+/// Returns an empty log, because containers are not executed.
+fn read_log(state: &State, request: &ResourceRequest<'_>) -> Result<ApiResponse> {
     let target = request.target();
     let Some((_, pod)) = write::current(state, &target) else {
         return Err(target.not_found());

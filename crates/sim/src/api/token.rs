@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ResourceRequest;
 use super::response::ApiResponse;
-use crate::auth::{self, Bound, Claims, texts};
+use crate::auth::{self, BoundObject, Claims, texts};
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
 use crate::object::key;
@@ -28,16 +28,16 @@ pub(super) fn create(
 ) -> Result<ApiResponse> {
     let mut review = super::parse_body(&request.call.body, "token request")?;
     let target = request.target();
-    let owner = owner(state, &review, context);
+    let managed_fields = managed_fields_entry(state, &review, context);
     check_identity(&review, target.name, target.namespace)?;
     let Some((account, _)) = write::current(state, &target) else {
         return Err(target.not_found());
     };
     let uid = tree::text(&review, &["metadata", "uid"]);
     if !uid.is_empty() && *uid != *account.meta().uid {
-        let own = &account.meta().uid;
+        let account_uid = &account.meta().uid;
         let reason = format!(
-            "the UID in the token request ({uid}) does not match the UID of the service account ({own})"
+            "the UID in the token request ({uid}) does not match the UID of the service account ({account_uid})"
         );
         return Err(Status::conflict(KIND, target.name, &reason));
     }
@@ -46,8 +46,8 @@ pub(super) fn create(
         tree::set(&mut review, &["spec", "audiences"], vec![auth::ISSUER]);
     }
     let seconds = tree::int(&review, &["spec", "expirationSeconds"]).unwrap_or(DEFAULT_SECONDS);
-    check_seconds(seconds)?;
-    let bound = bound(state, request, &review)?;
+    check_expiration(seconds)?;
+    let bound = bound_object(state, request, &review)?;
     tree::set_default(&mut review, &["spec", "boundObjectRef"], Value::Null);
     let claims = Claims {
         namespace: target.namespace,
@@ -74,13 +74,13 @@ pub(super) fn create(
     for (field, text) in metadata {
         tree::set(&mut review, &["metadata", field], text);
     }
-    tree::set(&mut review, &["metadata", "managedFields"], vec![owner]);
+    tree::set(&mut review, &["metadata", "managedFields"], vec![managed_fields]);
     Ok(ApiResponse::json(201, &review))
 }
 
-/// Returns the managed fields of the request, which the real server adds although it does not store the
-/// object.
-fn owner(state: &State, sent: &Value, context: &Context) -> Value {
+/// Returns the entry of `managedFields` in the response, which the real server adds although it does not
+/// store the object.
+fn managed_fields_entry(state: &State, sent: &Value, context: &Context) -> Value {
     let mut fields = json!({"f:expirationSeconds": {}});
     if !tree::list(sent, &["spec", "audiences"]).is_empty() {
         tree::set(&mut fields, &["f:audiences"], json!({}));
@@ -98,8 +98,8 @@ fn owner(state: &State, sent: &Value, context: &Context) -> Value {
 }
 
 fn check_identity(review: &Value, name: &str, namespace: &str) -> Result<()> {
-    let own_namespace = tree::text(review, &["metadata", "namespace"]);
-    if !own_namespace.is_empty() && own_namespace != namespace {
+    let review_namespace = tree::text(review, &["metadata", "namespace"]);
+    if !review_namespace.is_empty() && review_namespace != namespace {
         return Err(Status::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
@@ -114,7 +114,7 @@ fn check_identity(review: &Value, name: &str, namespace: &str) -> Result<()> {
     Err(Status::invalid(KIND, name, &errors))
 }
 
-fn check_seconds(seconds: i64) -> Result<()> {
+fn check_expiration(seconds: i64) -> Result<()> {
     let mut errors = FieldErrors::new();
     let path = Path::new("spec").child("expirationSeconds");
     if seconds < MIN_SECONDS {
@@ -134,11 +134,11 @@ fn check_seconds(seconds: i64) -> Result<()> {
     }
 }
 
-/// Returns the object that the token is bound to.
-fn bound(state: &State, request: &ResourceRequest<'_>, review: &Value) -> Result<Bound> {
+/// Returns the object that the token is bound to. Fails if it does not exist or does not match the request.
+fn bound_object(state: &State, request: &ResourceRequest<'_>, review: &Value) -> Result<BoundObject> {
     let text = |key| tree::text(review, &["spec", "boundObjectRef", key]);
     if tree::map(review, &["spec", "boundObjectRef"]).is_none() {
-        return Ok(Bound::default());
+        return Ok(BoundObject::default());
     }
     let (kind, table) = match (text("apiVersion"), text("kind")) {
         ("v1", "Pod") => ("pod", "pods"),
@@ -146,11 +146,11 @@ fn bound(state: &State, request: &ResourceRequest<'_>, review: &Value) -> Result
         ("v1", "Secret") => ("secret", "secrets"),
         (version, kind) => {
             let (group, version) = crate::resource::split_api_version(version);
-            let shown = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
-            return Err(Status::bad_request(shown));
+            let message = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+            return Err(Status::bad_request(message));
         }
     };
-    let own_namespace = if kind == "node" {
+    let object_namespace = if kind == "node" {
         ""
     } else {
         request.path.namespace.as_str()
@@ -160,7 +160,7 @@ fn bound(state: &State, request: &ResourceRequest<'_>, review: &Value) -> Result
         group: "",
         name: table,
     };
-    let Some(object) = state.store.get(table, &key(own_namespace, name)) else {
+    let Some(object) = state.store.get(table, &key(object_namespace, name)) else {
         return Err(Status::not_found(what, name));
     };
     let value = object.value();
@@ -192,7 +192,7 @@ fn bound(state: &State, request: &ResourceRequest<'_>, review: &Value) -> Result
             .map_or(String::new(), |node| node.meta().uid.to_string());
         (node.to_owned(), uid)
     });
-    Ok(Bound {
+    Ok(BoundObject {
         kind,
         name: name.to_owned(),
         uid: object.meta().uid.to_string(),

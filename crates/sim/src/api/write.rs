@@ -20,7 +20,7 @@ pub(super) fn create(
 ) -> Result<ApiResponse> {
     let (form, include) = representation_for(request)?;
     check_options(request, "CreateOptions")?;
-    let value = body(request)?;
+    let value = parse_object(request)?;
     reject_untyped(request, &value)?;
     let value = write::decode(state, request.resource, value, context)?;
     let object = write::create(state, &request.target(), value, context)?;
@@ -41,17 +41,17 @@ pub(super) fn update(
 ) -> Result<ApiResponse> {
     let (form, include) = representation_for(request)?;
     check_options(request, "UpdateOptions")?;
-    let value = body(request)?;
+    let value = parse_object(request)?;
     let value = write::decode(state, request.resource, value, context)?;
     let upsert = request.resource.traits.upsert;
-    let done = write::update(state, &request.target(), context, upsert, &mut |_, _, _| {
+    let written = write::update(state, &request.target(), context, upsert, &mut |_, _, _| {
         Ok(value.clone())
     })?;
-    let code = if done.created { 201 } else { 200 };
+    let code = if written.created { 201 } else { 200 };
     Ok(ApiResponse::object(
         state,
         request.resource,
-        &done.object,
+        &written.object,
         code,
         form,
         include,
@@ -79,7 +79,7 @@ fn reject_untyped(request: &ResourceRequest<'_>, value: &Value) -> Result<()> {
 }
 
 /// Parses the request body as an object.
-pub(super) fn body(request: &ResourceRequest<'_>) -> Result<Value> {
+pub(super) fn parse_object(request: &ResourceRequest<'_>) -> Result<Value> {
     let media = request.call.content_type.split(';').next().unwrap_or("").trim();
     if !matches!(media, "" | "application/json" | "application/yaml" | "*/*") {
         let text = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/cbor";
@@ -98,7 +98,7 @@ pub(super) fn body(request: &ResourceRequest<'_>) -> Result<Value> {
         Status::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {} ({})",
             go_syntax_error(&error, &request.call.body),
-            hex(&shown)
+            to_hex(&shown)
         ))
     })
 }
@@ -119,7 +119,7 @@ fn go_syntax_error(error: &serde_json::Error, body: &[u8]) -> String {
     format!("invalid character '{found}' looking for beginning of value")
 }
 
-fn hex(text: &str) -> String {
+fn to_hex(text: &str) -> String {
     use std::fmt::Write as _;
     text.bytes().fold(String::new(), |mut out, byte| {
         let _ = write!(out, "{byte:02x}");
@@ -127,7 +127,7 @@ fn hex(text: &str) -> String {
     })
 }
 
-/// Validates `dryRun` and `fieldValidation`.
+/// Validates `dryRun`, `fieldValidation` and `fieldManager`.
 pub(super) fn check_options(request: &ResourceRequest<'_>, kind: &str) -> Result<()> {
     let query = &request.call.query;
     let mut errors = FieldErrors::new();
@@ -156,7 +156,7 @@ pub(super) fn check_options(request: &ResourceRequest<'_>, kind: &str) -> Result
     }
 }
 
-/// Returns the options of a delete; the body takes precedence over the query.
+/// Returns the options of a delete: those in the body if there is one, otherwise those in the query.
 pub(super) fn delete_options(request: &ResourceRequest<'_>, context: &mut Context) -> Result<DeleteOptions> {
     let mut options = json!({});
     check_options(request, "DeleteOptions")?;
@@ -215,13 +215,13 @@ pub(super) fn delete(
                 ApiResponse::object(state, resource, &object, 200, form, include)
             }
             Deleted::Removed(object) | Deleted::AlreadyMarked(object) => {
-                ApiResponse::json(200, &success(request, &object))
+                ApiResponse::json(200, &success_status(request, &object))
             }
         },
     )
 }
 
-fn success(request: &ResourceRequest<'_>, object: &Object) -> Value {
+fn success_status(request: &ResourceRequest<'_>, object: &Object) -> Value {
     let resource = request.resource;
     let mut details =
         json!({"name": &*object.meta().name, "kind": &*resource.plural, "uid": &*object.meta().uid});

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::element::Element;
 use super::types::{Form, List, MapOf, Ref, Rule, Scalar};
 
-/// Returns the validation errors of `value`, or `None`.
-pub(super) fn check(kind: Ref<'_>, value: &Value) -> Option<String> {
+/// Returns the validation errors of `value` as one text, or `None` if it is valid.
+pub(super) fn validation_errors(kind: Ref<'_>, value: &Value) -> Option<String> {
     let mut errors = Vec::new();
-    walk(kind, value, &FieldPath::Root, &mut errors);
+    check_value(kind, value, &FieldPath::Root, &mut errors);
     match errors.as_slice() {
         [] => None,
         [one] => Some(one.clone()),
@@ -18,7 +18,7 @@ pub(super) fn check(kind: Ref<'_>, value: &Value) -> Option<String> {
     }
 }
 
-/// The current path, formatted only for errors.
+/// Path of the current value. It is formatted only if there is an error.
 enum FieldPath<'a> {
     Root,
     Field(&'a FieldPath<'a>, &'a str),
@@ -29,20 +29,20 @@ impl std::fmt::Display for FieldPath<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Root => Ok(()),
-            Self::Field(above, name) => write!(f, "{above}.{name}"),
-            Self::Item(above, element) => write!(f, "{above}{element}"),
+            Self::Field(parent, name) => write!(f, "{parent}.{name}"),
+            Self::Item(parent, element) => write!(f, "{parent}{element}"),
         }
     }
 }
 
-fn report(path: &FieldPath<'_>, text: &str, errors: &mut Vec<String>) {
+fn report_error(path: &FieldPath<'_>, text: &str, errors: &mut Vec<String>) {
     errors.push(match path {
         FieldPath::Root => text.to_owned(),
         path => format!("{path}: {text}"),
     });
 }
 
-fn walk(kind: Ref<'_>, value: &Value, path: &FieldPath<'_>, errors: &mut Vec<String>) {
+fn check_value(kind: Ref<'_>, value: &Value, path: &FieldPath<'_>, errors: &mut Vec<String>) {
     let atom = kind.resolve();
     match (atom.form(Some(value)), &atom.map, &atom.list) {
         _ if value.is_null() => {}
@@ -50,7 +50,7 @@ fn walk(kind: Ref<'_>, value: &Value, path: &FieldPath<'_>, errors: &mut Vec<Str
         (Form::List, _, Some(list)) => check_list(list, value, path, errors),
         (Form::Scalar, _, _) => {
             if let Some(text) = atom.scalar.and_then(|kind| check_scalar(kind, value)) {
-                report(path, &text, errors);
+                report_error(path, &text, errors);
             }
         }
         _ => {}
@@ -76,40 +76,40 @@ fn check_scalar(kind: Scalar, value: &Value) -> Option<String> {
 fn check_map(map: &MapOf<'_>, value: &Value, path: &FieldPath<'_>, errors: &mut Vec<String>) {
     let Value::Object(fields) = value else {
         let text = format!("expected map, got &{{{}}}", go_text(value));
-        report(path, &text, errors);
+        report_error(path, &text, errors);
         return;
     };
     for (name, child) in fields {
         let path = FieldPath::Field(path, name);
-        let kind = map.child(name);
+        let kind = map.child_type(name);
         if kind.is_nothing() {
-            report(&path, "field not declared in schema", errors);
+            report_error(&path, "field not declared in schema", errors);
             return;
         }
-        walk(kind, child, &path, errors);
+        check_value(kind, child, &path, errors);
     }
 }
 
 fn check_list(list: &List<'_>, value: &Value, path: &FieldPath<'_>, errors: &mut Vec<String>) {
     let Value::Array(items) = value else {
         let text = format!("expected list, got &{{{}}}", go_text(value));
-        report(path, &text, errors);
+        report_error(path, &text, errors);
         return;
     };
     let mut seen = BTreeSet::new();
     for (at, item) in items.iter().enumerate() {
         let element = match list.path_element(item) {
-            _ if matches!(list.rule, Rule::Whole) => Element::Index(i64::try_from(at).unwrap_or(i64::MAX)),
+            _ if matches!(list.rule, Rule::Atomic) => Element::Index(i64::try_from(at).unwrap_or(i64::MAX)),
             Ok(element) => element,
             Err(text) => {
-                report(path, &format!("element {at}: {text}"), errors);
+                report_error(path, &format!("element {at}: {text}"), errors);
                 return;
             }
         };
         if seen.contains(&element) {
-            report(path, &format!("duplicate entries for key {element}"), errors);
+            report_error(path, &format!("duplicate entries for key {element}"), errors);
         }
-        walk(list.element, item, &FieldPath::Item(path, &element), errors);
+        check_value(list.element, item, &FieldPath::Item(path, &element), errors);
         seen.insert(element);
     }
 }

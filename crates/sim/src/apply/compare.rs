@@ -1,4 +1,4 @@
-//! Compares two values of one type: returns the added, changed and removed paths.
+//! Comparison of two values of one type: added, changed and removed paths.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::element::{Element, equal};
 use super::set::Set;
 use super::types::{Form, List, MapOf, Ref, Rule};
 
-/// The paths in which two values differ.
+/// Paths in which two values differ.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Difference {
     pub added: Set,
@@ -23,47 +23,45 @@ impl Difference {
         self
     }
 
-    /// Adds the differences below `element` and of the element itself.
-    fn add(&mut self, element: &Element, found: Found) {
-        let below = found.below;
-        for (set, member, below) in [
-            (&mut self.added, found.added, below.added),
-            (&mut self.changed, found.changed, below.changed),
-            (&mut self.removed, found.removed, below.removed),
+    /// Adds the differences of `element` and of its children.
+    fn add(&mut self, element: &Element, found: NodeDifference) {
+        let children = found.children;
+        for (set, member, children) in [
+            (&mut self.added, found.added, children.added),
+            (&mut self.changed, found.changed, children.changed),
+            (&mut self.removed, found.removed, children.removed),
         ] {
-            if member || !below.is_empty() {
-                set.add(element.clone(), member, below);
+            if member || !children.is_empty() {
+                set.add(element.clone(), member, children);
             }
         }
     }
 }
 
-/// Compares two values.
+/// Compares two values of type `kind`.
 pub(super) fn compare(kind: Ref<'_>, old: &Value, new: &Value) -> Difference {
-    walk(kind, Some(old), Some(new)).below
+    compare_values(kind, Some(old), Some(new)).children
 }
 
-/// The differences of a value and of its children.
+/// Differences of a value and of its children.
 #[derive(Default)]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "what is found may be of several sorts"
-)]
-struct Found {
+#[allow(clippy::struct_excessive_bools, reason = "independent flags")]
+struct NodeDifference {
     added: bool,
     changed: bool,
     removed: bool,
-    /// The value was compared as a whole.
-    leaf: bool,
-    below: Difference,
+    /// Whether the value was compared as a whole.
+    is_leaf: bool,
+    children: Difference,
 }
 
-impl Found {
-    fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) {
-        if self.leaf {
+impl NodeDifference {
+    /// Compares the value as a whole, at most once.
+    fn compare_whole(&mut self, old: Option<&Value>, new: Option<&Value>) {
+        if self.is_leaf {
             return;
         }
-        self.leaf = true;
+        self.is_leaf = true;
         match (old, new) {
             (None, _) => self.added = true,
             (_, None) => self.removed = true,
@@ -72,66 +70,70 @@ impl Found {
     }
 }
 
-fn walk(kind: Ref<'_>, old: Option<&Value>, new: Option<&Value>) -> Found {
+fn compare_values(kind: Ref<'_>, old: Option<&Value>, new: Option<&Value>) -> NodeDifference {
     let atom = kind.resolve();
-    let mut found = Found::default();
-    let read = |found: &mut Found, form: Form| match (form, &atom.map, &atom.list) {
-        (Form::Map, Some(map), _) => maps(map, old, new, found),
-        (Form::List, _, Some(list)) => lists(list, old, new, found),
-        _ => found.leaf(old, new),
+    let mut found = NodeDifference::default();
+    let compare_as = |found: &mut NodeDifference, form: Form| match (form, &atom.map, &atom.list) {
+        (Form::Map, Some(map), _) => compare_maps(map, old, new, found),
+        (Form::List, _, Some(list)) => compare_lists(list, old, new, found),
+        _ => found.compare_whole(old, new),
     };
     let (before, after) = (atom.form(old), atom.form(new));
     match (old, new) {
-        (_, None) => read(&mut found, before),
-        (None, _) => read(&mut found, after),
-        _ if before == after => read(&mut found, after),
+        (_, None) => compare_as(&mut found, before),
+        (None, _) => compare_as(&mut found, after),
+        _ if before == after => compare_as(&mut found, after),
         _ => {
-            read(&mut found, before);
-            found.leaf = false;
-            read(&mut found, after);
+            compare_as(&mut found, before);
+            found.is_leaf = false;
+            compare_as(&mut found, after);
         }
     }
-    if !found.leaf {
+    if !found.is_leaf {
         found.added |= old.is_none();
         found.removed |= old.is_some() && new.is_none();
     }
     found
 }
 
-fn maps(map: &MapOf<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut Found) {
+fn compare_maps(map: &MapOf<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut NodeDifference) {
     let before = old.and_then(Value::as_object).filter(|map| !map.is_empty());
     let after = new.and_then(Value::as_object).filter(|map| !map.is_empty());
-    if map.whole || (before.is_none() && after.is_none()) {
-        found.leaf(old, new);
+    if map.atomic || (before.is_none() && after.is_none()) {
+        found.compare_whole(old, new);
         return;
     }
-    let nothing = Map::new();
-    let (before, after) = (before.unwrap_or(&nothing), after.unwrap_or(&nothing));
+    let empty = Map::new();
+    let (before, after) = (before.unwrap_or(&empty), after.unwrap_or(&empty));
     for (name, one) in before {
         let other = after.get(name);
         if other == Some(one) {
             continue;
         }
-        let (element, kind) = map.step(name);
-        found.below.add(&element, walk(kind, Some(one), other));
+        let (element, kind) = map.element_and_type(name);
+        found
+            .children
+            .add(&element, compare_values(kind, Some(one), other));
     }
     for (name, other) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
-        let (element, kind) = map.step(name);
-        found.below.add(&element, walk(kind, None, Some(other)));
+        let (element, kind) = map.element_and_type(name);
+        found
+            .children
+            .add(&element, compare_values(kind, None, Some(other)));
     }
 }
 
-fn lists(list: &List<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut Found) {
-    let items = |value: Option<&Value>| {
+fn compare_lists(list: &List<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut NodeDifference) {
+    let has_items = |value: Option<&Value>| {
         value
             .and_then(Value::as_array)
             .is_some_and(|list| !list.is_empty())
     };
-    if matches!(list.rule, Rule::Whole) || (!items(old) && !items(new)) {
-        found.leaf(old, new);
+    if matches!(list.rule, Rule::Atomic) || (!has_items(old) && !has_items(new)) {
+        found.compare_whole(old, new);
         return;
     }
-    let (before, after) = (named(list, old), named(list, new));
+    let (before, after) = (keyed_items(list, old), keyed_items(list, new));
     let (mut before, mut after) = (before.as_slice(), after.as_slice());
     loop {
         let next = match (before.first(), after.first()) {
@@ -141,51 +143,62 @@ fn lists(list: &List<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut 
         };
         let element = next.clone();
         let (one, other);
-        (one, before) = split(before, &element);
-        (other, after) = split(after, &element);
-        items_of(list, &element, one, other, found);
+        (one, before) = split_leading(before, &element);
+        (other, after) = split_leading(after, &element);
+        compare_items(list, &element, one, other, found);
     }
 }
 
-/// An item and its path element.
-type Named<'v> = (Element, &'v Value);
+/// A list item with its path element.
+type KeyedItem<'v> = (Element, &'v Value);
 
 /// Compares the items with the path element `element`: usually one on each side, more if keys are duplicated.
-fn items_of(list: &List<'_>, element: &Element, one: &[Named<'_>], other: &[Named<'_>], found: &mut Found) {
+fn compare_items(
+    list: &List<'_>,
+    element: &Element,
+    one: &[KeyedItem<'_>],
+    other: &[KeyedItem<'_>],
+    found: &mut NodeDifference,
+) {
     match (one.len(), other.len()) {
         (..=1, ..=1) => {
-            let inner = walk(list.element, first(one), first(other));
-            found.below.add(element, inner);
+            let inner = compare_values(list.element, first_value(one), first_value(other));
+            found.children.add(element, inner);
         }
         (2.., 2..) => {
             let unchanged = one.len() == other.len() && one.iter().zip(other).all(|(a, b)| equal(a.1, b.1));
             if !unchanged {
-                found.below.changed.insert(element.clone());
+                found.children.changed.insert(element.clone());
             }
         }
         (2.., rest) => {
             if rest > 0 {
-                found.below.add(element, walk(list.element, None, first(other)));
+                found
+                    .children
+                    .add(element, compare_values(list.element, None, first_value(other)));
             }
-            found.below.removed.insert(element.clone());
+            found.children.removed.insert(element.clone());
         }
         (rest, _) => {
             if rest > 0 {
-                found.below.add(element, walk(list.element, first(one), None));
+                found
+                    .children
+                    .add(element, compare_values(list.element, first_value(one), None));
             }
-            found.below.added.insert(element.clone());
+            found.children.added.insert(element.clone());
         }
     }
 }
 
-fn first<'v>(items: &[Named<'v>]) -> Option<&'v Value> {
+fn first_value<'v>(items: &[KeyedItem<'v>]) -> Option<&'v Value> {
     items.first().map(|(_, item)| *item)
 }
 
-/// Returns the items of a list with their path elements, sorted; duplicates if keys are duplicated.
-fn named<'v>(list: &List<'_>, value: Option<&'v Value>) -> Vec<Named<'v>> {
+/// Returns the items of a list with their path elements, sorted by path element. Path elements may be
+/// duplicated.
+fn keyed_items<'v>(list: &List<'_>, value: Option<&'v Value>) -> Vec<KeyedItem<'v>> {
     let items = value.and_then(Value::as_array).into_iter().flatten();
-    let mut all: Vec<Named<'_>> = items
+    let mut all: Vec<KeyedItem<'_>> = items
         .filter_map(|item| Some((list.path_element(item).ok()?, item)))
         .collect();
     all.sort_by(|one, other| one.0.cmp(&other.0));
@@ -193,6 +206,9 @@ fn named<'v>(list: &List<'_>, value: Option<&'v Value>) -> Vec<Named<'v>> {
 }
 
 /// Splits off the leading items with the path element `element`.
-fn split<'s, 'v>(items: &'s [Named<'v>], element: &Element) -> (&'s [Named<'v>], &'s [Named<'v>]) {
+fn split_leading<'s, 'v>(
+    items: &'s [KeyedItem<'v>],
+    element: &Element,
+) -> (&'s [KeyedItem<'v>], &'s [KeyedItem<'v>]) {
     items.split_at(items.partition_point(|(name, _)| name <= element))
 }

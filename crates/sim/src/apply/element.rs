@@ -1,5 +1,5 @@
-//! A path element of a field set: a field name, the keys of a list item, a set item or an index. Its wire
-//! form is `f:spec`, `k:{"name":"web"}`, `v:"a"` or `i:0`, its form in messages `.spec`, `[name="web"]`,
+//! Path elements of a field set: a field name, the keys of a list item, a set item or an index. Their wire
+//! form is `f:spec`, `k:{"name":"web"}`, `v:"a"` or `i:0`, their form in messages is `.spec`, `[name="web"]`,
 //! `[="a"]` or `[0]`.
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::error::ManagedFieldsError;
 
-/// A path element.
+/// An element of a field path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Element {
     /// A field of a struct or a key of a map.
@@ -48,7 +48,7 @@ impl Element {
                     .map_err(|_| ManagedFieldsError::InvalidIndex(rest.to_owned()))?,
             )),
             "k" => match json(rest)? {
-                Value::Object(keys) => Some(Self::keys(
+                Value::Object(keys) => Some(Self::from_keys(
                     keys.into_iter()
                         .map(|(name, value)| (Cow::Owned(name), Leaf(value)))
                         .collect(),
@@ -59,14 +59,14 @@ impl Element {
         })
     }
 
-    /// Returns the element of an item with these keys.
-    pub(super) fn keys(mut keys: Vec<(Name, Leaf)>) -> Self {
+    /// Returns the element of a list item with these keys.
+    pub(super) fn from_keys(mut keys: Vec<(Name, Leaf)>) -> Self {
         keys.sort_by(|one, other| one.0.cmp(&other.0));
         Self::Key(keys)
     }
 
     /// Returns the wire form.
-    pub(super) fn wire(&self) -> String {
+    pub(super) fn to_wire(&self) -> String {
         let mut out = String::new();
         self.write_wire(&mut out);
         out
@@ -116,8 +116,8 @@ impl std::fmt::Display for Element {
     }
 }
 
-/// Numbers sort first, then strings, booleans, lists, maps and null.
-fn rank(value: &Value) -> u8 {
+/// Returns the rank of the type of a value in the sort order: numbers, strings, booleans, lists, maps, null.
+fn type_rank(value: &Value) -> u8 {
     match value {
         Value::Number(_) => 0,
         Value::String(_) => 1,
@@ -128,7 +128,7 @@ fn rank(value: &Value) -> u8 {
     }
 }
 
-fn order(one: &Value, other: &Value) -> Ordering {
+fn compare_values(one: &Value, other: &Value) -> Ordering {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
             (Some(a), Some(b)) => a.cmp(&b),
@@ -139,8 +139,8 @@ fn order(one: &Value, other: &Value) -> Ordering {
         },
         (Value::String(a), Value::String(b)) => a.cmp(b),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
-        _ => rank(one)
-            .cmp(&rank(other))
+        _ => type_rank(one)
+            .cmp(&type_rank(other))
             .then_with(|| one.to_string().cmp(&other.to_string())),
     }
 }
@@ -156,7 +156,7 @@ pub(super) fn equal(one: &Value, other: &Value) -> bool {
                 && a.iter()
                     .all(|(key, one)| b.get(key).is_some_and(|other| equal(one, other)))
         }
-        (Value::Number(_), Value::Number(_)) => order(one, other).is_eq(),
+        (Value::Number(_), Value::Number(_)) => compare_values(one, other).is_eq(),
         _ => one == other,
     }
 }
@@ -177,6 +177,6 @@ impl PartialOrd for Leaf {
 
 impl Ord for Leaf {
     fn cmp(&self, other: &Self) -> Ordering {
-        order(&self.0, &other.0)
+        compare_values(&self.0, &other.0)
     }
 }

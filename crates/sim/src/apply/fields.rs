@@ -1,4 +1,4 @@
-//! Returns the set of field paths in a typed value.
+//! The set of field paths in a typed value.
 
 use std::collections::BTreeSet;
 
@@ -7,74 +7,74 @@ use serde_json::Value;
 use super::set::Set;
 use super::types::{Form, List, MapOf, Ref, Rule};
 
-/// Returns the paths of all leaves and items of a value.
+/// Returns the paths of all leaves and list items of a value.
 pub(super) fn fields_of(kind: Ref<'_>, value: &Value) -> Set {
-    walk(kind, value).below
+    owned_paths(kind, value).children
 }
 
-/// The paths of a value: the value as a whole, or its children.
+/// Paths of a value: the value itself if it is owned as a whole, otherwise its children.
 #[derive(Default)]
-struct Owned {
-    itself: bool,
-    below: Set,
+struct OwnedPaths {
+    is_member: bool,
+    children: Set,
 }
 
-fn whole() -> Owned {
-    Owned {
-        itself: true,
-        ..Owned::default()
+fn owned_as_whole() -> OwnedPaths {
+    OwnedPaths {
+        is_member: true,
+        ..OwnedPaths::default()
     }
 }
 
-fn walk(kind: Ref<'_>, value: &Value) -> Owned {
+fn owned_paths(kind: Ref<'_>, value: &Value) -> OwnedPaths {
     let atom = kind.resolve();
     match (atom.form(Some(value)), &atom.map, &atom.list) {
-        (Form::Scalar, _, _) => whole(),
-        (Form::Map, Some(map), _) if map.whole => whole(),
-        (Form::List, _, Some(list)) if matches!(list.rule, Rule::Whole) => whole(),
+        (Form::Scalar, _, _) => owned_as_whole(),
+        (Form::Map, Some(map), _) if map.atomic => owned_as_whole(),
+        (Form::List, _, Some(list)) if matches!(list.rule, Rule::Atomic) => owned_as_whole(),
         (Form::Map, Some(map), _) => map_fields(map, value),
         (Form::List, _, Some(list)) => list_fields(list, value),
-        _ => Owned::default(),
+        _ => OwnedPaths::default(),
     }
 }
 
-fn map_fields(map: &MapOf<'_>, value: &Value) -> Owned {
-    let mut owned = Owned::default();
+fn map_fields(map: &MapOf<'_>, value: &Value) -> OwnedPaths {
+    let mut owned = OwnedPaths::default();
     for (name, child) in value.as_object().into_iter().flatten() {
-        let (element, kind) = map.step(name);
-        let inner = walk(kind, child);
-        let hollow = match child {
+        let (element, kind) = map.element_and_type(name);
+        let inner = owned_paths(kind, child);
+        let is_empty_value = match child {
             Value::Null => true,
             Value::Object(map) => map.is_empty(),
             _ => false,
         };
-        let member = inner.itself || hollow || map.field(name).is_none();
-        owned.below.add(element, member, inner.below);
+        let member = inner.is_member || is_empty_value || map.field_type(name).is_none();
+        owned.children.add(element, member, inner.children);
     }
     owned
 }
 
-fn list_fields(list: &List<'_>, value: &Value) -> Owned {
-    let mut owned = Owned::default();
+fn list_fields(list: &List<'_>, value: &Value) -> OwnedPaths {
+    let mut owned = OwnedPaths::default();
     let items = value.as_array().map_or(&[][..], Vec::as_slice);
-    let named: Vec<_> = items
+    let keyed: Vec<_> = items
         .iter()
         .filter_map(|item| Some((list.path_element(item).ok()?, item)))
         .collect();
-    let (mut seen, mut twice) = (BTreeSet::new(), BTreeSet::new());
-    for (element, _) in &named {
+    let (mut seen, mut duplicates) = (BTreeSet::new(), BTreeSet::new());
+    for (element, _) in &keyed {
         if !seen.insert(element) {
-            twice.insert(element);
+            duplicates.insert(element);
         }
     }
-    for (element, item) in &named {
-        // Items with duplicate keys are owned as one.
-        let below = if twice.contains(element) {
+    for (element, item) in &keyed {
+        // Items with duplicate keys are owned as a whole.
+        let children = if duplicates.contains(element) {
             Set::default()
         } else {
-            walk(list.element, item).below
+            owned_paths(list.element, item).children
         };
-        owned.below.add(element.clone(), true, below);
+        owned.children.add(element.clone(), true, children);
     }
     owned
 }

@@ -1,5 +1,5 @@
-//! Migration from `kubectl apply` to `kubectl apply --server-side`: returns the fields of
-//! `last-applied-configuration`, for which `kubectl` does not conflict with itself, and updates the
+//! Migration from `kubectl apply` to `kubectl apply --server-side`: returns the unchanged fields of the
+//! annotation `last-applied-configuration`, which do not conflict with an apply by `kubectl`, and updates the
 //! annotation.
 
 use serde_json::Value;
@@ -21,25 +21,27 @@ const ANNOTATION: [&str; 3] = [
 /// Maximum total size of annotations in bytes.
 const MAX_ANNOTATIONS_SIZE: usize = 256 * 1024;
 
-/// Returns the fields whose live values equal those in the annotation.
+/// Returns the fields that have the same value in the live object and in the annotation; `None` if the
+/// annotation is missing, invalid or of a different API version.
 pub(super) fn unchanged_since(state: &State, resource: &Resource, live: &Value) -> Option<Set> {
     let last: Value = serde_json::from_str(tree::text(live, &ANNOTATION)).ok()?;
     if tree::text(&last, &["apiVersion"]) != resource.api_version() {
         return None;
     }
     let kind = Ref::for_resource(state.schema, resource);
-    if super::check::check(kind, &last).is_some() {
+    if super::check::validation_errors(kind, &last).is_some() {
         return None;
     }
-    let found = compare(kind, &last, live);
+    let difference = compare(kind, &last, live);
     let set = fields_of(kind, &last)
-        .difference(&found.changed)
-        .difference(&found.added)
-        .difference(&found.removed);
+        .difference(&difference.changed)
+        .difference(&difference.added)
+        .difference(&difference.removed);
     Some(set)
 }
 
-/// Updates the annotation with the applied configuration if it exists.
+/// Sets the annotation, if it exists, to the applied configuration. An annotation that becomes too large is
+/// removed.
 pub(super) fn update_annotation(object: &mut Value, applied: &Value) {
     if tree::text(object, &ANNOTATION).is_empty() {
         return;

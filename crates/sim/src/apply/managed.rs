@@ -8,32 +8,32 @@ use super::error::ManagedFieldsError;
 use super::memo::Fields;
 use crate::tree;
 
-/// Maximum number of update entries; older ones are merged.
+/// Maximum number of update entries. Older ones are merged.
 const MAX_UPDATE_ENTRIES: usize = 10;
 /// Name of the manager of merged entries.
-const ANCIENT: &str = "ancient-changes";
+const ANCIENT_CHANGES: &str = "ancient-changes";
 
-/// The identity of an entry.
+/// Identity of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Manager {
     pub name: String,
+    /// Whether the operation is `Apply` rather than `Update`.
     pub applied: bool,
-    /// The API version of an update entry; empty for apply entries, which are unique regardless of the
-    /// version.
+    /// API version of an update entry. Empty for apply entries, which are unique regardless of the version.
     pub api_version: String,
     pub subresource: String,
 }
 
-/// The fields of a manager.
+/// Fields owned by a manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The API version of the paths.
+    /// API version of the field paths.
     pub api_version: String,
     pub set: Fields,
     pub time: Option<String>,
 }
 
-/// All entries.
+/// The entries of `managedFields` by manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Managed(pub BTreeMap<Manager, Entry>);
 
@@ -48,7 +48,7 @@ impl Manager {
     }
 }
 
-/// The order of conflicts: by name, apply before update.
+/// The order in which conflicts are reported: by name, apply before update.
 impl Ord for Manager {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.name
@@ -65,7 +65,7 @@ impl PartialOrd for Manager {
     }
 }
 
-/// The text in conflicts.
+/// The text in conflict messages.
 impl std::fmt::Display for Manager {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?}", self.name)?;
@@ -80,7 +80,7 @@ impl std::fmt::Display for Manager {
 }
 
 impl Managed {
-    /// Parses the list; the error text is the real server's.
+    /// Parses a `managedFields` list.
     pub(super) fn parse(list: &[Value]) -> Result<Self, ManagedFieldsError> {
         let mut owners = Self::default();
         for (at, entry) in list.iter().enumerate() {
@@ -105,8 +105,8 @@ impl Managed {
             }
             let set = match entry.get("fieldsV1") {
                 None | Some(Value::Null) => Fields::default(),
-                Some(Value::String(packed)) => Fields::read(packed)?,
-                Some(fields) => Fields::read(&fields.to_string())?,
+                Some(Value::String(packed)) => Fields::parse(packed)?,
+                Some(fields) => Fields::parse(&fields.to_string())?,
             };
             let manager = Manager {
                 name: text("manager").to_owned(),
@@ -124,7 +124,7 @@ impl Managed {
         Ok(owners)
     }
 
-    /// Returns the list for an object, or `None` if it is empty.
+    /// Returns the `managedFields` list for an object, or `None` if it is empty.
     pub(super) fn to_list(&self) -> Option<Value> {
         if self.0.is_empty() {
             return None;
@@ -141,7 +141,7 @@ impl Managed {
         });
         Some(
             all.into_iter()
-                .map(|(manager, entry)| on_wire(manager, entry))
+                .map(|(manager, entry)| entry_to_value(manager, entry))
                 .collect(),
         )
     }
@@ -151,8 +151,8 @@ impl Managed {
         self.0.retain(|_, entry| !entry.set.is_empty());
     }
 
-    /// Merges the oldest update entries until the maximum is reached.
-    pub(super) fn cap_updaters(&mut self) {
+    /// Merges the oldest update entries of each version until at most [`MAX_UPDATE_ENTRIES`] are left.
+    pub(super) fn cap_update_entries(&mut self) {
         if self.0.keys().filter(|manager| !manager.applied).count() <= MAX_UPDATE_ENTRIES {
             return;
         }
@@ -164,17 +164,17 @@ impl Managed {
             .collect();
         let mut count = updaters.len();
         updaters.sort();
-        let mut first_of: BTreeMap<String, Manager> = BTreeMap::new();
+        let mut first_by_version: BTreeMap<String, Manager> = BTreeMap::new();
         for (_, manager) in updaters {
             if count <= MAX_UPDATE_ENTRIES {
                 return;
             }
             let version = manager.api_version.clone();
-            let Some(first) = first_of.get(&version) else {
-                first_of.insert(version, manager);
+            let Some(first) = first_by_version.get(&version) else {
+                first_by_version.insert(version, manager);
                 continue;
             };
-            let bucket = Manager::new(ANCIENT, false, &version, "");
+            let bucket = Manager::new(ANCIENT_CHANGES, false, &version, "");
             if !self.0.contains_key(&bucket)
                 && let Some(entry) = self.0.remove(first)
             {
@@ -182,8 +182,8 @@ impl Managed {
             }
             if let Some(entry) = self.0.remove(&manager) {
                 let mut joined = entry.clone();
-                if let Some(there) = self.0.get(&bucket) {
-                    joined.set = joined.set.union(&there.set).into();
+                if let Some(existing) = self.0.get(&bucket) {
+                    joined.set = joined.set.union(&existing.set).into();
                 }
                 self.0.insert(bucket, joined);
                 count -= 1;
@@ -192,7 +192,7 @@ impl Managed {
     }
 }
 
-fn on_wire(manager: &Manager, entry: &Entry) -> Value {
+fn entry_to_value(manager: &Manager, entry: &Entry) -> Value {
     let mut out: Map<String, Value> = Map::new();
     let mut put = |key: &str, text: &str| {
         if !text.is_empty() {
@@ -205,7 +205,7 @@ fn on_wire(manager: &Manager, entry: &Entry) -> Value {
     put("time", entry.time.as_deref().unwrap_or(""));
     put("fieldsType", "FieldsV1");
     put("subresource", &manager.subresource);
-    // In packed form, see `pack`.
+    // Packed, see `pack`.
     out.insert("fieldsV1".to_owned(), entry.set.text().into());
     Value::Object(out)
 }
@@ -216,8 +216,8 @@ pub(super) fn pack(list: &mut [Value]) {
     for entry in list {
         if let Some(fields) = entry.get_mut("fieldsV1") {
             match fields {
-                Value::String(packed) if Fields::read(packed).is_ok() => {}
-                // Not a field set: parsing it returns the error.
+                Value::String(packed) if Fields::parse(packed).is_ok() => {}
+                // Not a field set: a later parse of `null` fails.
                 Value::String(_) => *fields = "null".into(),
                 _ => *fields = fields.to_string().into(),
             }
@@ -236,7 +236,7 @@ pub(super) fn unpack(list: &mut [Value]) {
     }
 }
 
-/// Returns whether the list resets ownership: it is empty, or has a single empty entry.
+/// Returns whether the list resets ownership: it is empty or consists of one empty entry.
 pub(super) fn is_reset(sent: Option<&Value>) -> bool {
     match sent.and_then(Value::as_array).map(Vec::as_slice) {
         Some([]) => true,

@@ -1,5 +1,5 @@
-//! Cache of parsed field sets. Thousands of objects have equal field sets, so each text is parsed once and
-//! its set is shared.
+//! Cache of parsed field sets. Thousands of objects have equal field sets, so each text is parsed only once
+//! and the set is shared.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::error::ManagedFieldsError;
 use super::set::Set;
 
-/// Maximum total size of cached texts in bytes; the cache is then cleared.
+/// Maximum total size of the cached texts in bytes. The cache is cleared when it exceeds the maximum.
 const MAX_CACHED_BYTES: usize = 2 << 20;
 
 /// A field set with its wire form.
@@ -23,25 +23,25 @@ struct Inner {
 }
 
 #[derive(Default)]
-struct Memo {
-    known: HashMap<Box<str>, Fields>,
+struct Cache {
+    entries: HashMap<Box<str>, Fields>,
     bytes: usize,
 }
 
 thread_local! {
-    static MEMO: RefCell<Memo> = RefCell::default();
+    static CACHE: RefCell<Cache> = RefCell::default();
 }
 
 impl Fields {
-    /// Parses the wire form; the stored text is its canonical form.
-    pub(super) fn read(text: &str) -> Result<Self, ManagedFieldsError> {
-        if let Some(known) = MEMO.with_borrow(|memo| memo.known.get(text).cloned()) {
-            return Ok(known);
+    /// Parses the wire form. [`Fields::text`] returns its canonical form.
+    pub(super) fn parse(text: &str) -> Result<Self, ManagedFieldsError> {
+        if let Some(cached) = CACHE.with_borrow(|cache| cache.entries.get(text).cloned()) {
+            return Ok(cached);
         }
         let fields = serde_json::from_str(text)?;
         let fields = Self::from(Set::parse(&fields)?);
         if fields.text() != text {
-            fields.remember(text);
+            fields.add_to_cache(text);
         }
         Ok(fields)
     }
@@ -51,14 +51,14 @@ impl Fields {
         &self.0.text
     }
 
-    fn remember(&self, text: &str) {
-        MEMO.with_borrow_mut(|memo| {
-            memo.bytes += text.len();
-            if memo.bytes > MAX_CACHED_BYTES {
-                memo.known.clear();
-                memo.bytes = text.len();
+    fn add_to_cache(&self, text: &str) {
+        CACHE.with_borrow_mut(|cache| {
+            cache.bytes += text.len();
+            if cache.bytes > MAX_CACHED_BYTES {
+                cache.entries.clear();
+                cache.bytes = text.len();
             }
-            memo.known.insert(text.into(), self.clone());
+            cache.entries.insert(text.into(), self.clone());
         });
     }
 }
@@ -67,14 +67,14 @@ impl From<Set> for Fields {
     fn from(set: Set) -> Self {
         let mut text = String::with_capacity(512);
         set.write(&mut text);
-        if let Some(known) = MEMO.with_borrow(|memo| memo.known.get(&*text).cloned()) {
-            return known;
+        if let Some(cached) = CACHE.with_borrow(|cache| cache.entries.get(&*text).cloned()) {
+            return cached;
         }
         let fields = Self(Arc::new(Inner {
             set,
             text: text.into(),
         }));
-        fields.remember(fields.text());
+        fields.add_to_cache(fields.text());
         fields
     }
 }
@@ -108,23 +108,23 @@ mod tests {
     #[test]
     fn equal_texts_share_one_set() {
         let text = r#"{"f:spec":{"f:replicas":{}}}"#;
-        let (one, other) = (Fields::read(text).unwrap(), Fields::read(text).unwrap());
+        let (one, other) = (Fields::parse(text).unwrap(), Fields::parse(text).unwrap());
         assert!(Arc::ptr_eq(&one.0, &other.0));
-        let made = Fields::from(Set::from_field_paths(&[&["spec", "replicas"]]));
-        assert!(Arc::ptr_eq(&one.0, &made.0));
-        assert_eq!(made.text(), text);
-        let spelled = Fields::read(r#"{ "f:spec": {"f:replicas":{}} }"#).unwrap();
-        assert!(Arc::ptr_eq(&one.0, &spelled.0));
-        assert!(Fields::read("{").is_err());
-        assert!(Fields::read(r#"{"spec":{}}"#).is_err());
+        let created = Fields::from(Set::from_field_paths(&[&["spec", "replicas"]]));
+        assert!(Arc::ptr_eq(&one.0, &created.0));
+        assert_eq!(created.text(), text);
+        let reformatted = Fields::parse(r#"{ "f:spec": {"f:replicas":{}} }"#).unwrap();
+        assert!(Arc::ptr_eq(&one.0, &reformatted.0));
+        assert!(Fields::parse("{").is_err());
+        assert!(Fields::parse(r#"{"spec":{}}"#).is_err());
     }
 
     #[test]
     fn the_cache_size_is_bounded() {
         let long = "x".repeat(100_000);
         for number in 0..100 {
-            Fields::read(&format!(r#"{{"f:{long}{number}":{{}}}}"#)).unwrap();
+            Fields::parse(&format!(r#"{{"f:{long}{number}":{{}}}}"#)).unwrap();
         }
-        assert!(MEMO.with_borrow(|memo| memo.known.len()) <= MAX_CACHED_BYTES / 100_000);
+        assert!(CACHE.with_borrow(|cache| cache.entries.len()) <= MAX_CACHED_BYTES / 100_000);
     }
 }

@@ -1,47 +1,47 @@
-//! Reconciles owned fields with a changed schema: children of a field that has become atomic are replaced by
-//! the field itself.
+//! Reconciles owned fields with a changed schema: if a field has become atomic, its children are replaced
+//! by the field itself.
 
 use super::element::Element;
 use super::set::Set;
 use super::types::{Atom, Ref, Rule};
 
-/// Returns the set according to the current type.
+/// Returns the set with the paths that correspond to the current type.
 pub(super) fn reconcile(kind: Ref<'_>, set: &Set) -> Set {
     let atom = kind.resolve();
-    if atom.map.as_ref().is_some_and(super::types::MapOf::is_free) {
+    if atom.map.as_ref().is_some_and(super::types::MapOf::is_free_form) {
         return set.clone();
     }
     let mut out = Set::default();
     for element in set.elements() {
         let member = set.has(element);
-        let below = set.below(element);
-        let inner = child(&atom, element);
-        if becomes_whole(&inner.resolve(), member, below) {
+        let children = set.children_of(element);
+        let inner = child_type(&atom, element);
+        if has_become_atomic(&inner.resolve(), member, children) {
             out.insert(element.clone());
             continue;
         }
-        let below = below.map(|below| reconcile(inner, below));
-        out.add(element.clone(), member, below.unwrap_or_default());
+        let children = children.map(|children| reconcile(inner, children));
+        out.add(element.clone(), member, children.unwrap_or_default());
     }
     out
 }
 
-fn child<'a>(atom: &Atom<'a>, element: &Element) -> Ref<'a> {
+fn child_type<'a>(atom: &Atom<'a>, element: &Element) -> Ref<'a> {
     match (element, &atom.map, &atom.list) {
-        (Element::Field(name), Some(map), _) => map.child(name),
+        (Element::Field(name), Some(map), _) => map.child_type(name),
         (_, None, Some(list)) => list.element,
         _ => Ref::Nothing,
     }
 }
 
 /// Returns whether the set has children of a value that is now atomic.
-fn becomes_whole(atom: &Atom<'_>, member: bool, below: Option<&Set>) -> bool {
-    if member && below.is_none() {
+fn has_become_atomic(atom: &Atom<'_>, member: bool, children: Option<&Set>) -> bool {
+    if member && children.is_none() {
         return false;
     }
     match (&atom.map, atom.scalar, &atom.list) {
-        (Some(map), _, _) => map.whole && !map.is_free() && below.is_some(),
-        (None, None, Some(list)) => matches!(list.rule, Rule::Whole),
+        (Some(map), _, _) => map.atomic && !map.is_free_form() && children.is_some(),
+        (None, None, Some(list)) => matches!(list.rule, Rule::Atomic),
         _ => false,
     }
 }

@@ -1,9 +1,9 @@
-//! Reset fields: fields that a write to a resource or subresource never changes.
+//! Reset fields: fields that a write to a resource or subresource does not change.
 
 use super::set::Set;
 use crate::resource::{Resource, Shape};
 
-/// Kinds whose status subresource ignores metadata.
+/// Resources with a status subresource that ignores metadata.
 const STATUS_WITHOUT_METADATA: [&str; 10] = [
     "apiservices",
     "devicetaintrules",

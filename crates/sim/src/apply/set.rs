@@ -8,10 +8,10 @@ use super::element::Element;
 use super::error::ManagedFieldsError;
 use super::types::Ref;
 
-/// A set of field paths as a tree.
+/// A set of field paths, stored as a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Set {
-    /// Sorted by element. A node exists only if it is a member or has children.
+    /// Nodes sorted by element. Each is a member or has children.
     nodes: Vec<Node>,
 }
 
@@ -20,12 +20,12 @@ struct Node {
     element: Element,
     /// Whether the element itself is in the set.
     member: bool,
-    below: Set,
+    children: Set,
 }
 
 impl Node {
     fn is_used(&self) -> bool {
-        self.member || !self.below.is_empty()
+        self.member || !self.children.is_empty()
     }
 }
 
@@ -44,9 +44,9 @@ impl Set {
             [] => {}
             [last] => self.insert(Element::field(last)),
             [first, rest @ ..] => {
-                let mut below = Self::default();
-                below.insert_fields(rest);
-                self.add(Element::field(first), false, below);
+                let mut children = Self::default();
+                children.insert_fields(rest);
+                self.add(Element::field(first), false, children);
             }
         }
     }
@@ -59,15 +59,15 @@ impl Set {
         self.nodes.get(at)
     }
 
-    /// Adds the element if `member`, and its children. Fastest if elements are added in order.
-    pub(super) fn add(&mut self, element: Element, member: bool, below: Self) {
-        if !member && below.is_empty() {
+    /// Adds the element if `member` is true, and its children. Adding elements in order is the fastest.
+    pub(super) fn add(&mut self, element: Element, member: bool, children: Self) {
+        if !member && children.is_empty() {
             return;
         }
         let node = Node {
             element,
             member,
-            below,
+            children,
         };
         if self.nodes.last().is_none_or(|last| last.element < node.element) {
             self.nodes.push(node);
@@ -75,13 +75,13 @@ impl Set {
         }
         let found = self
             .nodes
-            .binary_search_by(|there| there.element.cmp(&node.element));
+            .binary_search_by(|existing| existing.element.cmp(&node.element));
         match found {
             Err(at) => self.nodes.insert(at, node),
             Ok(at) => {
-                if let Some(there) = self.nodes.get_mut(at) {
-                    there.member |= node.member;
-                    there.below.extend(node.below);
+                if let Some(existing) = self.nodes.get_mut(at) {
+                    existing.member |= node.member;
+                    existing.children.extend(node.children);
                 }
             }
         }
@@ -99,7 +99,7 @@ impl Set {
             return;
         }
         for node in other.nodes {
-            self.add(node.element, node.member, node.below);
+            self.add(node.element, node.member, node.children);
         }
     }
 
@@ -112,16 +112,16 @@ impl Set {
         self.find(element).is_some_and(|node| node.member)
     }
 
-    /// Returns every element of this level, once.
+    /// Returns the elements of the first level.
     pub(super) fn elements(&self) -> impl Iterator<Item = &Element> {
         self.nodes.iter().map(|node| &node.element)
     }
 
-    /// Returns the paths below `element`.
-    pub(super) fn below(&self, element: &Element) -> Option<&Self> {
+    /// Returns the paths below `element`, or `None` if there are none.
+    pub(super) fn children_of(&self, element: &Element) -> Option<&Self> {
         self.find(element)
-            .map(|node| &node.below)
-            .filter(|below| !below.is_empty())
+            .map(|node| &node.children)
+            .filter(|children| !children.is_empty())
     }
 
     /// Returns whether the path is in the set.
@@ -129,7 +129,9 @@ impl Set {
         match path {
             [] => false,
             [last] => self.has(last),
-            [first, rest @ ..] => self.below(first).is_some_and(|below| below.has_path(rest)),
+            [first, rest @ ..] => self
+                .children_of(first)
+                .is_some_and(|children| children.has_path(rest)),
         }
     }
 
@@ -137,14 +139,16 @@ impl Set {
     pub(super) fn contains(&self, other: &Self) -> bool {
         other.nodes.iter().all(|node| {
             self.find(&node.element)
-                .is_some_and(|here| (here.member || !node.member) && here.below.contains(&node.below))
+                .is_some_and(|ours| (ours.member || !node.member) && ours.children.contains(&node.children))
         })
     }
 
     /// Returns whether the sets have a path in common.
     pub(super) fn intersects(&self, other: &Self) -> bool {
-        pairs(self, other).any(|(here, there)| {
-            there.is_some_and(|there| (here.member && there.member) || here.below.intersects(&there.below))
+        pairs(self, other).any(|(ours, theirs)| {
+            theirs.is_some_and(|theirs| {
+                (ours.member && theirs.member) || ours.children.intersects(&theirs.children)
+            })
         })
     }
 
@@ -155,12 +159,12 @@ impl Set {
     }
 
     pub(super) fn intersection(&self, other: &Self) -> Self {
-        let common = pairs(self, other).filter_map(|(here, there)| {
-            let there = there?;
+        let common = pairs(self, other).filter_map(|(ours, theirs)| {
+            let theirs = theirs?;
             Some(Node {
-                element: here.element.clone(),
-                member: here.member && there.member,
-                below: here.below.intersection(&there.below),
+                element: ours.element.clone(),
+                member: ours.member && theirs.member,
+                children: ours.children.intersection(&theirs.children),
             })
         });
         Self {
@@ -175,63 +179,66 @@ impl Set {
 
     /// Returns the paths that are neither in `other` nor below one of its members.
     pub(super) fn difference_below(&self, other: &Self) -> Self {
-        let mut left = self.clone();
-        left.remove(other, true);
-        left
+        let mut remaining = self.clone();
+        remaining.remove(other, true);
+        remaining
     }
 
-    /// Like [`Set::difference`], in place.
+    /// Like [`Set::difference`], but consumes the set.
     pub(super) fn without(mut self, other: &Self) -> Self {
         self.remove(other, false);
         self
     }
 
-    /// Removes the paths in `other`; with `children`, also everything below them.
-    pub(super) fn remove(&mut self, other: &Self, children: bool) {
+    /// Removes the paths in `other`; with `recursive`, also everything below them.
+    pub(super) fn remove(&mut self, other: &Self, recursive: bool) {
         if other.is_empty() {
             return;
         }
         self.nodes.retain_mut(|node| {
-            let Some(there) = other.find(&node.element) else {
+            let Some(theirs) = other.find(&node.element) else {
                 return true;
             };
-            if there.member && children {
+            if theirs.member && recursive {
                 return false;
             }
-            node.member &= !there.member;
-            node.below.remove(&there.below, children);
+            node.member &= !theirs.member;
+            node.children.remove(&theirs.children, recursive);
             node.is_used()
         });
     }
 
-    /// Adds every named field above a member as a member (except keys of maps and list items).
+    /// Returns the set with all named fields that have children as members. Keys of maps and list items
+    /// are not named fields.
     pub(super) fn with_named_fields(&self, kind: Ref<'_>) -> Self {
         let atom = kind.resolve();
         let mut out = Self::default();
         for node in &self.nodes {
-            if node.below.is_empty() {
+            if node.children.is_empty() {
                 out.add(node.element.clone(), node.member, Self::default());
                 continue;
             }
             let (named, inner) = match (&node.element, &atom.map, &atom.list) {
-                (Element::Field(name), Some(map), _) => (map.field(name).is_some(), map.child(name)),
+                (Element::Field(name), Some(map), _) => {
+                    (map.field_type(name).is_some(), map.child_type(name))
+                }
                 (Element::Key(_), _, Some(list)) => (false, list.element),
                 _ => (false, Ref::Nothing),
             };
-            let below = node.below.with_named_fields(inner);
-            out.add(node.element.clone(), node.member || named, below);
+            let children = node.children.with_named_fields(inner);
+            out.add(node.element.clone(), node.member || named, children);
         }
         out
     }
 
-    /// Returns all paths, parents before children, the members of a level before deeper paths.
+    /// Returns all paths. At each level, the members precede the paths below them.
     pub(super) fn paths(&self) -> Vec<Vec<Element>> {
         let mut all = Vec::new();
-        self.collect(&mut Vec::new(), &mut all);
+        self.collect_paths(&mut Vec::new(), &mut all);
         all
     }
 
-    fn collect(&self, prefix: &mut Vec<Element>, all: &mut Vec<Vec<Element>>) {
+    fn collect_paths(&self, prefix: &mut Vec<Element>, all: &mut Vec<Vec<Element>>) {
         for node in self.nodes.iter().filter(|node| node.member) {
             let mut path = prefix.clone();
             path.push(node.element.clone());
@@ -239,7 +246,7 @@ impl Set {
         }
         for node in &self.nodes {
             prefix.push(node.element.clone());
-            node.below.collect(prefix, all);
+            node.children.collect_paths(prefix, all);
             prefix.pop();
         }
     }
@@ -266,41 +273,42 @@ impl Set {
         self.write_level(false, out);
     }
 
-    fn write_level(&self, itself: bool, out: &mut String) {
+    fn write_level(&self, is_member: bool, out: &mut String) {
         out.push('{');
-        if itself {
+        if is_member {
             out.push_str("\".\":{}");
         }
-        let mut first = !itself;
-        let mut field = |node: &Node, name: &str, out: &mut String| {
+        let mut first = !is_member;
+        let mut write_field = |node: &Node, name: &str, out: &mut String| {
             if !std::mem::take(&mut first) {
                 out.push(',');
             }
             write_key(name, out);
             out.push(':');
-            node.below.write_level(node.member && !node.below.is_empty(), out);
+            node.children
+                .write_level(node.member && !node.children.is_empty(), out);
         };
         if self
             .nodes
             .iter()
             .all(|node| matches!(node.element, Element::Field(_)))
         {
-            // Field names are already sorted, which is the most common case.
+            // The most common case: field names are sorted already.
             let mut name = String::with_capacity(64);
             for node in &self.nodes {
                 name.clear();
                 node.element.write_wire(&mut name);
-                field(node, &name, out);
+                write_field(node, &name, out);
             }
         } else {
-            let mut named: Vec<(String, &Node)> = self
+            let mut keyed: Vec<(String, &Node)> = self
                 .nodes
                 .iter()
-                .map(|node| (node.element.wire(), node))
+                .map(|node| (node.element.to_wire(), node))
                 .collect();
-            named.sort_by(|one, other| one.0.cmp(&other.0));
-            for (name, node) in named {
-                field(node, &name, out);
+            keyed.sort_by(|one, other| one.0.cmp(&other.0));
+            for (name, node) in keyed {
+                write_field(node, &name, out);
             }
         }
         out.push('}');
@@ -318,13 +326,13 @@ fn write_key(name: &str, out: &mut String) {
     }
 }
 
-/// Pairs the nodes of one set with those of the other by element.
+/// Returns each node of `one` with the node of `other` that has the same element.
 fn pairs<'a>(one: &'a Set, other: &'a Set) -> impl Iterator<Item = (&'a Node, Option<&'a Node>)> {
     let mut rest = other.nodes.as_slice();
     one.nodes.iter().map(move |node| {
-        while let [first, behind @ ..] = rest {
+        while let [first, tail @ ..] = rest {
             match first.element.cmp(&node.element) {
-                Ordering::Less => rest = behind,
+                Ordering::Less => rest = tail,
                 Ordering::Equal => return (node, Some(first)),
                 Ordering::Greater => break,
             }
@@ -338,11 +346,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn set(fields: &Value) -> Set {
+    fn parse(fields: &Value) -> Set {
         Set::parse(fields).unwrap()
     }
 
-    fn text(set: &Set) -> String {
+    fn format(set: &Set) -> String {
         let mut out = String::new();
         set.write(&mut out);
         out
@@ -354,8 +362,8 @@ mod tests {
             "f:metadata": {"f:labels": {".": {}, "f:app": {}, "f:a\"b": {}}},
             "f:spec": {"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}}, "f:tags": {"v:\"a\"": {}, "i:0": {}}},
         });
-        assert_eq!(text(&set(&fields)), fields.to_string());
-        let shown: Vec<String> = set(&fields)
+        assert_eq!(format(&parse(&fields)), fields.to_string());
+        let shown: Vec<String> = parse(&fields)
             .paths()
             .iter()
             .map(|path| path.iter().map(ToString::to_string).collect())
@@ -376,7 +384,7 @@ mod tests {
 
     #[test]
     fn future_forms_are_dropped_and_invalid_ones_rejected() {
-        assert_eq!(set(&json!({"f:a": {}, "z:b": {}})), set(&json!({"f:a": {}})));
+        assert_eq!(parse(&json!({"f:a": {}, "z:b": {}})), parse(&json!({"f:a": {}})));
         assert_eq!(
             Set::parse(&json!({"a": {}})).unwrap_err().to_string(),
             "missing colon: a"
@@ -388,13 +396,13 @@ mod tests {
 
     #[test]
     fn removing_a_parent_keeps_its_children_by_default() {
-        let all = set(&json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}}));
-        let parent = set(&json!({"f:a": {}}));
+        let all = parse(&json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}}));
+        let parent = parse(&json!({"f:a": {}}));
         assert_eq!(
             all.difference(&parent),
-            set(&json!({"f:a": {"f:b": {}}, "f:c": {}}))
+            parse(&json!({"f:a": {"f:b": {}}, "f:c": {}}))
         );
-        assert_eq!(all.difference_below(&parent), set(&json!({"f:c": {}})));
+        assert_eq!(all.difference_below(&parent), parse(&json!({"f:c": {}})));
         assert_eq!(all.intersection(&parent), parent);
         assert_eq!(parent.union(&all), all);
         assert!(all.difference(&all).is_empty());
@@ -402,11 +410,11 @@ mod tests {
 
     #[test]
     fn sets_are_compared_without_allocation() {
-        let all = set(&json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}}));
-        let check = |fields: Value, contained: bool, touched: bool| {
-            assert_eq!(all.contains(&set(&fields)), contained, "{fields}");
-            assert_eq!(all.intersects(&set(&fields)), touched, "{fields}");
-            assert_eq!(set(&fields).intersects(&all), touched, "{fields}");
+        let all = parse(&json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}}));
+        let check = |fields: Value, contained: bool, intersects: bool| {
+            assert_eq!(all.contains(&parse(&fields)), contained, "{fields}");
+            assert_eq!(all.intersects(&parse(&fields)), intersects, "{fields}");
+            assert_eq!(parse(&fields).intersects(&all), intersects, "{fields}");
         };
         check(json!({"f:a": {}}), true, true);
         check(json!({"f:a": {"f:b": {}}}), true, true);

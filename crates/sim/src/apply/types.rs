@@ -13,7 +13,7 @@ use crate::schema::{Field, ListKind, Schema, Type, TypeId};
 /// An unresolved type.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ref<'a> {
-    /// A Go type with the rules of its field.
+    /// A Go type, with the field that contains its merge rules.
     Go(&'static Schema, &'static Type, Option<&'static Field>),
     /// A Go struct.
     Struct(&'static Schema, TypeId),
@@ -22,7 +22,7 @@ pub(super) enum Ref<'a> {
     /// Any type: maps are owned by key, lists as a whole.
     Deduced,
     /// Any type, owned as a whole.
-    Whole,
+    Atomic,
     /// No type: the schema allows no value.
     Nothing,
 }
@@ -31,13 +31,13 @@ pub(super) enum Ref<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node<'a> {
     schema: &'a Value,
-    /// An object with its own `apiVersion`, `kind` and `metadata`.
+    /// Whether the node is an object with its own `apiVersion`, `kind` and `metadata`.
     object: bool,
-    /// Unknown fields are preserved here and below.
+    /// Whether a parent preserves unknown fields.
     preserve: bool,
 }
 
-/// A resolved type.
+/// A resolved type: the kinds of values that it allows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Atom<'a> {
     pub scalar: Option<Scalar>,
@@ -45,7 +45,7 @@ pub(super) struct Atom<'a> {
     pub map: Option<MapOf<'a>>,
 }
 
-/// The allowed scalars of a type.
+/// Scalars that a type allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scalar {
     Text,
@@ -61,15 +61,15 @@ pub(super) struct List<'a> {
     pub element: Ref<'a>,
 }
 
-/// The merge rule of a list.
+/// Merge rule of a list.
 #[derive(Clone, Debug)]
 pub(super) enum Rule<'a> {
-    Whole,
+    Atomic,
     Set,
     Keys(Keys<'a>),
 }
 
-/// The key fields of an associative list.
+/// Names of the key fields of an associative list.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Keys<'a> {
     Go(&'static [Box<str>]),
@@ -92,7 +92,7 @@ impl Keys<'_> {
 /// A map or struct type and its merge rule.
 #[derive(Clone, Debug)]
 pub(super) struct MapOf<'a> {
-    pub whole: bool,
+    pub atomic: bool,
     pub element: Ref<'a>,
     fields: Fields<'a>,
 }
@@ -104,7 +104,7 @@ enum Fields<'a> {
     Custom(&'static Schema, Option<&'a Map<String, Value>>, Node<'a>),
 }
 
-/// The kind of a value among those its type allows.
+/// Kind of a value, one of those that its type allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Map,
@@ -137,8 +137,8 @@ impl<'a> Ref<'a> {
             Self::Go(schema, kind, rules) => resolve_go_type(schema, kind, rules),
             Self::Struct(schema, id) => resolve_struct(schema, id, false),
             Self::Custom(schema, node) => node.resolve(schema),
-            Self::Deduced => anything(false),
-            Self::Whole => anything(true),
+            Self::Deduced => any_type(false),
+            Self::Atomic => any_type(true),
             Self::Nothing => Atom::default(),
         }
     }
@@ -148,23 +148,24 @@ impl<'a> Ref<'a> {
     }
 }
 
-fn scalar<'a>(kind: Scalar) -> Atom<'a> {
+fn scalar_type<'a>(kind: Scalar) -> Atom<'a> {
     Atom {
         scalar: Some(kind),
         ..Atom::default()
     }
 }
 
-fn anything<'a>(whole: bool) -> Atom<'a> {
-    let element = if whole { Ref::Whole } else { Ref::Deduced };
+/// Returns a type that allows any value.
+fn any_type<'a>(atomic: bool) -> Atom<'a> {
+    let element = if atomic { Ref::Atomic } else { Ref::Deduced };
     Atom {
         scalar: Some(Scalar::Any),
         list: Some(List {
-            rule: Rule::Whole,
-            element: Ref::Whole,
+            rule: Rule::Atomic,
+            element: Ref::Atomic,
         }),
         map: Some(MapOf {
-            whole,
+            atomic,
             element,
             fields: Fields::None,
         }),
@@ -177,18 +178,18 @@ fn resolve_go_type<'a>(
     rules: Option<&'static Field>,
 ) -> Atom<'a> {
     match kind {
-        Type::Text(_) | Type::Bytes | Type::Duration => scalar(Scalar::Text),
-        Type::Time | Type::MicroTime => scalar(Scalar::Any),
-        Type::Int(_) | Type::Float => scalar(Scalar::Number),
-        Type::Bool => scalar(Scalar::Bool),
-        Type::Quantity | Type::IntOrString | Type::Any => anything(false),
+        Type::Text(_) | Type::Bytes | Type::Duration => scalar_type(Scalar::Text),
+        Type::Time | Type::MicroTime => scalar_type(Scalar::Any),
+        Type::Int(_) | Type::Float => scalar_type(Scalar::Number),
+        Type::Bool => scalar_type(Scalar::Bool),
+        Type::Quantity | Type::IntOrString | Type::Any => any_type(false),
         Type::Pointer(inner) => resolve_go_type(schema, inner, rules),
         Type::List(item) => Atom {
             list: Some(List {
                 rule: match rules.map(|field| &field.list) {
                     Some(ListKind::Set) => Rule::Set,
                     Some(ListKind::Map(keys)) => Rule::Keys(Keys::Go(keys)),
-                    _ => Rule::Whole,
+                    _ => Rule::Atomic,
                 },
                 element: Ref::Go(schema, item, None),
             }),
@@ -196,7 +197,7 @@ fn resolve_go_type<'a>(
         },
         Type::Map(item) => Atom {
             map: Some(MapOf {
-                whole: rules.is_some_and(|field| field.atomic_map),
+                atomic: rules.is_some_and(|field| field.atomic_map),
                 element: Ref::Go(schema, item, None),
                 fields: Fields::None,
             }),
@@ -206,12 +207,12 @@ fn resolve_go_type<'a>(
     }
 }
 
-fn resolve_struct<'a>(schema: &'static Schema, id: TypeId, whole: bool) -> Atom<'a> {
+fn resolve_struct<'a>(schema: &'static Schema, id: TypeId, atomic: bool) -> Atom<'a> {
     let found = schema.get(id);
     Atom {
         map: Some(MapOf {
-            whole: whole || found.atomic,
-            // The published schema has a struct without fields as a free-form object.
+            atomic: atomic || found.atomic,
+            // A struct without fields is a free-form object in the published schema.
             element: if found.fields.is_empty() {
                 Ref::Deduced
             } else {
@@ -254,10 +255,10 @@ impl<'a> Node<'a> {
                 list: Some(self.list(schema)),
                 ..Atom::default()
             },
-            "integer" | "number" => scalar(Scalar::Number),
-            "boolean" => scalar(Scalar::Bool),
-            "string" if matches!(self.text("format"), "" | "byte") => scalar(Scalar::Text),
-            "string" => scalar(Scalar::Any),
+            "integer" | "number" => scalar_type(Scalar::Number),
+            "boolean" => scalar_type(Scalar::Bool),
+            "string" if matches!(self.text("format"), "" | "byte") => scalar_type(Scalar::Text),
+            "string" => scalar_type(Scalar::Any),
             _ => Atom {
                 scalar: Some(Scalar::Any),
                 list: Some(self.list(schema)),
@@ -275,28 +276,28 @@ impl<'a> Node<'a> {
             rule: match self.text("x-kubernetes-list-type") {
                 "set" => Rule::Set,
                 "map" => Rule::Keys(Keys::Custom(keys.map_or(&[], Vec::as_slice))),
-                _ => Rule::Whole,
+                _ => Rule::Atomic,
             },
             element: self
                 .schema
                 .get("items")
-                .map_or(Ref::Whole, |items| Ref::Custom(schema, self.child(items))),
+                .map_or(Ref::Atomic, |items| Ref::Custom(schema, self.child(items))),
         }
     }
 
     fn map(self, schema: &'static Schema) -> MapOf<'a> {
         let properties = self.schema.get("properties").and_then(Value::as_object);
         let object = self.object || self.flag("x-kubernetes-embedded-resource");
-        let free = self.preserves() || (!object && properties.is_none_or(Map::is_empty));
+        let is_free_form = self.preserves() || (!object && properties.is_none_or(Map::is_empty));
         let element = match self.schema.get("additionalProperties") {
-            Some(below @ Value::Object(_)) => Ref::Custom(schema, self.child(below)),
+            Some(values @ Value::Object(_)) => Ref::Custom(schema, self.child(values)),
             Some(Value::Bool(true)) => Ref::Deduced,
             Some(Value::Bool(false)) => Ref::Nothing,
-            _ if free => Ref::Deduced,
+            _ if is_free_form => Ref::Deduced,
             _ => Ref::Nothing,
         };
         MapOf {
-            whole: self.text("x-kubernetes-map-type") == "atomic",
+            atomic: self.text("x-kubernetes-map-type") == "atomic",
             element,
             fields: Fields::Custom(schema, properties, Node { object, ..self }),
         }
@@ -304,8 +305,8 @@ impl<'a> Node<'a> {
 }
 
 impl<'a> MapOf<'a> {
-    /// Returns the type of a named field.
-    pub(super) fn field(&self, name: &str) -> Option<Ref<'a>> {
+    /// Returns the type of a named field, or `None` if the type has no such field.
+    pub(super) fn field_type(&self, name: &str) -> Option<Ref<'a>> {
         match self.fields {
             Fields::None => None,
             Fields::Struct(schema, id) => schema
@@ -316,7 +317,7 @@ impl<'a> MapOf<'a> {
                     "apiVersion" | "kind" if node.object => return Some(Ref::Go(schema, &TEXT, None)),
                     "metadata" if node.object => {
                         return schema
-                            .named("meta/v1.ObjectMeta")
+                            .find_struct("meta/v1.ObjectMeta")
                             .map(|id| Ref::Struct(schema, id));
                     }
                     _ => {}
@@ -327,33 +328,33 @@ impl<'a> MapOf<'a> {
         }
     }
 
-    /// Returns the path element and the type of the field `name`.
-    pub(super) fn step(&self, name: &str) -> (Element, Ref<'a>) {
+    /// Returns the path element and the type of the child `name`.
+    pub(super) fn element_and_type(&self, name: &str) -> (Element, Ref<'a>) {
         if let Fields::Struct(schema, id) = self.fields
             && let Some(field) = schema.field(id, name)
         {
             let element = Element::Field(Cow::Borrowed(&field.name));
             return (element, Ref::Go(schema, &field.kind, Some(field)));
         }
-        (Element::field(name), self.child(name))
+        (Element::field(name), self.child_type(name))
     }
 
-    /// Returns the type of the field `name`.
-    pub(super) fn child(&self, name: &str) -> Ref<'a> {
-        self.field(name).unwrap_or(self.element)
+    /// Returns the type of the child `name`: a named field or a map value.
+    pub(super) fn child_type(&self, name: &str) -> Ref<'a> {
+        self.field_type(name).unwrap_or(self.element)
     }
 
-    /// Returns whether any field is allowed and none is named.
-    pub(super) fn is_free(&self) -> bool {
-        let unnamed = match self.fields {
+    /// Returns whether the type has no named fields and allows any field.
+    pub(super) fn is_free_form(&self) -> bool {
+        let has_no_fields = match self.fields {
             Fields::None => true,
             Fields::Struct(schema, id) => schema.get(id).fields.is_empty(),
             Fields::Custom(_, properties, node) => !node.object && properties.is_none_or(Map::is_empty),
         };
-        unnamed && matches!(self.element, Ref::Deduced)
+        has_no_fields && matches!(self.element, Ref::Deduced)
     }
 
-    /// Returns the default of a key field.
+    /// Returns the default of a key field of a list item.
     fn key_default(&self, name: &str) -> Option<Value> {
         match self.fields {
             Fields::None => None,
@@ -375,7 +376,7 @@ impl List<'_> {
     /// Returns the path element of a list item.
     pub(super) fn path_element(&self, item: &Value) -> Result<Element, ListItemError> {
         let keys = match &self.rule {
-            Rule::Whole => return Err(ListItemError::NotAssociative),
+            Rule::Atomic => return Err(ListItemError::NotAssociative),
             Rule::Set => return set_element(item),
             Rule::Keys(keys) => keys,
         };
@@ -390,8 +391,8 @@ impl List<'_> {
         let found: Vec<(Name, Leaf)> = keys
             .names()
             .filter_map(|key| {
-                let given = fields.get(&*key).cloned();
-                let value = given.or_else(|| map.as_ref()?.key_default(&key))?;
+                let value = fields.get(&*key).cloned();
+                let value = value.or_else(|| map.as_ref()?.key_default(&key))?;
                 Some((key, Leaf(value)))
             })
             .collect();
@@ -399,7 +400,7 @@ impl List<'_> {
             let keys: Vec<_> = keys.names().map(|key| format!("{key:?}")).collect();
             return Err(ListItemError::MissingKeys(keys.join(" ")));
         }
-        Ok(Element::keys(found))
+        Ok(Element::from_keys(found))
     }
 }
 
@@ -413,7 +414,7 @@ fn set_element(item: &Value) -> Result<Element, ListItemError> {
 }
 
 impl Atom<'_> {
-    /// Returns the kind of a value.
+    /// Returns the kind of a value according to this type.
     pub(super) fn form(&self, value: Option<&Value>) -> Form {
         match value {
             Some(Value::Number(_) | Value::String(_) | Value::Bool(_)) if self.scalar.is_some() => {

@@ -19,7 +19,7 @@ use crate::convert;
 use crate::resource::{Resource, Shape};
 use crate::state::State;
 
-/// A field owned by another manager that the applied configuration would change.
+/// A field of another manager that the applied configuration would change.
 #[derive(Clone, Debug)]
 pub(super) struct Conflict {
     pub manager: Manager,
@@ -33,16 +33,17 @@ impl Conflict {
     }
 }
 
-/// The resource of a write.
+/// Updates the owners of fields after a write to a resource.
 pub(super) struct Updater<'a> {
     pub state: &'a State,
     pub resource: &'a Resource,
-    /// Fields that a write to this subresource never changes.
+    /// Fields that a write to this subresource does not change.
     pub reset: Set,
 }
 
-/// The new object, if it differs from the live one, and its managers.
+/// Result of an apply.
 pub(super) struct Applied {
+    /// New object; `None` if it equals the live object.
     pub object: Option<Value>,
     pub owners: Managed,
 }
@@ -52,7 +53,7 @@ impl Updater<'_> {
         Ref::for_resource(self.state.schema, self.resource)
     }
 
-    /// Assigns the changes of an update to `writer` alone and returns them.
+    /// Removes the changed fields of an update from all managers except `writer`, and returns the changes.
     pub(super) fn update(
         &self,
         live: &Value,
@@ -65,8 +66,8 @@ impl Updater<'_> {
             .unwrap_or_default()
     }
 
-    /// Reconciles owned fields with the current schemas; fields of versions that are no longer served are
-    /// dropped.
+    /// Reconciles owned fields with the current schemas. Entries of versions that are no longer served are
+    /// removed.
     fn reconcile(&self, owners: &mut Managed) {
         // The schemas of built-in kinds never change.
         if matches!(self.resource.shape, Shape::Builtin(_)) {
@@ -74,7 +75,7 @@ impl Updater<'_> {
         }
         owners
             .0
-            .retain(|_, entry| match self.version(&entry.api_version) {
+            .retain(|_, entry| match self.resource_in_version(&entry.api_version) {
                 Some(version) => {
                     entry.set = reconcile(Ref::for_resource(self.state.schema, &version), &entry.set).into();
                     true
@@ -83,7 +84,7 @@ impl Updater<'_> {
             });
     }
 
-    /// Merges a configuration into the live object on behalf of `manager`.
+    /// Merges a configuration that `manager` applies into the live object.
     pub(super) fn apply(
         &self,
         live: &Value,
@@ -100,11 +101,11 @@ impl Updater<'_> {
             set: fields_of(kind, config).difference_below(&self.reset).into(),
             time: owners.0.get(manager).and_then(|last| last.time.clone()),
         };
-        // No field of the previous apply is dropped: the most common case.
+        // The most common case: the configuration still contains all fields of the previous apply.
         let keeps_all = |last: &Entry| last.api_version == entry.api_version && entry.set.contains(&last.set);
-        let given_up = owners.0.get(manager).filter(|last| !keeps_all(last)).cloned();
+        let reduced = owners.0.get(manager).filter(|last| !keeps_all(last)).cloned();
         owners.0.insert(manager.clone(), entry);
-        let new = match &given_up {
+        let new = match &reduced {
             Some(last) if !last.set.is_empty() => self.prune(merged, &owners, last),
             _ => merged,
         };
@@ -115,8 +116,8 @@ impl Updater<'_> {
         })
     }
 
-    /// Removes changed and removed fields from all managers except `writer`; without `force`, owners of
-    /// changed fields conflict.
+    /// Removes changed and removed fields from all managers except `writer`. Without `force`, other owners of
+    /// changed fields are conflicts.
     fn transfer_ownership(
         &self,
         live: &Value,
@@ -125,112 +126,117 @@ impl Updater<'_> {
         writer: Option<&Manager>,
         force: bool,
     ) -> Result<Difference, Vec<Conflict>> {
-        let here = self.resource.api_version();
-        let found = compare(self.kind(), live, new).without(&self.reset);
-        let mut elsewhere: BTreeMap<String, Option<Difference>> = BTreeMap::new();
+        let own_version = self.resource.api_version();
+        let difference = compare(self.kind(), live, new).without(&self.reset);
+        let mut by_version: BTreeMap<String, Option<Difference>> = BTreeMap::new();
         let mut conflicts = Vec::new();
         for (manager, entry) in &mut owners.0 {
             if Some(manager) == writer {
                 continue;
             }
-            let found = if entry.api_version == here {
-                Some(&found)
+            let difference = if entry.api_version == own_version {
+                Some(&difference)
             } else {
-                elsewhere
+                by_version
                     .entry(entry.api_version.clone())
-                    .or_insert_with(|| self.compare_in(&entry.api_version, live, new))
+                    .or_insert_with(|| self.compare_in_version(&entry.api_version, live, new))
                     .as_ref()
             };
-            // Versions that are no longer served own nothing.
-            let Some(found) = found else {
+            // A version that is no longer served owns no fields.
+            let Some(difference) = difference else {
                 entry.set = Set::default().into();
                 continue;
             };
             if !force {
-                let taken = entry.set.intersection(&found.changed.union(&found.added));
-                conflicts.extend(taken.paths().into_iter().map(|path| Conflict {
+                let conflicting = entry
+                    .set
+                    .intersection(&difference.changed.union(&difference.added));
+                conflicts.extend(conflicting.paths().into_iter().map(|path| Conflict {
                     manager: manager.clone(),
                     path,
                 }));
             }
-            let lost = [&found.changed, &found.added, &found.removed];
-            if lost.iter().any(|lost| entry.set.intersects(lost)) {
-                let left = lost
-                    .iter()
-                    .fold(Set::clone(&entry.set), |left, lost| left.without(lost));
-                entry.set = left.into();
+            let written = [&difference.changed, &difference.added, &difference.removed];
+            if written.iter().any(|paths| entry.set.intersects(paths)) {
+                let remaining = written.iter().fold(Set::clone(&entry.set), |remaining, paths| {
+                    remaining.without(paths)
+                });
+                entry.set = remaining.into();
             }
         }
         if !conflicts.is_empty() {
             return Err(conflicts);
         }
         owners.drop_empty();
-        Ok(found)
+        Ok(difference)
     }
 
-    fn compare_in(&self, api_version: &str, live: &Value, new: &Value) -> Option<Difference> {
-        let there = self.version(api_version)?;
-        let kind = Ref::for_resource(self.state.schema, &there);
-        let (live, new) = (self.convert(live, &there), self.convert(new, &there));
+    fn compare_in_version(&self, api_version: &str, live: &Value, new: &Value) -> Option<Difference> {
+        let resource = self.resource_in_version(api_version)?;
+        let kind = Ref::for_resource(self.state.schema, &resource);
+        let (live, new) = (self.convert(live, &resource), self.convert(new, &resource));
         Some(compare(kind, &live, &new).without(&self.reset))
     }
 
-    /// Returns the resource in another version.
-    fn version(&self, api_version: &str) -> Option<Arc<Resource>> {
+    /// Returns the resource in another version, or `None` if the version is not served.
+    fn resource_in_version(&self, api_version: &str) -> Option<Arc<Resource>> {
         let mut all = self.state.resources.iter();
         all.find(|other| other.table == self.resource.table && other.api_version() == api_version)
             .cloned()
     }
 
-    /// Converts a value from its own version to that of `to`.
+    /// Converts a value from its version to the version of `to`.
     fn convert<'v>(&self, value: &'v Value, to: &Resource) -> Cow<'v, Value> {
-        let at = crate::tree::text(value, &["apiVersion"]);
-        if at.is_empty() || at == to.api_version() {
+        let version = crate::tree::text(value, &["apiVersion"]);
+        if version.is_empty() || version == to.api_version() {
             return Cow::Borrowed(value);
         }
-        let Some(from) = self.version(at) else {
+        let Some(from) = self.resource_in_version(version) else {
             return Cow::Borrowed(value);
         };
         Cow::Owned(convert::from_stored(to, convert::to_stored(&from, value.clone())))
     }
 
-    /// Removes fields that the manager applied before, does not apply now, and no other manager owns.
+    /// Removes the fields that the manager applied before but does not apply now, unless another manager
+    /// owns them.
     fn prune(&self, merged: Value, owners: &Managed, last: &Entry) -> Value {
-        let Some(at) = self.version(&last.api_version) else {
+        let Some(resource) = self.resource_in_version(&last.api_version) else {
             return merged;
         };
-        let kind = Ref::for_resource(self.state.schema, &at);
-        let merged = self.convert(&merged, &at).into_owned();
+        let kind = Ref::for_resource(self.state.schema, &resource);
+        let merged = self.convert(&merged, &resource).into_owned();
         let last = last.set.with_named_fields(kind);
         let pruned = remove(kind, &merged, &last);
-        let pruned = self.add_back_owned(&merged, pruned, owners, &at);
-        let pruned = self.convert(&pruned, &at);
-        // Fields that other managers updated or that are not owned are kept.
-        let had = fields_of(kind, &merged).with_named_fields(kind);
-        let has = fields_of(kind, &pruned).with_named_fields(kind);
-        let pruned = remove(kind, &merged, &had.difference(&has).intersection(&last));
+        let pruned = self.add_back_owned(&merged, pruned, owners, &resource);
+        let pruned = self.convert(&pruned, &resource);
+        // Removes only fields of the last apply: fields of other managers and fields without a manager
+        // remain.
+        let before = fields_of(kind, &merged).with_named_fields(kind);
+        let after = fields_of(kind, &pruned).with_named_fields(kind);
+        let pruned = remove(kind, &merged, &before.difference(&after).intersection(&last));
         self.convert(&pruned, self.resource).into_owned()
     }
 
-    fn add_back_owned(&self, merged: &Value, pruned: Value, owners: &Managed, at: &Resource) -> Value {
+    /// Restores fields of `merged` in `pruned` that any manager owns.
+    fn add_back_owned(&self, merged: &Value, pruned: Value, owners: &Managed, resource: &Resource) -> Value {
         let mut owned: BTreeMap<&str, Set> = BTreeMap::new();
         for entry in owners.0.values() {
             let set = owned.entry(&entry.api_version).or_default();
             *set = set.union(&entry.set);
         }
-        let first = at.api_version();
+        let first = resource.api_version();
         let mut versions: Vec<_> = owned.into_iter().collect();
         versions.sort_by_key(|(version, _)| **version != *first);
         versions
             .into_iter()
-            .filter_map(|(version, set)| Some((self.version(version)?, set)))
+            .filter_map(|(version, set)| Some((self.resource_in_version(version)?, set)))
             .fold(pruned, |pruned, (version, set)| {
                 let kind = Ref::for_resource(self.state.schema, &version);
                 let (merged, pruned) = (self.convert(merged, &version), self.convert(&pruned, &version));
-                let had = fields_of(kind, &merged).with_named_fields(kind);
-                let has = fields_of(kind, &pruned).with_named_fields(kind);
-                let keep = has.union(&set.with_named_fields(kind));
-                remove(kind, &merged, &had.difference(&keep))
+                let before = fields_of(kind, &merged).with_named_fields(kind);
+                let after = fields_of(kind, &pruned).with_named_fields(kind);
+                let keep = after.union(&set.with_named_fields(kind));
+                remove(kind, &merged, &before.difference(&keep))
             })
     }
 }

@@ -1,4 +1,5 @@
-//! Aggregated cluster roles: copies the rules of the selected roles into roles with an `aggregationRule`.
+//! Aggregated cluster roles: copies the rules of the selected roles into the roles that have an
+//! `aggregationRule`.
 
 use serde_json::{Value, json};
 
@@ -15,7 +16,8 @@ const MANAGER: &str = "clusterrole-aggregation-controller";
 /// The controller that updates aggregated cluster roles.
 #[derive(Debug, Default)]
 pub struct Aggregation {
-    seen: u64,
+    /// Last version of the table at the last step.
+    seen_version: u64,
 }
 
 impl Controller for Aggregation {
@@ -28,10 +30,10 @@ impl Controller for Aggregation {
             .store
             .history(CLUSTER_ROLES)
             .map_or(0, crate::store::History::last_version);
-        if last == self.seen {
+        if last == self.seen_version {
             return false;
         }
-        self.seen = last;
+        self.seen_version = last;
         let roles: Vec<Value> = state
             .store
             .all(CLUSTER_ROLES)
@@ -41,32 +43,32 @@ impl Controller for Aggregation {
             .iter()
             .filter_map(|role| aggregate_rules(role, &roles))
             .collect();
-        let busy = !outdated.is_empty();
+        let changed = !outdated.is_empty();
         for (name, rules) in outdated {
             set_rules(state, &name, &rules);
         }
-        busy
+        changed
     }
 }
 
 /// Returns the name and the expected rules of an aggregated role, or `None` if it is up to date.
-fn aggregate_rules(one: &Value, roles: &[Value]) -> Option<(String, Vec<Value>)> {
-    tree::get(one, &["aggregationRule"]).filter(|rule| !rule.is_null())?;
-    let name = tree::text(one, &["metadata", "name"]);
+fn aggregate_rules(role: &Value, roles: &[Value]) -> Option<(String, Vec<Value>)> {
+    tree::get(role, &["aggregationRule"]).filter(|rule| !rule.is_null())?;
+    let name = tree::text(role, &["metadata", "name"]);
     let mut all: Vec<Value> = Vec::new();
-    for selector in tree::list(one, &["aggregationRule", "clusterRoleSelectors"]) {
+    for selector in tree::list(role, &["aggregationRule", "clusterRoleSelectors"]) {
         let selector = LabelSelector::from_object(Some(selector));
-        let chosen = roles.iter().filter(|other| {
+        let selected = roles.iter().filter(|other| {
             tree::text(other, &["metadata", "name"]) != name
                 && selector.matches_map(tree::get(other, &["metadata", "labels"]))
         });
-        for rule in chosen.flat_map(|other| tree::list(other, &["rules"])) {
+        for rule in selected.flat_map(|other| tree::list(other, &["rules"])) {
             if !all.contains(rule) {
                 all.push(rule.clone());
             }
         }
     }
-    (all != tree::list(one, &["rules"])).then(|| (name.to_owned(), all))
+    (all != tree::list(role, &["rules"])).then(|| (name.to_owned(), all))
 }
 
 fn set_rules(state: &mut State, name: &str, rules: &[Value]) {
@@ -93,7 +95,7 @@ fn set_rules(state: &mut State, name: &str, rules: &[Value]) {
         namespace: "",
         name,
     };
-    let done = write::update(
+    let result = write::update(
         state,
         &target,
         &mut context,
@@ -103,7 +105,7 @@ fn set_rules(state: &mut State, name: &str, rules: &[Value]) {
             write::decode(state, &resource, applied, context)
         },
     );
-    if let Err(status) = done {
+    if let Err(status) = result {
         let now = state.now();
         state.trace.line(now, &format!("{MANAGER}: {name}: {status}"));
     }

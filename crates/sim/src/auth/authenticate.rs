@@ -10,13 +10,13 @@ use crate::random::Random;
 use crate::state::State;
 use crate::status::{Result, Status};
 
-/// The credentials that a cluster accepts.
+/// Credentials that a cluster accepts.
 #[derive(Debug)]
 pub struct Credentials {
     /// Static bearer tokens.
     pub tokens: HashMap<String, User>,
-    /// Signing key of service account tokens. Derived from the seed; a server that is reachable over the
-    /// network replaces it.
+    /// Signing key of service account tokens. It is derived from the seed, and replaced by a server that is
+    /// reachable over the network.
     pub key: Vec<u8>,
     /// Whether requests without credentials are accepted as `system:anonymous`.
     pub anonymous: bool,
@@ -45,7 +45,7 @@ impl Credentials {
     }
 }
 
-/// Authenticates the requests of a cluster; used by servers.
+/// Authenticates the requests that a server receives for a cluster.
 #[derive(Clone, Debug)]
 pub struct Authenticator(Cluster);
 
@@ -62,7 +62,7 @@ impl Authenticator {
         if let Some(user) = certificate.and_then(user_from_certificate) {
             return Ok(user);
         }
-        match bearer(headers) {
+        match bearer_token(headers) {
             Some(token) => self
                 .0
                 .with(|state| authenticate_token(state, token, &[]))
@@ -74,26 +74,26 @@ impl Authenticator {
     }
 }
 
-/// Returns the token of an `Authorization` header.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+/// Returns the bearer token of the `Authorization` header.
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let text = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?.trim();
     let (scheme, token) = text.split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// Returns the user of a bearer token and the `audiences` it is valid for.
+/// Returns the user of a bearer token and those of `audiences` that it is valid for.
 pub(crate) fn authenticate_token(
     state: &State,
     text: &str,
     audiences: &[String],
 ) -> std::result::Result<(User, Vec<String>), TokenError> {
     if let Some(user) = state.access.credentials.tokens.get(text) {
-        let own = vec![token::ISSUER.to_owned()];
+        let default_audiences = vec![token::ISSUER.to_owned()];
         return Ok((
             user.clone(),
             if audiences.is_empty() {
-                own
+                default_audiences
             } else {
                 audiences.to_vec()
             },

@@ -1,5 +1,5 @@
-//! Default roles and bindings: built once per process from the table `bootstrap.txt` and copied into each new
-//! cluster.
+//! Default roles and bindings: created once per process from the table `bootstrap.txt` and copied into each
+//! new cluster.
 
 use std::sync::OnceLock;
 
@@ -17,39 +17,41 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 /// Creates the default roles and bindings of a new cluster.
 pub(crate) fn bootstrap(state: &mut State) {
     let now = state.now().rfc3339();
-    // A separate random sequence: additional roles in a later version must not change other generated names.
+    // Uses a separate random sequence, so that new roles in a later version do not change other generated
+    // names.
     let mut random = Random::new(state.options.seed.rotate_left(32));
-    for (plural, prepared) in prepared() {
+    for (plural, default) in default_objects() {
         let Some(resource) = state.resources.preferred(GROUP, plural).cloned() else {
             return;
         };
-        let mut value = prepared.clone();
+        let mut value = default.clone();
         tree::set(&mut value, &["metadata", "uid"], random.uid());
         tree::set(&mut value, &["metadata", "creationTimestamp"], now.as_str());
-        for owner in tree::list_mut(&mut value, &["metadata", "managedFields"])
+        for entry in tree::list_mut(&mut value, &["metadata", "managedFields"])
             .into_iter()
             .flatten()
         {
-            tree::set(owner, &["time"], now.as_str());
+            tree::set(entry, &["time"], now.as_str());
         }
         crate::write::persist(state, &resource, value);
     }
 }
 
-/// Returns the finished objects with their plurals. Their uids and times are replaced per cluster.
-fn prepared() -> &'static [(&'static str, Value)] {
-    static PREPARED: OnceLock<Vec<(&'static str, Value)>> = OnceLock::new();
-    PREPARED.get_or_init(prepare)
+/// Returns the default objects with the plural names of their resources. Uids and times are replaced in each
+/// cluster.
+fn default_objects() -> &'static [(&'static str, Value)] {
+    static OBJECTS: OnceLock<Vec<(&'static str, Value)>> = OnceLock::new();
+    OBJECTS.get_or_init(create_default_objects)
 }
 
 /// Creates the objects through the API of a temporary cluster.
-fn prepare() -> Vec<(&'static str, Value)> {
+fn create_default_objects() -> Vec<(&'static str, Value)> {
     let mut state = State::new(Options {
         trace: false,
         ..Options::default()
     });
     for namespace in ["kube-public", "kube-system"] {
-        controllers::make(
+        controllers::create_if_absent(
             &mut state,
             "",
             "namespaces",
@@ -57,12 +59,12 @@ fn prepare() -> Vec<(&'static str, Value)> {
             json!({"metadata": {"name": namespace}}),
         );
     }
-    for (plural, value) in parse(TABLE) {
+    for (plural, value) in parse_table(TABLE) {
         let namespace = tree::text(&value, &["metadata", "namespace"]).to_owned();
-        controllers::make(&mut state, GROUP, plural, &namespace, value);
+        controllers::create_if_absent(&mut state, GROUP, plural, &namespace, value);
     }
     let mut aggregation = Aggregation::default();
-    // Aggregated roles can aggregate aggregated roles: three levels.
+    // A role can aggregate roles that are aggregated themselves. The default roles have three levels.
     for _ in 0..4 {
         aggregation.step(&mut state);
     }
@@ -78,16 +80,16 @@ fn prepare() -> Vec<(&'static str, Value)> {
     objects.collect()
 }
 
-fn parse(table: &str) -> Vec<(&'static str, Value)> {
+fn parse_table(table: &str) -> Vec<(&'static str, Value)> {
     let mut objects: Vec<(&'static str, Value)> = Vec::new();
     for line in table
         .lines()
         .filter(|line| !line.starts_with('#') && !line.is_empty())
     {
         if !line.starts_with(' ') {
-            objects.push(head(line));
+            objects.push(parse_head(line));
         } else if let Some((_, object)) = objects.last_mut() {
-            let (list, row) = below(line);
+            let (list, row) = parse_list_entry(line);
             if let Some(items) = tree::list_mut(object, &[list]) {
                 items.push(row);
             } else {
@@ -99,7 +101,7 @@ fn parse(table: &str) -> Vec<(&'static str, Value)> {
 }
 
 /// Parses the first line of a block.
-fn head(line: &str) -> (&'static str, Value) {
+fn parse_head(line: &str) -> (&'static str, Value) {
     let fields: Vec<&str> = line.split(' ').collect();
     let is_role = fields.first() == Some(&"role");
     let mut value = json!({"metadata": {
@@ -110,7 +112,7 @@ fn head(line: &str) -> (&'static str, Value) {
         match pair {
             ["in", namespace] => tree::set(&mut value, &["metadata", "namespace"], *namespace),
             ["label", key] => tree::set(&mut value, &["metadata", "labels", key], "true"),
-            ["gathers", key] => {
+            ["aggregates", key] => {
                 let rule = json!({"clusterRoleSelectors": [{"matchLabels": {*key: "true"}}]});
                 tree::set(&mut value, &["aggregationRule"], rule);
             }
@@ -125,8 +127,8 @@ fn head(line: &str) -> (&'static str, Value) {
             _ => {}
         }
     }
-    let local = tree::get(&value, &["metadata", "namespace"]).is_some();
-    let plural = match (is_role, local) {
+    let namespaced = tree::get(&value, &["metadata", "namespace"]).is_some();
+    let plural = match (is_role, namespaced) {
         (true, false) => "clusterroles",
         (true, true) => "roles",
         (false, false) => "clusterrolebindings",
@@ -135,8 +137,8 @@ fn head(line: &str) -> (&'static str, Value) {
     (plural, value)
 }
 
-/// Parses a rule or a subject, and returns the list it belongs to.
-fn below(line: &str) -> (&'static str, Value) {
+/// Parses a rule or a subject. Returns the name of the list that contains it.
+fn parse_list_entry(line: &str) -> (&'static str, Value) {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let list = |text: &str| -> Vec<String> {
         text.split(',')
@@ -173,7 +175,7 @@ mod tests {
 
     #[test]
     fn every_block_becomes_an_object_and_default_roles_are_aggregated() {
-        let objects = prepared();
+        let objects = default_objects();
         assert_eq!(
             objects.len(),
             TABLE.lines().filter(|line| line.starts_with(['r', 'b'])).count()

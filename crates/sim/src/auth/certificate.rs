@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::User;
 use crate::clock::Instant;
 
-/// DER tags in order of occurrence.
+/// DER tags and object identifiers, in the order in which they occur.
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const EXPLICIT_VERSION: u8 = 0xA0;
@@ -17,15 +17,15 @@ const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0A];
-/// 1.3.6.1.4.1.57683.2, the object identifier that Kubernetes uses for a user's uid.
+/// Object identifier 1.3.6.1.4.1.57683.2, which Kubernetes uses for the uid of a user.
 const UID: [u8; 9] = [0x2B, 0x06, 0x01, 0x04, 0x01, 0x83, 0xC2, 0x53, 0x02];
 
-/// Returns the user of a certificate: its common name, in the groups of its organizations; `None` without a
-/// common name.
+/// Returns the user of a certificate. The common name is the user's name, the organizations are the groups.
+/// `None` if the certificate is malformed, has no common name, or has an invalid uid.
 #[must_use]
 pub fn user_from_certificate(der: &[u8]) -> Option<User> {
     let (mut name, mut groups, mut uids) = (String::new(), Vec::new(), Vec::new());
-    for (oid, text) in subject(der)? {
+    for (oid, text) in subject_attributes(der)? {
         match oid {
             _ if oid == COMMON_NAME => name = text,
             _ if oid == ORGANIZATION => groups.push(text),
@@ -39,14 +39,14 @@ pub fn user_from_certificate(der: &[u8]) -> Option<User> {
     let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
     let mut user = User::named(&name, &groups);
     user.uid = uids.pop().unwrap_or_default();
-    user.extra.insert(CREDENTIAL.into(), vec![identifier(der)]);
+    user.extra.insert(CREDENTIAL_ID.into(), vec![credential_id(der)]);
     Some(user)
 }
 
-/// Key of the certificate's fingerprint in the user's extra attributes.
-const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
+/// Key of the certificate fingerprint in the extra attributes of a user.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-fn identifier(der: &[u8]) -> String {
+fn credential_id(der: &[u8]) -> String {
     let sum = Sha256::digest(der);
     let hex: String = sum.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -55,26 +55,26 @@ fn identifier(der: &[u8]) -> String {
     format!("X509SHA256={hex}")
 }
 
-/// Returns the attributes of the subject, in order.
-fn subject(der: &[u8]) -> Option<Vec<(&[u8], String)>> {
-    let (certificate, _) = expect(der, SEQUENCE)?;
-    let (signed, _) = expect(certificate, SEQUENCE)?;
+/// Returns the attributes of the subject in order, as object identifiers and texts.
+fn subject_attributes(der: &[u8]) -> Option<Vec<(&[u8], String)>> {
+    let (certificate, _) = split_tagged(der, SEQUENCE)?;
+    let (signed, _) = split_tagged(certificate, SEQUENCE)?;
     let mut rest = signed;
     if rest.first() == Some(&EXPLICIT_VERSION) {
-        rest = element(rest)?.2;
+        rest = split_element(rest)?.2;
     }
     // Serial number, signature algorithm, issuer and validity precede the subject.
     for _ in 0..4 {
-        rest = element(rest)?.2;
+        rest = split_element(rest)?.2;
     }
-    let (mut names, _) = expect(rest, SEQUENCE)?;
+    let (mut names, _) = split_tagged(rest, SEQUENCE)?;
     let mut found = Vec::new();
     while !names.is_empty() {
-        let (mut set, rest) = expect(names, SET)?;
+        let (mut set, rest) = split_tagged(names, SET)?;
         while !set.is_empty() {
-            let (pair, rest) = expect(set, SEQUENCE)?;
-            let (oid, value) = expect(pair, OBJECT_ID)?;
-            let (_, text, _) = element(value)?;
+            let (pair, rest) = split_tagged(set, SEQUENCE)?;
+            let (oid, value) = split_tagged(pair, OBJECT_ID)?;
+            let (_, text, _) = split_element(value)?;
             found.push((oid, String::from_utf8_lossy(text).into_owned()));
             set = rest;
         }
@@ -86,23 +86,23 @@ fn subject(der: &[u8]) -> Option<Vec<(&[u8], String)>> {
 /// Returns the start and end of a certificate's validity, in seconds since 1970.
 #[must_use]
 pub fn certificate_validity(der: &[u8]) -> Option<(i64, i64)> {
-    let (certificate, _) = expect(der, SEQUENCE)?;
-    let (mut rest, _) = expect(certificate, SEQUENCE)?;
+    let (certificate, _) = split_tagged(der, SEQUENCE)?;
+    let (mut rest, _) = split_tagged(certificate, SEQUENCE)?;
     if rest.first() == Some(&EXPLICIT_VERSION) {
-        rest = element(rest)?.2;
+        rest = split_element(rest)?.2;
     }
     // Serial number, signature algorithm and issuer precede the validity.
     for _ in 0..3 {
-        rest = element(rest)?.2;
+        rest = split_element(rest)?.2;
     }
-    let (validity, _) = expect(rest, SEQUENCE)?;
-    let (tag, start, rest) = element(validity)?;
-    let (end_tag, end, _) = element(rest)?;
-    Some((seconds(tag, start)?, seconds(end_tag, end)?))
+    let (validity, _) = split_tagged(rest, SEQUENCE)?;
+    let (tag, start, rest) = split_element(validity)?;
+    let (end_tag, end, _) = split_element(rest)?;
+    Some((parse_time(tag, start)?, parse_time(end_tag, end)?))
 }
 
-/// Parses `YYMMDDhhmmssZ` (`UTCTime`) or `YYYYMMDDhhmmssZ` (`GeneralizedTime`).
-fn seconds(tag: u8, text: &[u8]) -> Option<i64> {
+/// Parses `YYMMDDhhmmssZ` (`UTCTime`) or `YYYYMMDDhhmmssZ` (`GeneralizedTime`) to seconds since 1970.
+fn parse_time(tag: u8, text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     let digits = match tag {
         GENERALIZED_TIME => text.to_owned(),
@@ -123,14 +123,15 @@ fn seconds(tag: u8, text: &[u8]) -> Option<i64> {
     Instant::parse(&time).map(Instant::as_seconds)
 }
 
-fn expect(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    element(der)
-        .filter(|(found, _, _)| *found == tag)
+/// Splits off the first element, which must have this tag. Returns its content and the remaining bytes.
+fn split_tagged(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+    split_element(der)
+        .filter(|(actual, _, _)| *actual == tag)
         .map(|(_, content, rest)| (content, rest))
 }
 
-/// Splits off the first element: tag, content, and remaining bytes.
-fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+/// Splits off the first element. Returns its tag, its content and the remaining bytes.
+fn split_element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (tag, rest) = der.split_first()?;
     let (first, rest) = rest.split_first()?;
     let (length, rest) = if *first < 0x80 {
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_names_a_user() {
+    fn user_is_read_from_the_subject() {
         check(
             &[(&COMMON_NAME, "ann")],
             Some(("ann", &["system:authenticated"], "")),
@@ -203,7 +204,7 @@ mod tests {
             ],
             Some(("ann", &["a", "b", "system:authenticated"], "7")),
         );
-        // As in Go, the last one counts.
+        // As in Go, the last common name is used.
         check(
             &[(&COMMON_NAME, "ann"), (&COMMON_NAME, "bob")],
             Some(("bob", &["system:authenticated"], "")),
@@ -219,11 +220,11 @@ mod tests {
     fn the_credential_id_is_the_certificate_fingerprint() {
         let der = certificate(&[(&COMMON_NAME, "ann")]);
         let user = user_from_certificate(&der).unwrap();
-        let named = user.extra.get(CREDENTIAL).unwrap();
-        assert_eq!(named, &[identifier(&der)]);
+        let id = user.extra.get(CREDENTIAL_ID).unwrap();
+        assert_eq!(id, &[credential_id(&der)]);
         // The SHA-256 of the empty input is well known.
-        let nothing = "X509SHA256=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        assert_eq!(identifier(b""), nothing);
+        let empty = "X509SHA256=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(credential_id(b""), empty);
     }
 
     #[test]

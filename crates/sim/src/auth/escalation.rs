@@ -12,9 +12,9 @@ use crate::write::Target;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Rejects a role with permissions that the writer lacks, and a binding to such a role. `old` is the existing
-/// object.
-pub(crate) fn check(
+/// Rejects a role with permissions that the writer does not have, and a binding to such a role. `old` is the
+/// stored object.
+pub(crate) fn check_escalation(
     state: &mut State,
     target: &Target<'_>,
     old: Option<&Value>,
@@ -34,24 +34,25 @@ pub(crate) fn check(
         target,
     };
     match &*resource.plural {
-        "roles" | "clusterroles" => writer.role(old, new),
-        "rolebindings" | "clusterrolebindings" => writer.binding(new),
+        "roles" | "clusterroles" => writer.check_role(old, new),
+        "rolebindings" | "clusterrolebindings" => writer.check_binding(new),
         _ => Ok(()),
     }
 }
 
-/// Returns whether the write changes only fields that garbage collection needs.
+/// Returns whether the write changes only fields that the garbage collector changes.
 fn is_garbage_collection_update(old: &Value, new: &Value) -> bool {
-    let bare = |value: &Value| {
+    let without_gc_fields = |value: &Value| {
         let mut value = value.clone();
         for field in ["ownerReferences", "finalizers", "managedFields"] {
             tree::remove(&mut value, &["metadata", field]);
         }
         value
     };
-    bare(old) == bare(new)
+    without_gc_fields(old) == without_gc_fields(new)
 }
 
+/// The user that writes a role or binding.
 struct Writer<'a> {
     state: &'a mut State,
     user: &'a User,
@@ -59,7 +60,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn may(&mut self, verb: &str, group: &str, resource: &str, name: &str) -> bool {
+    fn is_allowed(&mut self, verb: &str, group: &str, resource: &str, name: &str) -> bool {
         let attributes = Attributes {
             verb,
             group,
@@ -72,21 +73,23 @@ impl Writer<'_> {
         super::decide(self.state, self.user, &attributes).allowed
     }
 
-    fn role(mut self, old: Option<&Value>, new: &Value) -> Result<()> {
-        if self.may("escalate", GROUP, &self.target.resource.plural, self.target.name) {
+    fn check_role(mut self, old: Option<&Value>, new: &Value) -> Result<()> {
+        if self.is_allowed("escalate", GROUP, &self.target.resource.plural, self.target.name) {
             return Ok(());
         }
-        self.confirm(&Rule::parse_all(new), new)?;
-        let gathers =
+        self.check_permissions(&Rule::parse_all(new), new)?;
+        let is_aggregated =
             |role: &Value| !tree::list(role, &["aggregationRule", "clusterRoleSelectors"]).is_empty();
-        if (gathers(new) || old.is_some_and(gathers)) && self.confirm(&Rule::full_authority(), new).is_err() {
+        if (is_aggregated(new) || old.is_some_and(is_aggregated))
+            && self.check_permissions(&Rule::full_authority(), new).is_err()
+        {
             let reason = "must have cluster-admin privileges to use the aggregationRule";
-            return Err(self.forbid(new, reason));
+            return Err(self.forbidden(new, reason));
         }
         Ok(())
     }
 
-    fn binding(mut self, new: &Value) -> Result<()> {
+    fn check_binding(mut self, new: &Value) -> Result<()> {
         let text = |key| tree::text(new, &["roleRef", key]);
         let plural = match text("kind") {
             "ClusterRole" => "clusterroles",
@@ -97,7 +100,7 @@ impl Writer<'_> {
                 )));
             }
         };
-        if self.may("bind", text("apiGroup"), plural, text("name")) {
+        if self.is_allowed("bind", text("apiGroup"), plural, text("name")) {
             return Ok(());
         }
         let rules = self
@@ -106,15 +109,16 @@ impl Writer<'_> {
             .index
             .rules(text("kind"), text("name"), self.target.namespace);
         let Ok(rules) = rules.cloned() else {
-            // The error names the written resource, not the missing role.
+            // The error contains the written resource, not the resource of the missing role.
             return Err(Status::not_found(self.target.resource.qualified(), text("name")));
         };
-        self.confirm(&rules, new)
+        self.check_permissions(&rules, new)
     }
 
-    fn confirm(&mut self, wanted: &[Rule], new: &Value) -> Result<()> {
+    /// Rejects rules that the user may not grant because it does not have these permissions.
+    fn check_permissions(&mut self, granted: &[Rule], new: &Value) -> Result<()> {
         let (own, unresolved) = super::rules_for(self.state, self.user, self.target.namespace);
-        let missing = rule::missing(&own, wanted);
+        let missing = rule::missing_permissions(&own, granted);
         if missing.is_empty() {
             return Ok(());
         }
@@ -127,14 +131,14 @@ impl Writer<'_> {
         if !unresolved.is_empty() {
             let shown = match unresolved.as_slice() {
                 [one] => one.clone(),
-                many => format!("[{}]", many.join(", ")),
+                several => format!("[{}]", several.join(", ")),
             };
             reason = format!("{reason}; resolution errors: [{shown}]");
         }
-        Err(self.forbid(new, &reason))
+        Err(self.forbidden(new, &reason))
     }
 
-    fn forbid(&self, new: &Value, reason: &str) -> Status {
+    fn forbidden(&self, new: &Value, reason: &str) -> Status {
         Status::forbidden(
             self.target.resource.qualified(),
             tree::text(new, &["metadata", "name"]),

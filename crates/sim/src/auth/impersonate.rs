@@ -1,4 +1,4 @@
-//! Impersonation: returns the impersonated user if the requesting user may impersonate it.
+//! Impersonation: checks whether a user may impersonate another user, and returns that user.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::status::{Result, Status};
 const PREFIX: &str = "impersonate-extra-";
 const GROUP: &str = "authentication.k8s.io";
 
-/// The impersonated user of a request.
+/// User to impersonate, from the headers of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Impersonation(User);
 
 impl Impersonation {
-    /// Parses the headers; returns `None` without impersonation headers.
+    /// Parses the headers; returns `None` if there are no impersonation headers.
     #[must_use]
     pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let text = |name: &str| {
@@ -37,17 +37,17 @@ impl Impersonation {
             .filter_map(|name| Some((unescape(name.as_str().strip_prefix(PREFIX)?), all(name))))
             .collect();
         let groups = all(&http::HeaderName::from_static("impersonate-group"));
-        let wanted = User {
+        let user = User {
             name: text("impersonate-user"),
             uid: text("impersonate-uid"),
             groups,
             extra,
         };
-        (wanted != User::default()).then_some(Self(wanted))
+        (user != User::default()).then_some(Self(user))
     }
 }
 
-/// Decodes the escapes of a header's name.
+/// Decodes the percent escapes in the name of a header.
 fn unescape(name: &str) -> String {
     crate::api::decode_percent(name).unwrap_or_else(|| name.to_owned())
 }
@@ -57,27 +57,29 @@ fn unescape(name: &str) -> String {
 pub(crate) fn impersonate(
     state: &mut State,
     user: &User,
-    wanted: &Impersonation,
+    impersonation: &Impersonation,
     attributes: &Attributes<'_>,
 ) -> Result<User> {
-    let wanted = &wanted.0;
+    let wanted = &impersonation.0;
     if wanted.name.is_empty() {
         return Err(Status::bad_request(format!(
             "requested {} without impersonating a user name",
             go_syntax(wanted)
         )));
     }
-    // The mode that succeeded last is tried first, and the first error is reported.
+    // Tries the mode that succeeded last first, and reports the error of the first mode.
     let last = state.access.last_mode.get(&user.name).copied();
-    let modes = last
-        .into_iter()
-        .chain(modes(wanted).into_iter().filter(|mode| Some(*mode) != last));
+    let modes = last.into_iter().chain(
+        possible_modes(wanted)
+            .into_iter()
+            .filter(|mode| Some(*mode) != last),
+    );
     let mut first = None;
-    for mode in modes.filter(|mode| mode.fits(wanted)) {
-        match mode.check(state, user, wanted, attributes) {
-            Ok(became) => {
+    for mode in modes.filter(|mode| mode.is_possible_for(wanted)) {
+        match mode.authorized_user(state, user, wanted, attributes) {
+            Ok(impersonated) => {
                 state.access.last_mode.insert(user.name.clone(), mode);
-                return Ok(became);
+                return Ok(impersonated);
             }
             Err(status) => first = first.or(Some(status)),
         }
@@ -112,21 +114,21 @@ fn go_syntax(user: &User) -> String {
     )
 }
 
-/// A way in which impersonation can be permitted.
+/// Kind of permission for an impersonation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// By a constrained verb that also restricts the permitted requests.
+    /// A constrained verb, which also restricts the requests that are permitted.
     Constrained(&'static str),
-    /// By the verb `impersonate` alone.
+    /// The verb `impersonate`.
     Legacy,
 }
 
-fn modes(wanted: &User) -> Vec<Mode> {
-    let plain = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
+fn possible_modes(wanted: &User) -> Vec<Mode> {
+    let name_only = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
     let constrained = if wanted.name.starts_with("system:node:") {
-        plain.then_some("arbitrary-node")
-    } else if account(&wanted.name).is_some() {
-        plain.then_some("serviceaccount")
+        name_only.then_some("arbitrary-node")
+    } else if parse_service_account(&wanted.name).is_some() {
+        name_only.then_some("serviceaccount")
     } else {
         Some("user-info")
     };
@@ -137,18 +139,20 @@ fn modes(wanted: &User) -> Vec<Mode> {
         .collect()
 }
 
-fn account(name: &str) -> Option<(&str, &str)> {
+/// Returns namespace and name of a service account's user name.
+fn parse_service_account(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix("system:serviceaccount:")?
         .split_once(':')
         .filter(|(_, name)| !name.contains(':'))
 }
 
 impl Mode {
-    fn fits(self, wanted: &User) -> bool {
-        modes(wanted).contains(&self)
+    fn is_possible_for(self, wanted: &User) -> bool {
+        possible_modes(wanted).contains(&self)
     }
 
-    /// Returns the verb of the impersonation requests; a constrained mode first checks the request itself.
+    /// Returns the verb that impersonation requires. A constrained mode also requires permission for the
+    /// request itself.
     fn authorized_verb(self, state: &mut State, user: &User, attributes: &Attributes<'_>) -> Result<String> {
         let Self::Constrained(mode) = self else {
             return Ok("impersonate".to_owned());
@@ -162,7 +166,8 @@ impl Mode {
         Ok(format!("impersonate:{mode}"))
     }
 
-    fn check(
+    /// Returns the impersonated user if this mode permits the impersonation.
+    fn authorized_user(
         self,
         state: &mut State,
         user: &User,
@@ -170,7 +175,7 @@ impl Mode {
         attributes: &Attributes<'_>,
     ) -> Result<User> {
         let verb = self.authorized_verb(state, user, attributes)?;
-        let mut leave = |attributes: Attributes<'_>| {
+        let mut authorize = |attributes: Attributes<'_>| {
             super::authorize(
                 state,
                 user,
@@ -181,10 +186,13 @@ impl Mode {
             )
         };
         let group = if self == Self::Legacy { "" } else { GROUP };
-        let mut actual = wanted.clone();
-        match (account(&wanted.name), wanted.name.strip_prefix("system:node:")) {
+        let mut impersonated = wanted.clone();
+        match (
+            parse_service_account(&wanted.name),
+            wanted.name.strip_prefix("system:node:"),
+        ) {
             (Some((namespace, name)), _) => {
-                leave(Attributes {
+                authorize(Attributes {
                     group,
                     version: "v1",
                     resource: "serviceaccounts",
@@ -193,23 +201,23 @@ impl Mode {
                     ..Attributes::default()
                 })?;
                 if wanted.groups.is_empty() {
-                    actual.groups = vec![
+                    impersonated.groups = vec![
                         "system:serviceaccounts".into(),
                         format!("system:serviceaccounts:{namespace}"),
                     ];
                 }
             }
             (None, Some(name)) if self != Self::Legacy => {
-                leave(Attributes {
+                authorize(Attributes {
                     group,
                     version: "v1",
                     resource: "nodes",
                     name,
                     ..Attributes::default()
                 })?;
-                actual.groups = vec!["system:nodes".into()];
+                impersonated.groups = vec!["system:nodes".into()];
             }
-            _ => leave(Attributes {
+            _ => authorize(Attributes {
                 group,
                 version: "v1",
                 resource: "users",
@@ -218,7 +226,7 @@ impl Mode {
             })?,
         }
         if !wanted.uid.is_empty() {
-            leave(Attributes {
+            authorize(Attributes {
                 group: GROUP,
                 version: "v1",
                 resource: "uids",
@@ -241,12 +249,12 @@ impl Mode {
                 }
                 .rejection(user, "impersonating the system:masters group is not allowed"));
             }
-            leave(requested)?;
+            authorize(requested)?;
         }
         for (key, values) in &wanted.extra {
             for name in values {
                 let resource = "userextras";
-                leave(Attributes {
+                authorize(Attributes {
                     group: GROUP,
                     version: "v1",
                     resource,
@@ -256,13 +264,13 @@ impl Mode {
                 })?;
             }
         }
-        Ok(complete_groups(actual))
+        Ok(complete_groups(impersonated))
     }
 }
 
 /// Adds `system:authenticated` unless the user is in `system:unauthenticated`.
 fn complete_groups(mut user: User) -> User {
-    let has = |user: &User, group: &str| user.groups.iter().any(|have| have == group);
+    let has = |user: &User, group: &str| user.groups.iter().any(|name| name == group);
     let group = match user.name.as_str() {
         "system:anonymous" => UNAUTHENTICATED,
         _ if has(&user, UNAUTHENTICATED) => return user,

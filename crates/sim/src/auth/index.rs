@@ -17,28 +17,29 @@ const BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
 const CLUSTER_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
 const TABLES: [&str; 4] = [ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS];
 
-/// All roles by key and all bindings by subject.
+/// Roles by key and bindings by subject.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// The version up to which each table was read.
-    seen: [u64; 4],
+    /// Version up to which each table was read.
+    versions: [u64; 4],
     /// Roles by `namespace/name`.
     roles: HashMap<Box<str>, Arc<[Rule]>>,
     cluster_roles: HashMap<Box<str>, Arc<[Rule]>>,
-    /// Bindings by namespace; the empty namespace has the cluster role bindings.
-    scopes: HashMap<Box<str>, Scope>,
+    /// Bindings by namespace. The empty namespace contains the cluster role bindings.
+    bindings: HashMap<Box<str>, NamespaceBindings>,
 }
 
-/// The bindings of one namespace by user name and by group; service accounts are users.
+/// Bindings of one namespace by user name and by group. Service accounts are users.
 #[derive(Debug, Default)]
-struct Scope {
-    users: Bound,
-    groups: Bound,
+struct NamespaceBindings {
+    users: BindingsBySubject,
+    groups: BindingsBySubject,
 }
 
-type Bound = HashMap<Box<str>, BTreeMap<(Box<str>, usize), Binding>>;
+/// Bindings by subject, then by name of the binding and position of the subject in it.
+type BindingsBySubject = HashMap<Box<str>, BTreeMap<(Box<str>, usize), Binding>>;
 
-/// One subject of a binding.
+/// A binding of one subject.
 #[derive(Clone, Debug)]
 pub(super) struct Binding {
     pub(super) name: Box<str>,
@@ -49,7 +50,7 @@ pub(super) struct Binding {
 }
 
 impl Binding {
-    /// Returns the description of the binding in the reason for an approval.
+    /// Returns the text for the binding in the reason of an allowed request.
     pub(super) fn describe(&self) -> String {
         let (kind, name) = if self.namespace.is_empty() {
             ("ClusterRoleBinding", self.name.to_string())
@@ -71,33 +72,33 @@ impl Index {
                 .history(table)
                 .map_or(0, crate::store::History::last_version)
         });
-        if current == self.seen {
+        if current == self.versions {
             return;
         }
         for (at, table) in TABLES.into_iter().enumerate() {
-            let (seen, now) = (self.seen.get(at).copied(), current.get(at).copied());
-            if seen != now && !self.follow(store, table, seen.unwrap_or(0)) {
+            let (read, last) = (self.versions.get(at).copied(), current.get(at).copied());
+            if read != last && !self.apply_changes(store, table, read.unwrap_or(0)) {
                 self.rebuild(store);
                 break;
             }
         }
-        self.seen = current;
+        self.versions = current;
     }
 
-    /// Applies the changes of a table; returns `false` if its history has been compacted.
-    fn follow(&mut self, store: &Store, table: &str, seen: u64) -> bool {
+    /// Applies the changes of a table after `version`; returns `false` if the history has been compacted.
+    fn apply_changes(&mut self, store: &Store, table: &str, version: u64) -> bool {
         let Some(history) = store.history(table) else {
             return true;
         };
-        let Some(events) = history.after(seen) else {
+        let Some(events) = history.after(version) else {
             return false;
         };
         for event in events {
             if let Some(previous) = &event.previous {
-                self.forget(table, previous);
+                self.remove(table, previous);
             }
             if event.kind != EventKind::Deleted {
-                self.remember(table, &event.object);
+                self.insert(table, &event.object);
             }
         }
         true
@@ -107,42 +108,42 @@ impl Index {
         *self = Self::default();
         for table in TABLES {
             for object in store.all(table) {
-                self.remember(table, object);
+                self.insert(table, object);
             }
         }
     }
 
-    fn remember(&mut self, table: &str, object: &Object) {
+    fn insert(&mut self, table: &str, object: &Object) {
         let value = object.value();
         let key = object.key().into_boxed_str();
         match table {
             ROLES => drop(self.roles.insert(key, Rule::parse_all(&value).into())),
             CLUSTER_ROLES => drop(self.cluster_roles.insert(key, Rule::parse_all(&value).into())),
             _ => {
-                let scope = self.scopes.entry(object.meta().namespace.clone()).or_default();
-                for (at, (user, subject, binding)) in bindings(&value).into_iter().enumerate() {
-                    let side = if user { &mut scope.users } else { &mut scope.groups };
+                let scope = self.bindings.entry(object.meta().namespace.clone()).or_default();
+                for (at, (user, subject, binding)) in parse_subjects(&value).into_iter().enumerate() {
+                    let by_subject = if user { &mut scope.users } else { &mut scope.groups };
                     let position = (object.meta().name.clone(), at);
-                    side.entry(subject).or_default().insert(position, binding);
+                    by_subject.entry(subject).or_default().insert(position, binding);
                 }
             }
         }
     }
 
-    fn forget(&mut self, table: &str, object: &Object) {
+    fn remove(&mut self, table: &str, object: &Object) {
         match table {
             ROLES => drop(self.roles.remove(object.key().as_str())),
             CLUSTER_ROLES => drop(self.cluster_roles.remove(object.key().as_str())),
             _ => {
-                let Some(scope) = self.scopes.get_mut(&object.meta().namespace) else {
+                let Some(scope) = self.bindings.get_mut(&object.meta().namespace) else {
                     return;
                 };
-                for (at, (user, subject, _)) in bindings(&object.value()).into_iter().enumerate() {
-                    let side = if user { &mut scope.users } else { &mut scope.groups };
-                    if let Some(places) = side.get_mut(&subject) {
-                        places.remove(&(object.meta().name.clone(), at));
-                        if places.is_empty() {
-                            side.remove(&subject);
+                for (at, (user, subject, _)) in parse_subjects(&object.value()).into_iter().enumerate() {
+                    let by_subject = if user { &mut scope.users } else { &mut scope.groups };
+                    if let Some(bindings) = by_subject.get_mut(&subject) {
+                        bindings.remove(&(object.meta().name.clone(), at));
+                        if bindings.is_empty() {
+                            by_subject.remove(&subject);
                         }
                     }
                 }
@@ -150,7 +151,8 @@ impl Index {
         }
     }
 
-    /// Returns the bindings of `user`: cluster-wide ones, then those of `namespace`, each once.
+    /// Returns the bindings of `user` without duplicates: first cluster-wide bindings, then those of
+    /// `namespace`.
     pub(super) fn bindings_for(&self, user: &User, namespace: &str) -> Vec<&Binding> {
         let mut all = self.bindings_in("", user);
         if !namespace.is_empty() {
@@ -160,21 +162,21 @@ impl Index {
     }
 
     fn bindings_in(&self, namespace: &str, user: &User) -> Vec<&Binding> {
-        let Some(scope) = self.scopes.get(namespace) else {
+        let Some(scope) = self.bindings.get(namespace) else {
             return Vec::new();
         };
-        let own = scope.users.get(user.name.as_str());
+        let by_name = scope.users.get(user.name.as_str());
         let by_group = user
             .groups
             .iter()
             .filter_map(|group| scope.groups.get(group.as_str()));
-        let mut found: Vec<_> = own.into_iter().chain(by_group).flatten().collect();
+        let mut found: Vec<_> = by_name.into_iter().chain(by_group).flatten().collect();
         found.sort_by_key(|(position, _)| *position);
         found.dedup_by(|(one, _), (other, _)| one.0 == other.0);
         found.into_iter().map(|(_, binding)| binding).collect()
     }
 
-    /// Returns the rules of a role, or the role's name if it does not exist.
+    /// Returns the rules of a role; if it does not exist, the singular name of its resource.
     pub(super) fn rules(
         &self,
         kind: &str,
@@ -191,10 +193,11 @@ impl Index {
     }
 }
 
-/// Returns whether the subject is a user (or a group), its name, and the binding, per subject.
-fn bindings(value: &Value) -> Vec<(bool, Box<str>, Binding)> {
+/// Returns one entry per subject of a binding: whether the subject is a user rather than a group, its
+/// name, and the binding.
+fn parse_subjects(value: &Value) -> Vec<(bool, Box<str>, Binding)> {
     let namespace = tree::text(value, &["metadata", "namespace"]);
-    let of_subject = |subject: &Value| {
+    let parse_subject = |subject: &Value| {
         let (kind, name) = (tree::text(subject, &["kind"]), tree::text(subject, &["name"]));
         let subject_namespace = Some(tree::text(subject, &["namespace"]))
             .filter(|namespace| !namespace.is_empty())
@@ -217,5 +220,8 @@ fn bindings(value: &Value) -> Vec<(bool, Box<str>, Binding)> {
         };
         (user, key.into_boxed_str(), binding)
     };
-    tree::list(value, &["subjects"]).iter().map(of_subject).collect()
+    tree::list(value, &["subjects"])
+        .iter()
+        .map(parse_subject)
+        .collect()
 }

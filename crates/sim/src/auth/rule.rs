@@ -1,4 +1,4 @@
-//! RBAC policy rules: what a rule allows and covers, and its text in errors.
+//! RBAC policy rules: matching of requests, comparison of rules, and their text in errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,9 +16,9 @@ pub struct Rule {
     pub groups: Vec<String>,
     /// Resources, such as `pods` or `pods/status`.
     pub resources: Vec<String>,
-    /// Object names; empty for all.
+    /// Object names. Empty for all objects.
     pub names: Vec<String>,
-    /// Paths that are not resources.
+    /// Non-resource URLs.
     pub urls: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl Rule {
         tree::list(role, &["rules"]).iter().map(Self::parse).collect()
     }
 
-    /// Returns the rules that allow everything.
+    /// Returns rules that allow every request.
     #[must_use]
     pub fn full_authority() -> [Self; 2] {
         let all = || vec![ALL.to_owned()];
@@ -83,23 +83,24 @@ impl Rule {
     /// Returns whether the rule allows the request.
     #[must_use]
     pub fn allows(&self, attributes: &Attributes<'_>) -> bool {
-        if !has(&self.verbs, attributes.verb) {
+        if !contains_or_all(&self.verbs, attributes.verb) {
             return false;
         }
         if attributes.is_path() {
             return self.urls.iter().any(|url| url_covers(url, attributes.path));
         }
-        has(&self.groups, attributes.group)
+        contains_or_all(&self.groups, attributes.group)
             && self
                 .resources
                 .iter()
-                .any(|resource| names_resource(resource, attributes))
+                .any(|resource| matches_resource(resource, attributes))
             && (self.names.is_empty() || self.names.iter().any(|name| name == attributes.name))
     }
 
-    /// Returns whether the rule covers `part`, which has at most one of each element.
+    /// Returns whether the rule covers `part`, which contains at most one verb, group, resource, name and
+    /// URL.
     fn covers(&self, part: &Self) -> bool {
-        let within = |own: &[String], parts: &[String]| parts.iter().all(|one| has(own, one));
+        let within = |own: &[String], parts: &[String]| parts.iter().all(|one| contains_or_all(own, one));
         within(&self.verbs, &part.verbs)
             && within(&self.groups, &part.groups)
             && part.resources.iter().all(|one| self.covers_resource(one))
@@ -112,17 +113,17 @@ impl Rule {
     }
 
     fn covers_resource(&self, resource: &str) -> bool {
-        let of_any = |own: &str| {
+        let covers_subresource = |own: &str| {
             let sub = resource.split_once('/').map(|(_, sub)| sub);
             sub.is_some() && own.strip_prefix("*/") == sub
         };
         self.resources
             .iter()
-            .any(|own| own == ALL || own == resource || of_any(own))
+            .any(|own| own == ALL || own == resource || covers_subresource(own))
     }
 
-    /// Splits the rule into parts with at most one verb, group, resource, name or path each.
-    fn parts(&self) -> Vec<Self> {
+    /// Splits the rule into parts that contain at most one verb, group, resource, name and URL each.
+    fn split(&self) -> Vec<Self> {
         let mut parts = Vec::new();
         let one = |text: &String| vec![text.clone()];
         for group in &self.groups {
@@ -172,12 +173,12 @@ impl Rule {
     }
 }
 
-/// Returns the parts of `wanted` that no rule of `own` covers: one line per resource, sorted.
+/// Returns the parts of `wanted` that no rule of `own` covers, as sorted lines with one resource each.
 #[must_use]
-pub(super) fn missing(own: &[Rule], wanted: &[Rule]) -> Vec<String> {
-    let mut simple: BTreeMap<[Vec<String>; 3], Rule> = BTreeMap::new();
+pub(super) fn missing_permissions(own: &[Rule], wanted: &[Rule]) -> Vec<String> {
+    let mut by_resource: BTreeMap<[Vec<String>; 3], Rule> = BTreeMap::new();
     let mut lines = BTreeSet::new();
-    for part in wanted.iter().flat_map(Rule::parts) {
+    for part in wanted.iter().flat_map(Rule::split) {
         if own.iter().any(|rule| rule.covers(&part)) {
             continue;
         }
@@ -186,12 +187,12 @@ pub(super) fn missing(own: &[Rule], wanted: &[Rule]) -> Vec<String> {
             continue;
         }
         let key = [part.groups.clone(), part.resources.clone(), part.names.clone()];
-        simple
+        by_resource
             .entry(key)
             .and_modify(|rule| rule.verbs.extend(part.verbs.iter().cloned()))
             .or_insert(part);
     }
-    lines.extend(simple.values().map(Rule::compact_text));
+    lines.extend(by_resource.values().map(Rule::compact_text));
     lines.into_iter().collect()
 }
 
@@ -202,17 +203,17 @@ pub(super) fn go_list(texts: &[String]) -> String {
     format!("[{}]", quoted.join(" "))
 }
 
-/// Returns the strings of a list.
+/// Returns the strings in a list of values.
 #[must_use]
 pub(crate) fn texts(list: &[Value]) -> Vec<String> {
     list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn has(set: &[String], one: &str) -> bool {
-    set.iter().any(|have| have == ALL || have == one)
+fn contains_or_all(set: &[String], one: &str) -> bool {
+    set.iter().any(|item| item == ALL || item == one)
 }
 
-fn names_resource(rule: &str, attributes: &Attributes<'_>) -> bool {
+fn matches_resource(rule: &str, attributes: &Attributes<'_>) -> bool {
     if rule == ALL {
         return true;
     }
@@ -247,14 +248,14 @@ mod tests {
             {"nonResourceURLs": ["/metrics"], "verbs": ["get"]},
         ]));
         assert_eq!(
-            missing(&own, &wanted),
+            missing_permissions(&own, &wanted),
             [
                 "{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"watch\"]}",
                 "{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\" \"watch\"]}",
                 "{NonResourceURLs:[\"/metrics\"], Verbs:[\"get\"]}",
             ]
         );
-        assert!(missing(&Rule::full_authority(), &wanted).is_empty());
+        assert!(missing_permissions(&Rule::full_authority(), &wanted).is_empty());
     }
 
     #[test]
@@ -263,8 +264,8 @@ mod tests {
             &json!([{"apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"], "verbs": ["get"]}]),
         );
         let all = rules(&json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]));
-        assert_eq!(missing(&own, &own).len(), 0);
-        assert_eq!(missing(&own, &all).len(), 1);
-        assert_eq!(missing(&all, &own).len(), 0);
+        assert_eq!(missing_permissions(&own, &own).len(), 0);
+        assert_eq!(missing_permissions(&own, &all).len(), 1);
+        assert_eq!(missing_permissions(&all, &own).len(), 0);
     }
 }

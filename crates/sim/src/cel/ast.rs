@@ -1,11 +1,12 @@
 //! The syntax tree. Macros are separate nodes; operators are calls.
 
-/// A node; `at` is its position in the source, in characters.
+/// A node of the syntax tree.
 #[derive(Debug)]
 pub(super) struct Expr {
+    /// Position in the source, in characters.
     pub at: usize,
     pub kind: Kind,
-    /// Height of the tree below this node.
+    /// Height of the tree with this node as its root.
     pub height: usize,
 }
 
@@ -24,9 +25,9 @@ pub(super) enum Kind {
     OptionalSelect(Box<Expr>, String),
     /// `has(a.b)`
     Has(Box<Expr>, String),
-    /// A function, its target if it has one, and its arguments.
+    /// Name of a function, its target if it has one, and its arguments.
     Call(String, Option<Box<Expr>>, Vec<Expr>),
-    /// List items; the flag marks optional ones.
+    /// The items of a list. The flag marks optional items.
     List(Vec<(bool, Expr)>),
     Map(Vec<(bool, Expr, Expr)>),
     Fold(Box<Fold>),
@@ -34,12 +35,14 @@ pub(super) enum Kind {
     Optional(Box<Fold>),
 }
 
-/// A macro over a range.
+/// A macro that is evaluated for each element of a range.
 #[derive(Debug)]
 pub(super) struct Fold {
     pub kind: Macro,
     pub range: Expr,
+    /// Name of the first variable.
     pub name: String,
+    /// Name of the second variable, if the macro has two.
     pub second: Option<String>,
     pub filter: Option<Expr>,
     pub body: Expr,
@@ -56,21 +59,23 @@ pub(super) enum Macro {
     TransformMapEntry,
     OptMap,
     OptFlatMap,
-    By,
+    SortBy,
 }
 
 impl Expr {
     pub(super) fn new(at: usize, kind: Kind) -> Self {
         let mut expr = Self { at, kind, height: 0 };
-        let below = expr.children().iter().map(|one| one.height).max();
-        expr.height = below.unwrap_or(0) + 1;
+        let height = expr.children().iter().map(|one| one.height).max();
+        expr.height = height.unwrap_or(0) + 1;
         expr
     }
 
     /// Returns the direct children.
     pub(super) fn children(&self) -> Vec<&Expr> {
         match &self.kind {
-            Kind::Select(below, _) | Kind::OptionalSelect(below, _) | Kind::Has(below, _) => vec![below],
+            Kind::Select(operand, _) | Kind::OptionalSelect(operand, _) | Kind::Has(operand, _) => {
+                vec![operand]
+            }
             Kind::Call(_, target, arguments) => target.iter().map(|one| &**one).chain(arguments).collect(),
             Kind::List(items) => items.iter().map(|(_, item)| item).collect(),
             Kind::Map(entries) => entries.iter().flat_map(|(_, key, value)| [key, value]).collect(),
@@ -87,8 +92,8 @@ impl Expr {
     }
 
     /// Returns whether `name` occurs as an identifier.
-    pub(super) fn names(&self, name: &str) -> bool {
-        matches!(&self.kind, Kind::Ident(own) if own == name)
-            || self.children().iter().any(|below| below.names(name))
+    pub(super) fn refers_to(&self, name: &str) -> bool {
+        matches!(&self.kind, Kind::Ident(ident) if ident == name)
+            || self.children().iter().any(|child| child.refers_to(name))
     }
 }

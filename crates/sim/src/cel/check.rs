@@ -1,4 +1,4 @@
-//! Type checker: returns the type of an expression or all type errors.
+//! Type checker.
 
 use std::rc::Rc;
 
@@ -9,7 +9,8 @@ use super::overloads;
 use super::source::report;
 use super::types::Type;
 
-pub(super) fn check<'t>(
+/// Returns the type of an expression, or a report of all type errors.
+pub(super) fn check_types<'t>(
     source: &str,
     expr: &Expr,
     names: &[(&str, Type<'t>)],
@@ -19,15 +20,15 @@ pub(super) fn check<'t>(
             .iter()
             .map(|(name, kind)| ((*name).to_owned(), kind.clone()))
             .collect(),
-        wrong: Vec::new(),
+        errors: Vec::new(),
     };
-    let kind = checker.kind(expr);
-    if checker.wrong.is_empty() {
+    let kind = checker.type_of(expr);
+    if checker.errors.is_empty() {
         return Ok(kind);
     }
-    checker.wrong.sort_by_key(|(at, _)| *at);
+    checker.errors.sort_by_key(|(at, _)| *at);
     let reports: Vec<String> = checker
-        .wrong
+        .errors
         .iter()
         .map(|(at, message)| report(source, *at, message))
         .collect();
@@ -36,19 +37,19 @@ pub(super) fn check<'t>(
 
 struct Checker<'t> {
     names: Vec<(String, Type<'t>)>,
-    wrong: Vec<(usize, String)>,
+    errors: Vec<(usize, String)>,
 }
 
 /// Namespaces of library functions.
 const NAMESPACES: [&str; 7] = ["optional", "sets", "lists", "ip", "format", "strings", "math"];
 
 impl<'t> Checker<'t> {
-    fn fail(&mut self, at: usize, message: String) -> Type<'t> {
-        self.wrong.push((at, message));
+    fn add_error(&mut self, at: usize, message: String) -> Type<'t> {
+        self.errors.push((at, message));
         Type::Dyn
     }
 
-    fn kind(&mut self, expr: &Expr) -> Type<'t> {
+    fn type_of(&mut self, expr: &Expr) -> Type<'t> {
         match &expr.kind {
             Kind::Null => Type::Null,
             Kind::Bool(_) => Type::Bool,
@@ -57,36 +58,38 @@ impl<'t> Checker<'t> {
             Kind::Double(_) => Type::Double,
             Kind::Text(_) => Type::Text,
             Kind::Bytes(_) => Type::Bytes,
-            Kind::Ident(name) => self.ident(expr.at, name),
-            Kind::Select(below, field) => self.select(expr.at, below, field),
-            Kind::Has(below, field) => {
-                self.select(expr.at, below, field);
+            Kind::Ident(name) => self.type_of_ident(expr.at, name),
+            Kind::Select(operand, field) => self.type_of_field(expr.at, operand, field),
+            Kind::Has(operand, field) => {
+                self.type_of_field(expr.at, operand, field);
                 Type::Bool
             }
-            Kind::OptionalSelect(below, field) => match self.select(expr.at, below, field) {
-                already @ Type::Optional(_) => already,
+            Kind::OptionalSelect(operand, field) => match self.type_of_field(expr.at, operand, field) {
+                optional @ Type::Optional(_) => optional,
                 kind => Type::Optional(Rc::new(kind)),
             },
-            Kind::Call(name, target, arguments) => self.call(expr.at, name, target.as_deref(), arguments),
-            Kind::List(items) => self.list(items),
-            Kind::Map(entries) => self.map(entries),
-            Kind::Fold(fold) => self.fold(fold),
-            Kind::Optional(fold) => self.optional(expr.at, fold),
+            Kind::Call(name, target, arguments) => {
+                self.type_of_call(expr.at, name, target.as_deref(), arguments)
+            }
+            Kind::List(items) => self.type_of_list(items),
+            Kind::Map(entries) => self.type_of_map(entries),
+            Kind::Fold(fold) => self.type_of_fold(fold),
+            Kind::Optional(fold) => self.type_of_optional(expr.at, fold),
         }
     }
 
-    fn ident(&mut self, at: usize, name: &str) -> Type<'t> {
-        if let Some((_, kind)) = self.names.iter().rev().find(|(own, _)| own == name) {
+    fn type_of_ident(&mut self, at: usize, name: &str) -> Type<'t> {
+        if let Some((_, kind)) = self.names.iter().rev().find(|(known, _)| known == name) {
             return kind.clone();
         }
         if type_name(name).is_some() || name == "dyn" {
             return Type::Kind;
         }
-        self.fail(at, format!("undeclared reference to '{name}' (in container '')"))
+        self.add_error(at, format!("undeclared reference to '{name}' (in container '')"))
     }
 
-    fn select(&mut self, at: usize, below: &Expr, field: &str) -> Type<'t> {
-        let kind = self.kind(below);
+    fn type_of_field(&mut self, at: usize, operand: &Expr, field: &str) -> Type<'t> {
+        let kind = self.type_of(operand);
         let (inner, optional) = match &kind {
             Type::Optional(inner) => ((**inner).clone(), true),
             kind => (kind.clone(), false),
@@ -95,24 +98,26 @@ impl<'t> Checker<'t> {
             Type::Dyn | Type::Map(..) | Type::Object(..) | Type::Meta => inner.field(field),
             other => {
                 let name = other.name();
-                return self.fail(at, format!("type '{name}' does not support field selection"));
+                return self.add_error(at, format!("type '{name}' does not support field selection"));
             }
         };
         match found {
-            None => self.fail(at, format!("undefined field '{field}'")),
+            None => self.add_error(at, format!("undefined field '{field}'")),
             Some(found) if optional => Type::Optional(Rc::new(found)),
             Some(found) => found,
         }
     }
 
-    fn call(&mut self, at: usize, name: &str, target: Option<&Expr>, arguments: &[Expr]) -> Type<'t> {
-        let space = target.and_then(|target| match &target.kind {
-            Kind::Ident(space) if NAMESPACES.contains(&space.as_str()) => Some(format!("{space}.{name}")),
+    fn type_of_call(&mut self, at: usize, name: &str, target: Option<&Expr>, arguments: &[Expr]) -> Type<'t> {
+        let qualified = target.and_then(|target| match &target.kind {
+            Kind::Ident(namespace) if NAMESPACES.contains(&namespace.as_str()) => {
+                Some(format!("{namespace}.{name}"))
+            }
             _ => None,
         });
-        let space = space.filter(|whole| overloads::is_function(whole));
-        let (name, member) = match &space {
-            Some(whole) => (whole.as_str(), false),
+        let qualified = qualified.filter(|name| overloads::is_function(name));
+        let (name, member) = match &qualified {
+            Some(qualified) => (qualified.as_str(), false),
             None => (name, target.is_some()),
         };
         let target = target.filter(|_| member);
@@ -123,22 +128,22 @@ impl<'t> Checker<'t> {
                 // The arguments of `format` may have different types.
                 Kind::List(items) if member && name == "format" => {
                     for (_, item) in items {
-                        self.kind(item);
+                        self.type_of(item);
                     }
                     Type::List(Rc::new(Type::Dyn))
                 }
-                _ => self.kind(one),
+                _ => self.type_of(one),
             })
             .collect();
         if !overloads::is_function(name) {
-            return self.fail(at, format!("undeclared reference to '{name}' (in container '')"));
+            return self.add_error(at, format!("undeclared reference to '{name}' (in container '')"));
         }
         if name == "matches"
             && let Some(Kind::Text(expression)) = arguments.last().map(|last| &last.kind)
             && crate::crd::pattern::compile(expression).is_err()
         {
             let at = arguments.last().map_or(at, |last| last.at);
-            return self.fail(at, "invalid matches argument".into());
+            return self.add_error(at, "invalid matches argument".into());
         }
         if let Some(kind) = overloads::resolve(name, member, &kinds) {
             return kind;
@@ -148,65 +153,66 @@ impl<'t> Checker<'t> {
             Some((target, rest)) if member => format!("{target}.({})", rest.join(", ")),
             _ => format!("({})", shown.join(", ")),
         };
-        self.fail(
+        self.add_error(
             at,
             format!("found no matching overload for '{name}' applied to '{shown}'"),
         )
     }
 
-    /// Returns the common type; reports the first that differs.
-    fn common(&mut self, kinds: Vec<(usize, Type<'t>)>) -> Type<'t> {
-        let mut all: Option<Type<'t>> = None;
+    /// Returns the type of the first expression. Reports the others that have a different type.
+    fn common_type(&mut self, kinds: Vec<(usize, Type<'t>)>) -> Type<'t> {
+        let mut first: Option<Type<'t>> = None;
         for (at, kind) in kinds {
-            match &all {
-                None => all = Some(kind),
-                Some(have) if !have.fits(&kind) => {
-                    let message = format!("expected type '{}' but found '{}'", have.name(), kind.name());
-                    self.fail(at, message);
+            match &first {
+                None => first = Some(kind),
+                Some(common) if !common.is_assignable(&kind) => {
+                    let message = format!("expected type '{}' but found '{}'", common.name(), kind.name());
+                    self.add_error(at, message);
                 }
                 Some(_) => {}
             }
         }
-        all.unwrap_or(Type::Dyn)
+        first.unwrap_or(Type::Dyn)
     }
 
-    fn list(&mut self, items: &[(bool, Expr)]) -> Type<'t> {
+    fn type_of_list(&mut self, items: &[(bool, Expr)]) -> Type<'t> {
         let kinds = items
             .iter()
-            .map(|(optional, item)| match (optional, self.kind(item)) {
+            .map(|(optional, item)| match (optional, self.type_of(item)) {
                 (true, Type::Optional(inner)) => (item.at, (*inner).clone()),
                 (_, kind) => (item.at, kind),
             })
             .collect();
-        Type::List(Rc::new(self.common(kinds)))
+        Type::List(Rc::new(self.common_type(kinds)))
     }
 
-    fn map(&mut self, entries: &[(bool, Expr, Expr)]) -> Type<'t> {
+    fn type_of_map(&mut self, entries: &[(bool, Expr, Expr)]) -> Type<'t> {
         let keys = entries
             .iter()
-            .map(|(_, key, _)| (key.at, self.kind(key)))
+            .map(|(_, key, _)| (key.at, self.type_of(key)))
             .collect();
         let values = entries
             .iter()
-            .map(|(optional, _, value)| match (optional, self.kind(value)) {
+            .map(|(optional, _, value)| match (optional, self.type_of(value)) {
                 (true, Type::Optional(inner)) => (value.at, (*inner).clone()),
                 (_, kind) => (value.at, kind),
             })
             .collect();
-        let key = self.common(keys);
-        Type::Map(Rc::new(key), Rc::new(self.common(values)))
+        let key = self.common_type(keys);
+        Type::Map(Rc::new(key), Rc::new(self.common_type(values)))
     }
 
-    fn within(&mut self, names: Vec<(String, Type<'t>)>, expr: &Expr) -> Type<'t> {
+    /// Returns the type of an expression that may use additional names.
+    fn type_of_with(&mut self, names: Vec<(String, Type<'t>)>, expr: &Expr) -> Type<'t> {
         let before = self.names.len();
         self.names.extend(names);
-        let kind = self.kind(expr);
+        let kind = self.type_of(expr);
         self.names.truncate(before);
         kind
     }
 
-    fn fold(&mut self, fold: &Fold) -> Type<'t> {
-        let range = self.kind(&fold.range);
+    fn type_of_fold(&mut self, fold: &Fold) -> Type<'t> {
+        let range = self.type_of(&fold.range);
         let (first, second) = match &range {
             Type::Dyn => (Type::Dyn, Type::Dyn),
             Type::List(item) => match fold.second {
@@ -219,16 +225,16 @@ impl<'t> Checker<'t> {
                 let message = format!(
                     "expression of type '{name}' cannot be range of a comprehension (must be list, map, or dynamic)"
                 );
-                (self.fail(fold.range.at, message), Type::Dyn)
+                (self.add_error(fold.range.at, message), Type::Dyn)
             }
         };
         let mut names = vec![(fold.name.clone(), first.clone())];
         names.extend(fold.second.clone().map(|name| (name, second)));
         if let Some(filter) = &fold.filter {
-            let kind = self.within(names.clone(), filter);
+            let kind = self.type_of_with(names.clone(), filter);
             self.expect_bool(filter.at, &kind);
         }
-        let body = self.within(names, &fold.body);
+        let body = self.type_of_with(names, &fold.body);
         match fold.kind {
             Macro::All | Macro::Exists | Macro::ExistsOne => {
                 self.expect_bool(fold.body.at, &body);
@@ -238,7 +244,7 @@ impl<'t> Checker<'t> {
                 self.expect_bool(fold.body.at, &body);
                 Type::List(Rc::new(first))
             }
-            Macro::By => range,
+            Macro::SortBy => range,
             Macro::TransformMap => Type::Map(Rc::new(first), Rc::new(body)),
             Macro::TransformMapEntry => body,
             _ => Type::List(Rc::new(body)),
@@ -246,14 +252,14 @@ impl<'t> Checker<'t> {
     }
 
     fn expect_bool(&mut self, at: usize, kind: &Type<'t>) {
-        if !kind.fits(&Type::Bool) {
+        if !kind.is_assignable(&Type::Bool) {
             let message = format!("expected type 'bool' but found '{}'", kind.name());
-            self.fail(at, message);
+            self.add_error(at, message);
         }
     }
 
-    fn optional(&mut self, at: usize, fold: &Fold) -> Type<'t> {
-        let inner = match self.kind(&fold.range) {
+    fn type_of_optional(&mut self, at: usize, fold: &Fold) -> Type<'t> {
+        let inner = match self.type_of(&fold.range) {
             Type::Optional(inner) => (*inner).clone(),
             Type::Dyn => Type::Dyn,
             other => {
@@ -261,10 +267,10 @@ impl<'t> Checker<'t> {
                     "found no matching overload for 'hasValue' applied to '{}.()'",
                     other.name()
                 );
-                self.fail(at, message)
+                self.add_error(at, message)
             }
         };
-        let body = self.within(vec![(fold.name.clone(), inner)], &fold.body);
+        let body = self.type_of_with(vec![(fold.name.clone(), inner)], &fold.body);
         match (fold.kind, body) {
             (Macro::OptFlatMap, body) => body,
             (_, body) => Type::Optional(Rc::new(body)),

@@ -1,4 +1,4 @@
-//! Evaluates expressions. Every step is charged against the cost budget.
+//! Evaluates expressions. The cost of every step is subtracted from the budget.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use super::library::{self, Patterns};
 use super::number;
 use super::value::Val;
 
-/// The reason why an evaluation has no result.
+/// Failure of an evaluation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// An evaluation error, with the text of cel-go.
@@ -38,28 +38,28 @@ pub(super) type Outcome<'a> = Result<Val<'a>, Failure>;
 
 /// Resolves names to values.
 pub(crate) trait Names<'a> {
-    /// Returns the value of a name, which may have to be evaluated first.
+    /// Returns the value of a name, which may be evaluated first; `None` if the name is unknown.
     fn get(&self, name: &str, cost: &mut u64) -> Option<Outcome<'a>>;
 }
 
-/// Names with known values.
+/// Names with values that are known before the evaluation.
 #[derive(Debug, Default)]
-pub(crate) struct Given<'a>(pub Vec<(&'static str, Val<'a>)>);
+pub(crate) struct KnownNames<'a>(pub Vec<(&'static str, Val<'a>)>);
 
-impl<'a> Names<'a> for Given<'a> {
+impl<'a> Names<'a> for KnownNames<'a> {
     fn get(&self, name: &str, _: &mut u64) -> Option<Outcome<'a>> {
-        let found = self.0.iter().find(|(own, _)| *own == name)?;
+        let found = self.0.iter().find(|(known, _)| *known == name)?;
         Some(Ok(found.1.clone()))
     }
 }
 
-pub(super) fn run<'a>(
+pub(super) fn evaluate<'a>(
     expr: &'a Expr,
     patterns: &'a Patterns,
     names: &dyn Names<'a>,
     cost: &mut u64,
 ) -> Outcome<'a> {
-    Runner {
+    Evaluator {
         patterns,
         names,
         cost,
@@ -68,15 +68,16 @@ pub(super) fn run<'a>(
     .eval(expr)
 }
 
-pub(super) struct Runner<'r, 'a> {
+pub(super) struct Evaluator<'r, 'a> {
     patterns: &'a Patterns,
     names: &'r dyn Names<'a>,
     cost: &'r mut u64,
+    /// Variables of the enclosing macros.
     pub(super) local: Vec<(&'a str, Val<'a>)>,
 }
 
-impl<'a> Runner<'_, 'a> {
-    pub(super) fn spend(&mut self, steps: usize) -> Result<(), Failure> {
+impl<'a> Evaluator<'_, 'a> {
+    pub(super) fn charge(&mut self, steps: usize) -> Result<(), Failure> {
         let steps = steps as u64;
         if steps > *self.cost {
             *self.cost = 0;
@@ -87,7 +88,7 @@ impl<'a> Runner<'_, 'a> {
     }
 
     pub(super) fn eval(&mut self, expr: &'a Expr) -> Outcome<'a> {
-        self.spend(1)?;
+        self.charge(1)?;
         Ok(match &expr.kind {
             Kind::Null => Val::Null,
             Kind::Bool(flag) => Val::Bool(*flag),
@@ -96,20 +97,20 @@ impl<'a> Runner<'_, 'a> {
             Kind::Double(number) => Val::Double(*number),
             Kind::Text(text) => Val::Text(Cow::Borrowed(text)),
             Kind::Bytes(bytes) => Val::Bytes(bytes.as_slice().into()),
-            Kind::Ident(name) => return self.ident(name),
-            Kind::Select(below, field) => {
+            Kind::Ident(name) => return self.eval_ident(name),
+            Kind::Select(operand, field) => {
                 // Composed variables of a policy are evaluated when they are used.
-                if let Kind::Ident(space) = &below.kind
-                    && space == "variables"
+                if let Kind::Ident(name) = &operand.kind
+                    && name == "variables"
                     && let Some(found) = self.names.get(&format!("variables.{field}"), self.cost)
                 {
                     return found;
                 }
-                let operand = self.eval(below)?;
-                return select(&operand, field);
+                let operand = self.eval(operand)?;
+                return select_field(&operand, field);
             }
-            Kind::Has(below, field) => {
-                let operand = match self.eval(below)? {
+            Kind::Has(operand, field) => {
+                let operand = match self.eval(operand)? {
                     Val::Optional(None) => return Ok(Val::Bool(false)),
                     Val::Optional(Some(inner)) => (*inner).clone(),
                     plain => plain,
@@ -119,8 +120,8 @@ impl<'a> Runner<'_, 'a> {
                     Err(()) => return Failure::error(NO_OVERLOAD),
                 }
             }
-            Kind::OptionalSelect(below, field) => {
-                let operand = match self.eval(below)? {
+            Kind::OptionalSelect(operand, field) => {
+                let operand = match self.eval(operand)? {
                     Val::Optional(None) => return Ok(Val::Optional(None)),
                     Val::Optional(Some(inner)) => (*inner).clone(),
                     plain => plain,
@@ -130,16 +131,16 @@ impl<'a> Runner<'_, 'a> {
                     Err(()) => return Failure::error(NO_OVERLOAD),
                 }
             }
-            Kind::Call(name, target, arguments) => return self.call(name, target.as_deref(), arguments),
-            Kind::List(items) => self.list(items)?,
-            Kind::Map(entries) => self.map(entries)?,
-            Kind::Fold(fold) => return self.fold(fold),
-            Kind::Optional(fold) => return self.optional(fold),
+            Kind::Call(name, target, arguments) => return self.eval_call(name, target.as_deref(), arguments),
+            Kind::List(items) => self.eval_list(items)?,
+            Kind::Map(entries) => self.eval_map(entries)?,
+            Kind::Fold(fold) => return self.eval_fold(fold),
+            Kind::Optional(fold) => return self.eval_optional(fold),
         })
     }
 
-    fn ident(&mut self, name: &'a str) -> Outcome<'a> {
-        if let Some((_, value)) = self.local.iter().rev().find(|(own, _)| *own == name) {
+    fn eval_ident(&mut self, name: &'a str) -> Outcome<'a> {
+        if let Some((_, value)) = self.local.iter().rev().find(|(known, _)| *known == name) {
             return Ok(value.clone());
         }
         match self.names.get(name, self.cost) {
@@ -151,10 +152,10 @@ impl<'a> Runner<'_, 'a> {
         }
     }
 
-    fn call(&mut self, name: &'a str, target: Option<&'a Expr>, arguments: &'a [Expr]) -> Outcome<'a> {
+    fn eval_call(&mut self, name: &'a str, target: Option<&'a Expr>, arguments: &'a [Expr]) -> Outcome<'a> {
         match (name, arguments) {
-            ("_&&_", [a, b]) => return self.logic(a, b, false),
-            ("_||_", [a, b]) => return self.logic(a, b, true),
+            ("_&&_", [a, b]) => return self.eval_logic(a, b, false),
+            ("_||_", [a, b]) => return self.eval_logic(a, b, true),
             ("_?_:_", [condition, yes, no]) => {
                 return match self.eval(condition)? {
                     Val::Bool(true) => self.eval(yes),
@@ -164,12 +165,12 @@ impl<'a> Runner<'_, 'a> {
             }
             _ => {}
         }
-        // A library's namespace before the dot is not a value.
-        let space = match target.map(|target| &target.kind) {
-            Some(Kind::Ident(space)) if library::is_namespace(space, name) => Some(space.as_str()),
+        // The namespace of a library function looks like a target, but is not a value.
+        let namespace = match target.map(|target| &target.kind) {
+            Some(Kind::Ident(ident)) if library::is_namespace(ident, name) => Some(ident.as_str()),
             _ => None,
         };
-        let target = target.filter(|_| space.is_none());
+        let target = target.filter(|_| namespace.is_none());
         let mut values = Vec::with_capacity(arguments.len() + 1);
         for one in target.into_iter().chain(arguments) {
             values.push(self.eval(one)?);
@@ -179,17 +180,18 @@ impl<'a> Runner<'_, 'a> {
             other => other.len(),
         });
         let size: usize = size.sum();
-        if !is_constant(name) {
-            self.spend(size)?;
+        if !has_constant_cost(name) {
+            self.charge(size)?;
         }
-        match (space, target.is_some()) {
-            (Some(space), _) => library::qualified(space, name, values),
-            (None, member) => library::apply(name, member, values, self.patterns),
+        match (namespace, target.is_some()) {
+            (Some(namespace), _) => library::call_qualified(namespace, name, values),
+            (None, member) => library::call_function(name, member, values, self.patterns),
         }
     }
 
-    /// Evaluates `&&` or `||`: one operand may decide although the other fails.
-    fn logic(&mut self, a: &'a Expr, b: &'a Expr, decides: bool) -> Outcome<'a> {
+    /// Evaluates `&&` or `||`. An operand that equals `decides` determines the result even if the other
+    /// fails.
+    fn eval_logic(&mut self, a: &'a Expr, b: &'a Expr, decides: bool) -> Outcome<'a> {
         let left = self.eval(a);
         match left {
             Ok(Val::Bool(flag)) if flag == decides => return Ok(Val::Bool(flag)),
@@ -204,7 +206,7 @@ impl<'a> Runner<'_, 'a> {
         }
     }
 
-    fn list(&mut self, items: &'a [(bool, Expr)]) -> Outcome<'a> {
+    fn eval_list(&mut self, items: &'a [(bool, Expr)]) -> Outcome<'a> {
         let mut all = Vec::with_capacity(items.len());
         for (optional, item) in items {
             match self.eval(item)? {
@@ -215,7 +217,7 @@ impl<'a> Runner<'_, 'a> {
         Ok(Val::List(Rc::new(all)))
     }
 
-    fn map(&mut self, entries: &'a [(bool, Expr, Expr)]) -> Outcome<'a> {
+    fn eval_map(&mut self, entries: &'a [(bool, Expr, Expr)]) -> Outcome<'a> {
         let mut all: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(entries.len());
         for (optional, key, value) in entries {
             let key = self.eval(key)?;
@@ -228,7 +230,7 @@ impl<'a> Runner<'_, 'a> {
     }
 }
 
-fn select<'a>(operand: &Val<'a>, field: &str) -> Outcome<'a> {
+fn select_field<'a>(operand: &Val<'a>, field: &str) -> Outcome<'a> {
     match operand {
         Val::Optional(None) => Ok(Val::Optional(None)),
         Val::Optional(Some(inner)) => match inner.field(field) {
@@ -244,7 +246,7 @@ fn select<'a>(operand: &Val<'a>, field: &str) -> Outcome<'a> {
 }
 
 /// Returns whether the cost of an operation is independent of its operands.
-fn is_constant(name: &str) -> bool {
+fn has_constant_cost(name: &str) -> bool {
     matches!(
         name,
         "_[_]" | "_[?_]" | "size" | "!_" | "-_" | "hasValue" | "value" | "orValue" | "or" | "dyn" | "type"
@@ -252,13 +254,13 @@ fn is_constant(name: &str) -> bool {
 }
 
 /// Evaluates a comparison operator.
-pub(super) fn ordered(name: &str, a: &Val<'_>, b: &Val<'_>) -> Option<bool> {
+pub(super) fn evaluate_comparison(name: &str, a: &Val<'_>, b: &Val<'_>) -> Option<bool> {
     use std::cmp::Ordering;
     let order = match (a, b) {
         (Val::Text(a), Val::Text(b)) => Some(a.cmp(b)),
         (Val::Bool(a), Val::Bool(b)) => Some(a.cmp(b)),
         (Val::Bytes(a), Val::Bytes(b)) => Some(a.cmp(b)),
-        _ => match (a.number(), b.number()) {
+        _ => match (a.as_number(), b.as_number()) {
             (Some(a), Some(b)) => match number::compare(a, b) {
                 Some(order) => Some(order),
                 None => return Some(false),

@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use super::ast::{Fold, Macro};
-use super::eval::{Failure, NO_OVERLOAD, Outcome, Runner};
+use super::eval::{Evaluator, Failure, NO_OVERLOAD, Outcome};
 use super::value::Val;
 
-impl<'a> Runner<'_, 'a> {
-    pub(super) fn optional(&mut self, fold: &'a Fold) -> Outcome<'a> {
+impl<'a> Evaluator<'_, 'a> {
+    pub(super) fn eval_optional(&mut self, fold: &'a Fold) -> Outcome<'a> {
         let inner = match self.eval(&fold.range)? {
             Val::Optional(None) => return Ok(Val::Optional(None)),
             Val::Optional(Some(inner)) => (*inner).clone(),
@@ -23,23 +23,24 @@ impl<'a> Runner<'_, 'a> {
         }
     }
 
-    pub(super) fn fold(&mut self, fold: &'a Fold) -> Outcome<'a> {
+    pub(super) fn eval_fold(&mut self, fold: &'a Fold) -> Outcome<'a> {
         let range = self.eval(&fold.range)?;
-        let steps = steps(&range, fold.second.is_some());
+        let steps = iterations(&range, fold.second.is_some());
         let Some(steps) = steps else {
             return Failure::error(NO_OVERLOAD);
         };
-        self.spend(steps.len())?;
+        self.charge(steps.len())?;
         match fold.kind {
-            Macro::All => self.decide(fold, steps, false),
-            Macro::Exists => self.decide(fold, steps, true),
-            _ => self.collect(fold, steps),
+            Macro::All => self.eval_quantifier(fold, steps, false),
+            Macro::Exists => self.eval_quantifier(fold, steps, true),
+            _ => self.eval_elements(fold, steps),
         }
     }
 
-    fn within(&mut self, fold: &'a Fold, step: (Val<'a>, Val<'a>), filter: bool) -> Outcome<'a> {
+    /// Evaluates the body or the filter of a macro for one iteration.
+    fn eval_step(&mut self, fold: &'a Fold, step: (Val<'a>, Val<'a>), filter: bool) -> Outcome<'a> {
         let body = match &fold.filter {
-            Some(filtering) if filter => filtering,
+            Some(condition) if filter => condition,
             _ => &fold.body,
         };
         let before = self.local.len();
@@ -52,11 +53,17 @@ impl<'a> Runner<'_, 'a> {
         result
     }
 
-    /// `all` ends at the first false, `exists` at the first true; an error counts only if no element decides.
-    fn decide(&mut self, fold: &'a Fold, steps: Vec<(Val<'a>, Val<'a>)>, decides: bool) -> Outcome<'a> {
+    /// Evaluates `all` (`decides` is false) or `exists` (`decides` is true). Stops at the first element
+    /// with the value `decides`. Errors are returned only if there is no such element.
+    fn eval_quantifier(
+        &mut self,
+        fold: &'a Fold,
+        steps: Vec<(Val<'a>, Val<'a>)>,
+        decides: bool,
+    ) -> Outcome<'a> {
         let mut failure = None;
         for step in steps {
-            match self.within(fold, step, false) {
+            match self.eval_step(fold, step, false) {
                 Ok(Val::Bool(flag)) if flag == decides => return Ok(Val::Bool(flag)),
                 Ok(Val::Bool(_)) => {}
                 Ok(_) => failure = failure.or(Some(Failure::Error(NO_OVERLOAD.into()))),
@@ -67,30 +74,30 @@ impl<'a> Runner<'_, 'a> {
         failure.map_or(Ok(Val::Bool(!decides)), Err)
     }
 
-    fn collect(&mut self, fold: &'a Fold, steps: Vec<(Val<'a>, Val<'a>)>) -> Outcome<'a> {
+    fn eval_elements(&mut self, fold: &'a Fold, steps: Vec<(Val<'a>, Val<'a>)>) -> Outcome<'a> {
         let (mut items, mut entries, mut count) = (Vec::new(), Vec::new(), 0);
         for step in steps {
-            if fold.filter.is_some() && !as_bool(&self.within(fold, step.clone(), true)?)? {
+            if fold.filter.is_some() && !as_bool(&self.eval_step(fold, step.clone(), true)?)? {
                 continue;
             }
             let first = step.0.clone();
-            let body = self.within(fold, step, false)?;
+            let body = self.eval_step(fold, step, false)?;
             match fold.kind {
                 Macro::Filter if as_bool(&body)? => items.push(first),
                 Macro::Filter => {}
                 Macro::ExistsOne => count += usize::from(as_bool(&body)?),
                 Macro::TransformMap => entries.push((first, body)),
                 Macro::TransformMapEntry => entries.extend(body.entries().unwrap_or_default()),
-                Macro::By => entries.push((body, first)),
+                Macro::SortBy => entries.push((body, first)),
                 _ => items.push(body),
             }
         }
         Ok(match fold.kind {
             Macro::ExistsOne => Val::Bool(count == 1),
             Macro::TransformMap | Macro::TransformMapEntry => Val::Map(Rc::new(entries)),
-            Macro::By => {
+            Macro::SortBy => {
                 entries.sort_by(|(a, _), (b, _)| {
-                    let less = |a, b| super::eval::ordered("_<_", a, b).unwrap_or(false);
+                    let less = |a, b| super::eval::evaluate_comparison("_<_", a, b).unwrap_or(false);
                     less(b, a).cmp(&less(a, b))
                 });
                 Val::List(Rc::new(entries.into_iter().map(|(_, item)| item).collect()))
@@ -107,14 +114,15 @@ fn as_bool(value: &Val<'_>) -> Result<bool, Failure> {
     }
 }
 
-/// Returns the values of a macro's variables for each iteration.
-fn steps<'a>(range: &Val<'a>, two: bool) -> Option<Vec<(Val<'a>, Val<'a>)>> {
+/// Returns the values of the two variables of a macro for each iteration; `None` if the range is neither a
+/// list nor a map.
+fn iterations<'a>(range: &Val<'a>, has_two_variables: bool) -> Option<Vec<(Val<'a>, Val<'a>)>> {
     if let Some(items) = range.items() {
         let numbered = items.into_iter().enumerate();
         return Some(
             numbered
                 .map(|(at, item)| {
-                    if two {
+                    if has_two_variables {
                         (Val::Int(at as i64), item)
                     } else {
                         (item, Val::Null)

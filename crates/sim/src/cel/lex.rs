@@ -11,24 +11,27 @@ pub(super) enum Token {
     Double(f64),
     Text(String),
     Bytes(Vec<u8>),
-    /// An operator or bracket.
-    Sign(&'static str),
+    /// An operator, bracket or other punctuation.
+    Symbol(&'static str),
     End,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Positioned {
+pub(super) struct PositionedToken {
     pub token: Token,
+    /// Position in the source, in characters.
     pub at: usize,
+    /// Source text of the token.
     pub text: String,
 }
 
-const SIGNS: [&str; 30] = [
+/// Longer symbols precede their prefixes.
+const SYMBOLS: [&str; 30] = [
     "==", "!=", "<=", ">=", "&&", "||", "[?", ".?", "{?", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":",
     "(", ")", "[", "]", "{", "}", ".", ",", "=", "&", "|",
 ];
 
-pub(super) fn tokens(source: &str) -> Result<Vec<Positioned>, CompileError> {
+pub(super) fn tokenize(source: &str) -> Result<Vec<PositionedToken>, CompileError> {
     let chars: Vec<char> = source.chars().collect();
     let mut lexer = Lexer {
         source,
@@ -36,10 +39,10 @@ pub(super) fn tokens(source: &str) -> Result<Vec<Positioned>, CompileError> {
         at: 0,
     };
     let mut out = Vec::new();
-    while let Some(placed) = lexer.next()? {
-        out.push(placed);
+    while let Some(token) = lexer.next_token()? {
+        out.push(token);
     }
-    out.push(Positioned {
+    out.push(PositionedToken {
         token: Token::End,
         at: chars.len(),
         text: "<EOF>".into(),
@@ -62,39 +65,39 @@ impl Lexer<'_> {
         Err(CompileError::new(report(self.source, at, message)))
     }
 
-    fn next(&mut self) -> Result<Option<Positioned>, CompileError> {
+    fn next_token(&mut self) -> Result<Option<PositionedToken>, CompileError> {
         self.skip_space();
         let start = self.at;
         let Some(c) = self.peek(0) else {
             return Ok(None);
         };
         let token = match c {
-            '"' | '\'' => Token::Text(self.string(false)?),
+            '"' | '\'' => Token::Text(self.read_string(false)?),
             'r' | 'R' if matches!(self.peek(1), Some('"' | '\'')) => {
                 self.at += 1;
-                Token::Text(self.string(true)?)
+                Token::Text(self.read_string(true)?)
             }
             'b' | 'B' if matches!(self.peek(1), Some('"' | '\'')) => {
                 self.at += 1;
-                Token::Bytes(self.string(false)?.into_bytes())
+                Token::Bytes(self.read_string(false)?.into_bytes())
             }
             c if c.is_ascii_digit() || c == '.' && self.peek(1).is_some_and(|c| c.is_ascii_digit()) => {
-                self.number()?
+                self.read_number()?
             }
             c if c.is_ascii_alphabetic() || c == '_' => {
-                let word = self.take(|c| c.is_ascii_alphanumeric() || c == '_');
+                let word = self.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
                 Token::Ident(word)
             }
             '`' => {
                 self.at += 1;
-                let word = self.take(|c| c != '`' && c != '\n');
+                let word = self.take_while(|c| c != '`' && c != '\n');
                 self.at += 1;
                 Token::Ident(word)
             }
-            _ => self.sign()?,
+            _ => self.read_symbol()?,
         };
         let text = self.chars.get(start..self.at).unwrap_or(&[]).iter().collect();
-        Ok(Some(Positioned {
+        Ok(Some(PositionedToken {
             token,
             at: start,
             text,
@@ -106,41 +109,41 @@ impl Lexer<'_> {
             match self.peek(0) {
                 Some(c) if c.is_whitespace() => self.at += 1,
                 Some('/') if self.peek(1) == Some('/') => {
-                    self.take(|c| c != '\n');
+                    self.take_while(|c| c != '\n');
                 }
                 _ => return,
             }
         }
     }
 
-    fn take(&mut self, keep: impl Fn(char) -> bool) -> String {
+    fn take_while(&mut self, accepts: impl Fn(char) -> bool) -> String {
         let mut word = String::new();
-        while let Some(c) = self.peek(0).filter(|c| keep(*c)) {
+        while let Some(c) = self.peek(0).filter(|c| accepts(*c)) {
             word.push(c);
             self.at += 1;
         }
         word
     }
 
-    fn sign(&mut self) -> Result<Token, CompileError> {
+    fn read_symbol(&mut self) -> Result<Token, CompileError> {
         let rest: String = self.chars.iter().skip(self.at).take(2).collect();
-        let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) else {
+        let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) else {
             let shown = rest.chars().next().unwrap_or(' ');
             return self.fail(
                 self.at,
                 &format!("Syntax error: token recognition error at: '{shown}'"),
             );
         };
-        // `[?` and `{?` mark optional entries only where a conditional is not possible.
-        self.at += sign.len();
-        Ok(Token::Sign(sign))
+        // `[?` and `{?` always mark an optional entry: a conditional cannot follow an opening bracket.
+        self.at += symbol.len();
+        Ok(Token::Symbol(symbol))
     }
 
-    fn number(&mut self) -> Result<Token, CompileError> {
+    fn read_number(&mut self) -> Result<Token, CompileError> {
         let start = self.at;
         if self.peek(0) == Some('0') && matches!(self.peek(1), Some('x' | 'X')) {
             self.at += 2;
-            let digits = self.take(|c| c.is_ascii_hexdigit());
+            let digits = self.take_while(|c| c.is_ascii_hexdigit());
             if matches!(self.peek(0), Some('u' | 'U')) {
                 self.at += 1;
                 return match u64::from_str_radix(&digits, 16) {
@@ -153,13 +156,13 @@ impl Lexer<'_> {
                 Err(_) => self.fail(start, "invalid int literal"),
             };
         }
-        let mut digits = self.take(|c| c.is_ascii_digit());
+        let mut digits = self.take_while(|c| c.is_ascii_digit());
         let mut float = false;
         if self.peek(0) == Some('.') && self.peek(1).is_some_and(|c| c.is_ascii_digit()) {
             float = true;
             self.at += 1;
             digits.push('.');
-            digits.push_str(&self.take(|c| c.is_ascii_digit()));
+            digits.push_str(&self.take_while(|c| c.is_ascii_digit()));
         }
         if matches!(self.peek(0), Some('e' | 'E')) {
             float = true;
@@ -169,7 +172,7 @@ impl Lexer<'_> {
                 self.at += 1;
                 digits.push(sign);
             }
-            digits.push_str(&self.take(|c| c.is_ascii_digit()));
+            digits.push_str(&self.take_while(|c| c.is_ascii_digit()));
         }
         if float {
             return match format!("0{digits}").parse() {
@@ -184,7 +187,7 @@ impl Lexer<'_> {
                 Err(_) => self.fail(start, "invalid uint literal"),
             };
         }
-        // The minus sign is a separate token, so the magnitude of the smallest integer must be accepted.
+        // The minus sign is a separate token, so the absolute value of the smallest integer must be accepted.
         if digits == "9223372036854775808" {
             return Ok(Token::Int(i64::MIN));
         }
@@ -194,7 +197,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn string(&mut self, raw: bool) -> Result<String, CompileError> {
+    fn read_string(&mut self, raw: bool) -> Result<String, CompileError> {
         let start = self.at;
         let quote = self.peek(0).unwrap_or('"');
         let triple = self.peek(1) == Some(quote) && self.peek(2) == Some(quote);
@@ -221,14 +224,14 @@ impl Lexer<'_> {
             }
             self.at += 1;
             if c == '\\' && !raw {
-                text.push(self.escape()?);
+                text.push(self.read_escape()?);
             } else {
                 text.push(c);
             }
         }
     }
 
-    fn escape(&mut self) -> Result<char, CompileError> {
+    fn read_escape(&mut self) -> Result<char, CompileError> {
         let start = self.at;
         let Some(c) = self.peek(0) else {
             return self.fail(start, "Syntax error: unfinished escape");

@@ -1,4 +1,4 @@
-//! Functions: the core ones are implemented here, the Kubernetes libraries by `kube-cel`.
+//! Functions. Core functions are implemented here, the Kubernetes libraries by `kube-cel`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,23 +11,23 @@ use regex::Regex;
 use cel::common::ast::{CallExpr, Expr as LibraryExpr, IdedExpr};
 
 use super::ast::{Expr, Kind};
-use super::eval::{Failure, NO_OVERLOAD, Outcome, ordered};
+use super::eval::{Failure, NO_OVERLOAD, Outcome, evaluate_comparison};
 use super::number;
 use super::value::Val;
 use crate::crd::pattern;
 
-/// Literal patterns of `matches`, compiled once.
+/// Compiled patterns of the calls of `matches` with a literal pattern.
 #[derive(Debug, Default)]
 pub(super) struct Patterns(HashMap<String, Regex>);
 
 impl Patterns {
     pub(super) fn new(expr: &Expr) -> Self {
         let mut all = Self::default();
-        all.add(expr);
+        all.add_from(expr);
         all
     }
 
-    fn add(&mut self, expr: &Expr) {
+    fn add_from(&mut self, expr: &Expr) {
         if let Kind::Call(name, _, arguments) = &expr.kind
             && name == "matches"
             && let Some(Kind::Text(text)) = arguments.last().map(|last| &last.kind)
@@ -35,8 +35,8 @@ impl Patterns {
         {
             self.0.insert(text.clone(), regex);
         }
-        for below in expr.children() {
-            self.add(below);
+        for child in expr.children() {
+            self.add_from(child);
         }
     }
 
@@ -51,8 +51,8 @@ impl Patterns {
     }
 }
 
-/// Types that can be named in expressions.
-const TYPES: [&str; 11] = [
+/// Names of types that expressions can refer to.
+const TYPE_NAMES: [&str; 11] = [
     "bool",
     "int",
     "uint",
@@ -66,18 +66,18 @@ const TYPES: [&str; 11] = [
     "optional_type",
 ];
 
-/// Returns the type of this name.
+/// Returns the name if it is the name of a type.
 pub(super) fn type_name(name: &str) -> Option<&'static str> {
-    TYPES.into_iter().find(|own| *own == name)
+    TYPE_NAMES.into_iter().find(|known| *known == name)
 }
 
-/// Returns whether a name before a dot is a library's namespace.
+/// Returns whether `namespace.name` is a library function.
 pub(super) fn is_namespace(namespace: &str, name: &str) -> bool {
     super::overloads::is_function(&format!("{namespace}.{name}"))
 }
 
-/// Evaluates a function with a namespace, such as `optional.of`.
-pub(super) fn qualified<'a>(namespace: &str, name: &str, mut values: Vec<Val<'a>>) -> Outcome<'a> {
+/// Calls a function with a namespace, such as `optional.of`.
+pub(super) fn call_qualified<'a>(namespace: &str, name: &str, mut values: Vec<Val<'a>>) -> Outcome<'a> {
     match (namespace, name, values.len()) {
         ("optional", "none", 0) => Ok(Val::Optional(None)),
         ("optional", "of", 1) => Ok(Val::Optional(values.pop().map(Rc::new))),
@@ -94,31 +94,38 @@ pub(super) fn qualified<'a>(namespace: &str, name: &str, mut values: Vec<Val<'a>
     }
 }
 
-/// Calls a function of `kube-cel` by name, without a target.
-pub(super) fn call<'a>(name: &str, values: Vec<Val<'a>>) -> Outcome<'a> {
+/// Calls a function of `kube-cel` by its name, which may have a namespace.
+pub(super) fn call_by_name<'a>(name: &str, values: Vec<Val<'a>>) -> Outcome<'a> {
     match name.split_once('.') {
         Some((namespace, name)) => call_library(name, Some(namespace), false, values),
         None => call_library(name, None, false, values),
     }
 }
 
-/// Applies a function or operator.
-pub(super) fn apply<'a>(name: &str, member: bool, values: Vec<Val<'a>>, patterns: &Patterns) -> Outcome<'a> {
-    let known = match (name, values.as_slice()) {
+/// Calls a function or operator.
+pub(super) fn call_function<'a>(
+    name: &str,
+    member: bool,
+    values: Vec<Val<'a>>,
+    patterns: &Patterns,
+) -> Outcome<'a> {
+    let core = match (name, values.as_slice()) {
         ("_==_", [a, b]) => Some(Ok(Val::Bool(a.equals(b)))),
         ("_!=_", [a, b]) => Some(Ok(Val::Bool(!a.equals(b)))),
-        ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b]) => ordered(name, a, b).map(|flag| Ok(Val::Bool(flag))),
-        ("_+_" | "_-_" | "_*_" | "_/_" | "_%_", [a, b]) => operate(name, a, b),
+        ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b]) => {
+            evaluate_comparison(name, a, b).map(|flag| Ok(Val::Bool(flag)))
+        }
+        ("_+_" | "_-_" | "_*_" | "_/_" | "_%_", [a, b]) => apply_operator(name, a, b),
         ("!_", [Val::Bool(flag)]) => Some(Ok(Val::Bool(!flag))),
         ("-_", [Val::Int(number)]) => Some(match number.checked_neg() {
             Some(number) => Ok(Val::Int(number)),
             None => Failure::error("integer overflow"),
         }),
         ("-_", [Val::Double(number)]) => Some(Ok(Val::Double(-number))),
-        ("@in", [item, within]) => contains(item, within),
-        ("_[_]", [of, index]) => Some(at(of, index)),
-        ("_[?_]", [of, index]) => Some(at_maybe(of, index)),
-        ("size", [of]) => of.len().map(|len| Ok(Val::Int(len as i64))),
+        ("@in", [item, container]) => is_in(item, container),
+        ("_[_]", [operand, index]) => Some(element_at(operand, index)),
+        ("_[?_]", [operand, index]) => Some(optional_element_at(operand, index)),
+        ("size", [operand]) => operand.len().map(|len| Ok(Val::Int(len as i64))),
         ("matches", [Val::Text(text), Val::Text(expression)]) => {
             Some(patterns.matches(text, expression).map(Val::Bool))
         }
@@ -140,12 +147,12 @@ pub(super) fn apply<'a>(name: &str, member: bool, values: Vec<Val<'a>>, patterns
             Ok(Val::Optional(item.map(Rc::new)))
         }),
         ("hasValue" | "value" | "or" | "orValue", [Val::Optional(inner), rest @ ..]) => {
-            optional(name, inner.as_ref(), rest)
+            call_optional_method(name, inner.as_ref(), rest)
         }
-        ("int" | "uint" | "double" | "string" | "bool", [value]) if !member => convert(name, value),
+        ("int" | "uint" | "double" | "string" | "bool", [value]) if !member => convert_to(name, value),
         _ => None,
     };
-    match known.or_else(|| super::url::apply(name, &values)) {
+    match core.or_else(|| super::url::call_function(name, &values)) {
         Some(outcome) => outcome,
         None if name.starts_with(['_', '@', '!', '-'])
             && !values.iter().any(|one| matches!(one, Val::Library(_))) =>
@@ -156,9 +163,9 @@ pub(super) fn apply<'a>(name: &str, member: bool, values: Vec<Val<'a>>, patterns
     }
 }
 
-fn operate<'a>(name: &str, a: &Val<'a>, b: &Val<'a>) -> Option<Outcome<'a>> {
-    if let (Some(a), Some(b)) = (a.number(), b.number()) {
-        return number::operate(name, a, b)
+fn apply_operator<'a>(name: &str, a: &Val<'a>, b: &Val<'a>) -> Option<Outcome<'a>> {
+    if let (Some(a), Some(b)) = (a.as_number(), b.as_number()) {
+        return number::apply_operator(name, a, b)
             .map(|result| result.map_err(|detail| Failure::Error(detail.into())));
     }
     match (name, a, b) {
@@ -166,10 +173,11 @@ fn operate<'a>(name: &str, a: &Val<'a>, b: &Val<'a>) -> Option<Outcome<'a>> {
         ("_+_", Val::Bytes(a), Val::Bytes(b)) => Some(Ok(Val::Bytes([&**a, &**b].concat().into()))),
         ("_+_", a, b) => {
             let (mut all, more) = (a.items()?, b.items()?);
-            // The sum of two sets is a set.
-            let set = matches!(a, Val::Tree(_, Some(schema)) if schema.list == crate::crd::schema::List::Set);
+            // The concatenation of two sets is a set.
+            let is_set =
+                matches!(a, Val::Tree(_, Some(schema)) if schema.list == crate::crd::schema::List::Set);
             for item in more {
-                if !set || !all.iter().any(|have| have.equals(&item)) {
+                if !is_set || !all.iter().any(|existing| existing.equals(&item)) {
                     all.push(item);
                 }
             }
@@ -179,24 +187,24 @@ fn operate<'a>(name: &str, a: &Val<'a>, b: &Val<'a>) -> Option<Outcome<'a>> {
     }
 }
 
-fn contains<'a>(item: &Val<'a>, within: &Val<'a>) -> Option<Outcome<'a>> {
-    if let Some(items) = within.items() {
+fn is_in<'a>(item: &Val<'a>, container: &Val<'a>) -> Option<Outcome<'a>> {
+    if let Some(items) = container.items() {
         return Some(Ok(Val::Bool(items.iter().any(|one| one.equals(item)))));
     }
-    match within {
-        Val::Map(_) | Val::Tree(..) => Some(Ok(Val::Bool(within.entry(item).is_some()))),
+    match container {
+        Val::Map(_) | Val::Tree(..) => Some(Ok(Val::Bool(container.entry(item).is_some()))),
         _ => None,
     }
 }
 
-fn at<'a>(of: &Val<'a>, index: &Val<'a>) -> Outcome<'a> {
-    if let Val::Optional(inner) = of {
+fn element_at<'a>(operand: &Val<'a>, index: &Val<'a>) -> Outcome<'a> {
+    if let Val::Optional(inner) = operand {
         return match inner {
-            Some(inner) => at_maybe(inner, index),
+            Some(inner) => optional_element_at(inner, index),
             None => Ok(Val::Optional(None)),
         };
     }
-    if let Some(mut items) = of.items() {
+    if let Some(mut items) = operand.items() {
         let position = match index {
             Val::Int(at) => usize::try_from(*at).ok(),
             Val::Uint(at) => usize::try_from(*at).ok(),
@@ -206,23 +214,23 @@ fn at<'a>(of: &Val<'a>, index: &Val<'a>) -> Outcome<'a> {
         };
         return match position.filter(|position| *position < items.len()) {
             Some(position) => Ok(items.swap_remove(position)),
-            None => Failure::error(format!("index out of bounds: {}", shown(index))),
+            None => Failure::error(format!("index out of bounds: {}", to_text(index))),
         };
     }
-    match of {
-        Val::Map(_) | Val::Tree(..) => match of.entry(index) {
+    match operand {
+        Val::Map(_) | Val::Tree(..) => match operand.entry(index) {
             Some(value) => Ok(value),
-            None => Failure::error(format!("no such key: {}", shown(index))),
+            None => Failure::error(format!("no such key: {}", to_text(index))),
         },
         _ => Failure::error(NO_OVERLOAD),
     }
 }
 
-fn at_maybe<'a>(of: &Val<'a>, index: &Val<'a>) -> Outcome<'a> {
-    match of {
+fn optional_element_at<'a>(operand: &Val<'a>, index: &Val<'a>) -> Outcome<'a> {
+    match operand {
         Val::Optional(None) => Ok(Val::Optional(None)),
-        Val::Optional(Some(inner)) => at_maybe(inner, index),
-        of => match at(of, index) {
+        Val::Optional(Some(inner)) => optional_element_at(inner, index),
+        operand => match element_at(operand, index) {
             Ok(value) => Ok(Val::Optional(Some(Rc::new(value)))),
             Err(Failure::Error(detail)) if detail == NO_OVERLOAD => Failure::error(detail),
             Err(_) => Ok(Val::Optional(None)),
@@ -230,7 +238,11 @@ fn at_maybe<'a>(of: &Val<'a>, index: &Val<'a>) -> Outcome<'a> {
     }
 }
 
-fn optional<'a>(name: &str, inner: Option<&Rc<Val<'a>>>, rest: &[Val<'a>]) -> Option<Outcome<'a>> {
+fn call_optional_method<'a>(
+    name: &str,
+    inner: Option<&Rc<Val<'a>>>,
+    rest: &[Val<'a>],
+) -> Option<Outcome<'a>> {
     Some(match (name, inner, rest) {
         ("hasValue", inner, []) => Ok(Val::Bool(inner.is_some())),
         ("value", Some(inner), []) | ("orValue", Some(inner), [_]) => Ok((**inner).clone()),
@@ -241,7 +253,7 @@ fn optional<'a>(name: &str, inner: Option<&Rc<Val<'a>>>, rest: &[Val<'a>]) -> Op
     })
 }
 
-fn shown(value: &Val<'_>) -> String {
+fn to_text(value: &Val<'_>) -> String {
     match value {
         Val::Text(text) => text.to_string(),
         Val::Int(number) => number.to_string(),
@@ -252,7 +264,8 @@ fn shown(value: &Val<'_>) -> String {
     }
 }
 
-fn convert<'a>(name: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
+/// Converts a value to the type `name`.
+fn convert_to<'a>(name: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
     let invalid = || Failure::error(format!("type conversion error from 'string' to '{name}'"));
     Some(match (name, value) {
         ("int", Val::Int(_))
@@ -288,7 +301,9 @@ fn convert<'a>(name: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
             Ok(number) => Ok(Val::Double(number)),
             Err(_) => invalid(),
         },
-        ("string", Val::Int(_) | Val::Uint(_) | Val::Bool(_) | Val::Double(_)) => Ok(Val::text(shown(value))),
+        ("string", Val::Int(_) | Val::Uint(_) | Val::Bool(_) | Val::Double(_)) => {
+            Ok(Val::text(to_text(value)))
+        }
         ("bool", Val::Bool(flag)) => Ok(Val::Bool(*flag)),
         ("bool", Val::Text(text)) => match text.as_ref() {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Val::Bool(true)),
@@ -300,17 +315,17 @@ fn convert<'a>(name: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
 }
 
 thread_local! {
-    /// The functions of `kube-cel`; building the table is expensive.
+    /// Functions of `kube-cel`. They are created once per thread, because this is expensive.
     static LIBRARY: cel::Context<'static> = cel::Context::default().with_all();
 }
 
 /// Calls a function of `kube-cel`. The arguments are passed as variables.
 fn call_library<'a>(name: &str, namespace: Option<&str>, member: bool, values: Vec<Val<'a>>) -> Outcome<'a> {
-    let mut given = Vec::with_capacity(values.len());
+    let mut library_values = Vec::with_capacity(values.len());
     for value in values {
-        given.push(to_library(value)?);
+        library_values.push(to_library(value)?);
     }
-    let names: Vec<String> = (0..given.len()).map(|at| format!("a{at}")).collect();
+    let names: Vec<String> = (0..library_values.len()).map(|at| format!("a{at}")).collect();
     let ident = |name: &str| IdedExpr {
         id: 0,
         expr: LibraryExpr::Ident(name.to_owned()),
@@ -331,7 +346,7 @@ fn call_library<'a>(name: &str, namespace: Option<&str>, member: bool, values: V
     };
     let result = LIBRARY.with(|library| {
         let mut scope = library.new_inner_scope();
-        for (name, value) in names.into_iter().zip(given) {
+        for (name, value) in names.into_iter().zip(library_values) {
             scope.add_variable_from_value(name, value);
         }
         scope.resolve(&call)
@@ -408,8 +423,8 @@ fn from_library<'a>(value: cel::Value) -> Val<'a> {
                 (key, from_library(value.clone()))
             };
             let mut entries: Vec<(Val<'a>, Val<'a>)> = map.map.iter().map(entry).collect();
-            // The library's maps are unordered; the result must be deterministic.
-            entries.sort_by_key(|(key, _)| shown(key));
+            // Sorted, because the maps of the library are unordered and the result must be deterministic.
+            entries.sort_by_key(|(key, _)| to_text(key));
             Val::Map(Rc::new(entries))
         }
         other => Val::Library(other),

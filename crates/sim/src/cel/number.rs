@@ -1,4 +1,4 @@
-//! Arithmetic without wrapping, and comparisons across numeric types.
+//! Arithmetic with overflow checks, and comparison of numbers of different types.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ pub(crate) enum Number {
     Double(f64),
 }
 
-/// Compares numbers of any types; returns `None` for NaN.
+/// Compares numbers of any types; returns `None` if one of them is NaN.
 pub(super) fn compare(a: Number, b: Number) -> Option<Ordering> {
     use Number::{Int, Uint};
     match (a, b) {
@@ -19,12 +19,12 @@ pub(super) fn compare(a: Number, b: Number) -> Option<Ordering> {
         (Uint(a), Uint(b)) => Some(a.cmp(&b)),
         (Int(a), Uint(b)) => Some(u64::try_from(a).map_or(Ordering::Less, |a| a.cmp(&b))),
         (Uint(a), Int(b)) => Some(u64::try_from(b).map_or(Ordering::Greater, |b| a.cmp(&b))),
-        (a, b) => a.float().partial_cmp(&b.float()),
+        (a, b) => a.to_f64().partial_cmp(&b.to_f64()),
     }
 }
 
 impl Number {
-    fn float(self) -> f64 {
+    fn to_f64(self) -> f64 {
         match self {
             Self::Int(int) => int as f64,
             Self::Uint(uint) => uint as f64,
@@ -33,10 +33,10 @@ impl Number {
     }
 }
 
-/// Applies an operator to two numbers of one type; returns `None` if the types differ.
-pub(super) fn operate<'a>(name: &str, a: Number, b: Number) -> Option<Result<Val<'a>, &'static str>> {
+/// Applies an operator to two numbers of the same type; returns `None` if the types differ.
+pub(super) fn apply_operator<'a>(name: &str, a: Number, b: Number) -> Option<Result<Val<'a>, &'static str>> {
     const OVERFLOW: &str = "integer overflow";
-    const UNSIGNED: &str = "unsigned integer overflow";
+    const UNSIGNED_OVERFLOW: &str = "unsigned integer overflow";
     Some(match (a, b) {
         (Number::Int(a), Number::Int(b)) => {
             let result = match name {
@@ -60,7 +60,7 @@ pub(super) fn operate<'a>(name: &str, a: Number, b: Number) -> Option<Result<Val
                 "_/_" => a.checked_div(b),
                 _ => a.checked_rem(b),
             };
-            result.map(Val::Uint).ok_or(UNSIGNED)
+            result.map(Val::Uint).ok_or(UNSIGNED_OVERFLOW)
         }
         (Number::Double(a), Number::Double(b)) => match name {
             "_+_" => Ok(Val::Double(a + b)),

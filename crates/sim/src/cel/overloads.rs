@@ -1,9 +1,9 @@
-//! The function overloads: a table, and their resolution.
+//! Table of the function overloads, and overload resolution.
 //!
-//! A row has a name (with a leading dot if it has a target, whose type is then the first), the argument types
-//! and the result type. Letters stand for types: b bool, i int, u uint, d double, s string, y bytes, t time,
-//! p duration, n null, * any, l(…) list, m(…) map, o(…) optional, T type, A B type parameters; Q quantity, I
-//! ip, C cidr, L url, V semver, F format.
+//! A row consists of a name, the argument types and the result type. A leading dot marks a member
+//! function; its first argument type is the type of the target. Types are written as letters: b bool, i
+//! int, u uint, d double, s string, y bytes, t time, p duration, n null, * any, l(…) list, m(…) map, o(…)
+//! optional, T type, A B type parameters, Q quantity, I ip, C cidr, L url, V semver, F format.
 
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -234,10 +234,10 @@ struct Row {
 
 fn rows() -> &'static [Row] {
     static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
-    ROWS.get_or_init(|| TABLE.lines().filter_map(row).collect())
+    ROWS.get_or_init(|| TABLE.lines().filter_map(parse_row).collect())
 }
 
-fn row(line: &'static str) -> Option<Row> {
+fn parse_row(line: &'static str) -> Option<Row> {
     let mut parts = line.split(' ');
     let name = parts.next().filter(|name| !name.is_empty())?;
     let (arguments, result) = (parts.next()?, parts.next()?);
@@ -245,13 +245,13 @@ fn row(line: &'static str) -> Option<Row> {
     Some(Row {
         name: name.trim_start_matches('.'),
         member,
-        arguments: letters(arguments),
+        arguments: split_types(arguments),
         result,
     })
 }
 
-/// Splits `l(A)i` into `l(A)` and `i`.
-fn letters(text: &'static str) -> Vec<&'static str> {
+/// Splits a list of types, such as `l(A)i` into `l(A)` and `i`.
+fn split_types(text: &'static str) -> Vec<&'static str> {
     let (mut all, mut start, mut depth) = (Vec::new(), 0, 0);
     for (at, c) in text.char_indices() {
         match c {
@@ -274,11 +274,11 @@ fn letters(text: &'static str) -> Vec<&'static str> {
 
 /// Returns whether a function of this name exists.
 pub(super) fn is_function(name: &str) -> bool {
-    rows().iter().any(|row| row.name == same_rows(name))
+    rows().iter().any(|row| row.name == row_name(name))
 }
 
-/// Maps comparison operators to their common rows.
-fn same_rows(name: &str) -> &str {
+/// Returns the name of the rows of a function. All comparison operators share their rows.
+fn row_name(name: &str) -> &str {
     match name {
         "_<=_" | "_>_" | "_>=_" => "_<_",
         other => other,
@@ -287,48 +287,51 @@ fn same_rows(name: &str) -> &str {
 
 /// Returns the result type of a call, or `None` if no overload matches.
 pub(super) fn resolve<'t>(name: &str, member: bool, arguments: &[Type<'t>]) -> Option<Type<'t>> {
-    let name = same_rows(name);
-    let fitting = rows()
+    let name = row_name(name);
+    let candidates = rows()
         .iter()
         .filter(|row| row.name == name && row.member == member && row.arguments.len() == arguments.len());
-    let mut results = fitting.filter_map(|row| result(row, arguments));
+    let mut results = candidates.filter_map(|row| result_type(row, arguments));
     let first = results.next()?;
-    // Several rows match only if an argument's type is dynamic.
+    // Several rows match only if the type of an argument is dynamic.
     if results.any(|other| other.name() != first.name()) {
         return Some(Type::Dyn);
     }
     Some(first)
 }
 
-type Bound<'t> = [Option<Type<'t>>; 2];
+/// Types of the type parameters A and B.
+type TypeParameters<'t> = [Option<Type<'t>>; 2];
 
-fn result<'t>(row: &Row, arguments: &[Type<'t>]) -> Option<Type<'t>> {
-    let mut bound: Bound<'t> = [None, None];
+fn result_type<'t>(row: &Row, arguments: &[Type<'t>]) -> Option<Type<'t>> {
+    let mut parameters: TypeParameters<'t> = [None, None];
     for (wanted, given) in row.arguments.iter().zip(arguments) {
-        if !unify(wanted, given, &mut bound) {
+        if !unify(wanted, given, &mut parameters) {
             return None;
         }
     }
-    Some(build(row.result, &bound))
+    Some(build_type(row.result, &parameters))
 }
 
-fn inside(letters: &'static str) -> Vec<&'static str> {
-    let inner = letters.get(2..letters.len().saturating_sub(1)).unwrap_or("");
-    self::letters(inner)
+/// Returns the type arguments, such as `A` and `B` of `m(A,B)`.
+fn type_arguments(kind: &'static str) -> Vec<&'static str> {
+    let inner = kind.get(2..kind.len().saturating_sub(1)).unwrap_or("");
+    split_types(inner)
 }
 
-fn slot(letter: &str) -> usize {
+fn parameter_index(letter: &str) -> usize {
     usize::from(letter == "B")
 }
 
-fn unify<'t>(wanted: &'static str, given: &Type<'t>, bound: &mut Bound<'t>) -> bool {
+/// Returns whether a value of type `given` can be passed as `wanted`, and determines the type parameters.
+fn unify<'t>(wanted: &'static str, given: &Type<'t>, parameters: &mut TypeParameters<'t>) -> bool {
     if wanted == "A" || wanted == "B" {
-        let Some(slot) = bound.get_mut(slot(wanted)) else {
+        let Some(slot) = parameters.get_mut(parameter_index(wanted)) else {
             return false;
         };
-        return if let Some(have) = slot {
-            let fits = have.fits(given);
-            if matches!(have, Type::Null | Type::Dyn) {
+        return if let Some(known) = slot {
+            let fits = known.is_assignable(given);
+            if matches!(known, Type::Null | Type::Dyn) {
                 *slot = Some(given.clone());
             }
             fits
@@ -337,24 +340,33 @@ fn unify<'t>(wanted: &'static str, given: &Type<'t>, bound: &mut Bound<'t>) -> b
             true
         };
     }
-    let parts = inside(wanted);
+    let parts = type_arguments(wanted);
     match (wanted.chars().next(), given) {
         (_, Type::Dyn) => true,
         (Some('l'), Type::List(item)) | (Some('o'), Type::Optional(item)) => {
-            parts.first().is_none_or(|part| unify(part, item, bound))
+            parts.first().is_none_or(|part| unify(part, item, parameters))
         }
         (Some('m'), Type::Map(key, value)) => {
-            parts.first().is_none_or(|part| unify(part, key, bound))
-                && parts.get(1).is_none_or(|part| unify(part, value, bound))
+            parts.first().is_none_or(|part| unify(part, key, parameters))
+                && parts.get(1).is_none_or(|part| unify(part, value, parameters))
         }
         (Some('l' | 'm' | 'o') | None, _) => false,
-        (Some(_), given) => build(wanted, bound).fits(given) && !matches!(given, Type::Null),
+        (Some(_), given) => {
+            build_type(wanted, parameters).is_assignable(given) && !matches!(given, Type::Null)
+        }
     }
 }
 
-fn build<'t>(letters: &'static str, bound: &Bound<'t>) -> Type<'t> {
-    let parts = inside(letters);
-    let part = |at: usize| Rc::new(parts.get(at).map_or(Type::Dyn, |part| build(part, bound)));
+/// Returns the type in letters with its type parameters replaced.
+fn build_type<'t>(letters: &'static str, parameters: &TypeParameters<'t>) -> Type<'t> {
+    let parts = type_arguments(letters);
+    let part = |at: usize| {
+        Rc::new(
+            parts
+                .get(at)
+                .map_or(Type::Dyn, |part| build_type(part, parameters)),
+        )
+    };
     match letters.chars().next() {
         Some('b') => Type::Bool,
         Some('i') => Type::Int,
@@ -363,7 +375,7 @@ fn build<'t>(letters: &'static str, bound: &Bound<'t>) -> Type<'t> {
         Some('s') => Type::Text,
         Some('y') => Type::Bytes,
         Some('t') => Type::Time,
-        Some('p') => Type::Span,
+        Some('p') => Type::Duration,
         Some('n') => Type::Null,
         Some('T') => Type::Kind,
         Some('l') => Type::List(part(0)),
@@ -375,7 +387,11 @@ fn build<'t>(letters: &'static str, bound: &Bound<'t>) -> Type<'t> {
         Some('L') => Type::Library("kubernetes.URL"),
         Some('V') => Type::Library("kubernetes.Semver"),
         Some('F') => Type::Library("kubernetes.NamedFormat"),
-        Some('A' | 'B') => bound.get(slot(letters)).cloned().flatten().unwrap_or(Type::Dyn),
+        Some('A' | 'B') => parameters
+            .get(parameter_index(letters))
+            .cloned()
+            .flatten()
+            .unwrap_or(Type::Dyn),
         _ => Type::Dyn,
     }
 }

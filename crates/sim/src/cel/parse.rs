@@ -1,17 +1,18 @@
-//! Parses a source into an expression. Nesting and length are limited.
+//! Parser. Nesting and length of expressions are limited.
 
 use super::CompileError;
 use super::ast::{Expr, Fold, Kind, Macro};
-use super::lex::{Positioned, Token, tokens};
+use super::lex::{PositionedToken, Token, tokenize};
 use super::source::report;
 
 /// Maximum nesting depth.
 const MAX_DEPTH: usize = 60;
-/// Maximum height of the tree; chains of operators are left-deep.
+/// Maximum height of the syntax tree. Chains of operators are left-deep: each operator increases the height.
 const MAX_HEIGHT: usize = 250;
-/// Maximum number of characters of a source.
+/// Maximum length of a source, in bytes.
 const MAX_LEN: usize = 100_000;
 
+/// Tokens at which an expression can start, as in the error messages of cel-go.
 const STARTS: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}";
 
 pub(super) fn parse(source: &str) -> Result<Expr, CompileError> {
@@ -24,15 +25,15 @@ pub(super) fn parse(source: &str) -> Result<Expr, CompileError> {
     }
     let mut parser = Parser {
         source,
-        tokens: tokens(source)?,
+        tokens: tokenize(source)?,
         at: 0,
         depth: 0,
     };
-    let expr = parser.expression()?;
+    let expr = parser.parse_expression()?;
     if *parser.peek() == Token::End {
         return Ok(expr);
     }
-    let (at, text) = parser.here();
+    let (at, text) = parser.current();
     parser.fail(
         at,
         &format!("Syntax error: mismatched input '{text}' expecting <EOF>"),
@@ -41,7 +42,7 @@ pub(super) fn parse(source: &str) -> Result<Expr, CompileError> {
 
 struct Parser<'a> {
     source: &'a str,
-    tokens: Vec<Positioned>,
+    tokens: Vec<PositionedToken>,
     at: usize,
     depth: usize,
 }
@@ -52,35 +53,40 @@ impl Parser<'_> {
     fn peek(&self) -> &Token {
         self.tokens
             .get(self.at)
-            .map_or(&Token::End, |placed| &placed.token)
+            .map_or(&Token::End, |positioned| &positioned.token)
     }
 
-    fn here(&self) -> (usize, String) {
+    /// Returns position and text of the current token.
+    fn current(&self) -> (usize, String) {
         let last = self.tokens.get(self.at).or(self.tokens.last());
-        last.map_or((0, String::new()), |placed| (placed.at, placed.text.clone()))
+        last.map_or((0, String::new()), |positioned| {
+            (positioned.at, positioned.text.clone())
+        })
     }
 
     fn fail<T>(&self, at: usize, message: &str) -> Result<T, CompileError> {
         Err(CompileError::new(report(self.source, at, message)))
     }
 
-    fn is(&self, sign: &str) -> bool {
-        matches!(self.peek(), Token::Sign(own) if *own == sign)
+    fn is(&self, expected: &str) -> bool {
+        matches!(self.peek(), Token::Symbol(symbol) if *symbol == expected)
     }
 
+    /// Skips the symbol and returns its position if it is the current token.
     fn eat(&mut self, sign: &str) -> Option<usize> {
-        let at = self.here().0;
+        let at = self.current().0;
         self.is(sign).then(|| {
             self.at += 1;
             at
         })
     }
 
-    fn want(&mut self, sign: &str) -> Result<usize, CompileError> {
+    /// Skips the symbol and returns its position; any other token is an error.
+    fn expect(&mut self, sign: &str) -> Result<usize, CompileError> {
         if let Some(at) = self.eat(sign) {
             return Ok(at);
         }
-        let (at, text) = self.here();
+        let (at, text) = self.current();
         let kind = if *self.peek() == Token::End {
             "mismatched"
         } else {
@@ -92,18 +98,18 @@ impl Parser<'_> {
         )
     }
 
-    fn expression(&mut self) -> Parsed {
+    fn parse_expression(&mut self) -> Parsed {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            let at = self.here().0;
+            let at = self.current().0;
             return self.fail(at, &format!("expression recursion limit exceeded: {MAX_DEPTH}"));
         }
-        let condition = self.or()?;
+        let condition = self.parse_or()?;
         let expr = if let Some(at) = self.eat("?") {
-            let yes = self.or()?;
-            self.want(":")?;
-            let no = self.expression()?;
-            self.call(at, "_?_:_", vec![condition, yes, no])?
+            let yes = self.parse_or()?;
+            self.expect(":")?;
+            let no = self.parse_expression()?;
+            self.new_call(at, "_?_:_", vec![condition, yes, no])?
         } else {
             condition
         };
@@ -111,16 +117,16 @@ impl Parser<'_> {
         Ok(expr)
     }
 
-    fn or(&mut self) -> Parsed {
-        self.joined("||", "_||_", Self::and)
+    fn parse_or(&mut self) -> Parsed {
+        self.parse_logical("||", "_||_", Self::parse_and)
     }
 
-    fn and(&mut self) -> Parsed {
-        self.joined("&&", "_&&_", Self::relation)
+    fn parse_and(&mut self) -> Parsed {
+        self.parse_logical("&&", "_&&_", Self::parse_relation)
     }
 
-    fn relation(&mut self) -> Parsed {
-        let signs = [
+    fn parse_relation(&mut self) -> Parsed {
+        let operators = [
             ("==", "_==_"),
             ("!=", "_!=_"),
             ("<=", "_<=_"),
@@ -128,48 +134,52 @@ impl Parser<'_> {
             ("<", "_<_"),
             (">", "_>_"),
         ];
-        self.left(&signs, Self::sum)
+        self.parse_left_associative(&operators, Self::parse_sum)
     }
 
-    fn sum(&mut self) -> Parsed {
-        self.left(&[("+", "_+_"), ("-", "_-_")], Self::product)
+    fn parse_sum(&mut self) -> Parsed {
+        self.parse_left_associative(&[("+", "_+_"), ("-", "_-_")], Self::parse_product)
     }
 
-    fn product(&mut self) -> Parsed {
-        self.left(&[("*", "_*_"), ("/", "_/_"), ("%", "_%_")], Self::unary)
+    fn parse_product(&mut self) -> Parsed {
+        self.parse_left_associative(&[("*", "_*_"), ("/", "_/_"), ("%", "_%_")], Self::parse_unary)
     }
 
-    /// Parses left-associative operators of one precedence; `in` has that of comparisons.
-    fn left(&mut self, signs: &[(&str, &str)], next: fn(&mut Self) -> Parsed) -> Parsed {
-        let compares = signs.iter().any(|(sign, _)| *sign == "==");
+    /// Parses left-associative operators of one precedence. `in` has the precedence of comparisons.
+    fn parse_left_associative(
+        &mut self,
+        operators: &[(&str, &str)],
+        next: fn(&mut Self) -> Parsed,
+    ) -> Parsed {
+        let has_in = operators.iter().any(|(sign, _)| *sign == "==");
         let mut left = next(self)?;
         loop {
-            let at = self.here().0;
-            let found = signs
+            let at = self.current().0;
+            let found = operators
                 .iter()
                 .find(|(sign, _)| self.is(sign))
                 .map(|(_, name)| *name);
-            let within = compares && matches!(self.peek(), Token::Ident(word) if word == "in");
+            let is_in = has_in && matches!(self.peek(), Token::Ident(word) if word == "in");
             let name = match found {
                 Some(name) => name,
-                None if within => "@in",
+                None if is_in => "@in",
                 None => return Ok(left),
             };
             self.at += 1;
             let right = next(self)?;
-            left = self.call(at, name, vec![left, right])?;
+            left = self.new_call(at, name, vec![left, right])?;
         }
     }
 
-    /// Parses terms joined by one logical operator into a balanced tree.
-    fn joined(&mut self, sign: &str, name: &str, next: fn(&mut Self) -> Parsed) -> Parsed {
+    /// Parses terms that are joined by a logical operator into a balanced tree.
+    fn parse_logical(&mut self, sign: &str, name: &str, next: fn(&mut Self) -> Parsed) -> Parsed {
         let (mut terms, mut places) = (vec![next(self)?], Vec::new());
         while let Some(at) = self.eat(sign) {
             places.push(at);
             terms.push(next(self)?);
         }
         while terms.len() > 1 {
-            let (mut paired, mut kept) = (Vec::new(), Vec::new());
+            let (mut paired, mut next_places) = (Vec::new(), Vec::new());
             let mut rest = terms.into_iter();
             let mut between = places.into_iter();
             while let Some(left) = rest.next() {
@@ -178,10 +188,10 @@ impl Parser<'_> {
                     break;
                 };
                 let at = between.next().unwrap_or(0);
-                paired.push(self.call(at, name, vec![left, right])?);
-                kept.extend(between.next());
+                paired.push(self.new_call(at, name, vec![left, right])?);
+                next_places.extend(between.next());
             }
-            (terms, places) = (paired, kept);
+            (terms, places) = (paired, next_places);
         }
         match terms.pop() {
             Some(term) => Ok(term),
@@ -189,7 +199,7 @@ impl Parser<'_> {
         }
     }
 
-    fn make(&self, at: usize, kind: Kind) -> Parsed {
+    fn new_expr(&self, at: usize, kind: Kind) -> Parsed {
         let expr = Expr::new(at, kind);
         if expr.height > MAX_HEIGHT {
             return self.fail(at, &format!("expression recursion limit exceeded: {MAX_HEIGHT}"));
@@ -197,11 +207,11 @@ impl Parser<'_> {
         Ok(expr)
     }
 
-    fn call(&self, at: usize, name: &str, arguments: Vec<Expr>) -> Parsed {
-        self.make(at, Kind::Call(name.to_owned(), None, arguments))
+    fn new_call(&self, at: usize, name: &str, arguments: Vec<Expr>) -> Parsed {
+        self.new_expr(at, Kind::Call(name.to_owned(), None, arguments))
     }
 
-    fn unary(&mut self) -> Parsed {
+    fn parse_unary(&mut self) -> Parsed {
         for (sign, name) in [("!", "!_"), ("-", "-_")] {
             let Some(at) = self.eat(sign) else { continue };
             let mut count = 1;
@@ -213,86 +223,86 @@ impl Parser<'_> {
                     Token::Int(number) => {
                         self.at += 1;
                         let number = Expr::new(at, Kind::Int(number.wrapping_neg()));
-                        return self.member(number);
+                        return self.parse_members(number);
                     }
                     Token::Double(number) => {
                         self.at += 1;
                         let number = Expr::new(at, Kind::Double(-number));
-                        return self.member(number);
+                        return self.parse_members(number);
                     }
                     _ => {}
                 }
             }
-            let primary = self.primary()?;
-            let below = self.member(primary)?;
+            let primary = self.parse_primary()?;
+            let operand = self.parse_members(primary)?;
             return if count % 2 == 0 {
-                Ok(below)
+                Ok(operand)
             } else {
-                self.call(at, name, vec![below])
+                self.new_call(at, name, vec![operand])
             };
         }
-        let primary = self.primary()?;
-        self.member(primary)
+        let primary = self.parse_primary()?;
+        self.parse_members(primary)
     }
 
-    fn member(&mut self, mut expr: Expr) -> Parsed {
+    fn parse_members(&mut self, mut expr: Expr) -> Parsed {
         loop {
             if let Some(at) = self.eat(".") {
-                expr = self.field(expr, at)?;
+                expr = self.parse_member(expr, at)?;
             } else if let Some(at) = self.eat(".?") {
-                let name = self.word()?;
-                expr = self.make(at, Kind::OptionalSelect(Box::new(expr), name))?;
+                let name = self.parse_identifier()?;
+                expr = self.new_expr(at, Kind::OptionalSelect(Box::new(expr), name))?;
             } else if self.is("[") || self.is("[?") {
                 let optional = self.is("[?");
-                let at = self.here().0;
+                let at = self.current().0;
                 self.at += 1;
-                let index = self.expression()?;
-                self.want("]")?;
-                expr = self.call(at, if optional { "_[?_]" } else { "_[_]" }, vec![expr, index])?;
+                let index = self.parse_expression()?;
+                self.expect("]")?;
+                expr = self.new_call(at, if optional { "_[?_]" } else { "_[_]" }, vec![expr, index])?;
             } else {
                 return Ok(expr);
             }
         }
     }
 
-    fn word(&mut self) -> Result<String, CompileError> {
+    fn parse_identifier(&mut self) -> Result<String, CompileError> {
         if let Token::Ident(word) = self.peek().clone() {
             self.at += 1;
             return Ok(word);
         }
-        let (at, text) = self.here();
+        let (at, text) = self.current();
         self.fail(
             at,
             &format!("Syntax error: mismatched input '{text}' expecting IDENTIFIER"),
         )
     }
 
-    fn field(&mut self, target: Expr, at: usize) -> Parsed {
-        let name = self.word()?;
+    fn parse_member(&mut self, target: Expr, at: usize) -> Parsed {
+        let name = self.parse_identifier()?;
         let Some(open) = self.eat("(") else {
-            return self.make(at, Kind::Select(Box::new(target), name));
+            return self.new_expr(at, Kind::Select(Box::new(target), name));
         };
-        let arguments = self.arguments(")")?;
-        self.method(target, name, arguments, open)
+        let arguments = self.parse_arguments(")")?;
+        self.new_member_call(target, name, arguments, open)
     }
 
-    fn arguments(&mut self, close: &str) -> Result<Vec<Expr>, CompileError> {
+    fn parse_arguments(&mut self, close: &str) -> Result<Vec<Expr>, CompileError> {
         let mut all = Vec::new();
         if self.eat(close).is_some() {
             return Ok(all);
         }
         loop {
-            all.push(self.expression()?);
+            all.push(self.parse_expression()?);
             if self.eat(",").is_none() {
                 break;
             }
         }
-        self.want(close)?;
+        self.expect(close)?;
         Ok(all)
     }
 
-    /// Parses a member call: a macro if name and argument count match one.
-    fn method(&mut self, target: Expr, name: String, arguments: Vec<Expr>, at: usize) -> Parsed {
+    /// Creates a member call, or a macro if name and number of arguments match one.
+    fn new_member_call(&mut self, target: Expr, name: String, arguments: Vec<Expr>, at: usize) -> Parsed {
         let count = arguments.len();
         let kind = match (name.as_str(), count) {
             ("all", 2 | 3) => Macro::All,
@@ -304,26 +314,27 @@ impl Parser<'_> {
             ("transformMapEntry", 3 | 4) => Macro::TransformMapEntry,
             ("optMap", 2) => Macro::OptMap,
             ("optFlatMap", 2) => Macro::OptFlatMap,
-            ("sortBy", 2) => Macro::By,
+            ("sortBy", 2) => Macro::SortBy,
             _ => {
-                return self.make(at, Kind::Call(name, Some(Box::new(target)), arguments));
+                return self.new_expr(at, Kind::Call(name, Some(Box::new(target)), arguments));
             }
         };
-        let two = match kind {
+        let has_two_variables = match kind {
             Macro::Map => name == "transformList",
             Macro::TransformMap | Macro::TransformMapEntry => true,
             Macro::All | Macro::Exists | Macro::ExistsOne => count == 3,
             _ => false,
         };
-        let filtered = count == if two { 4 } else { 3 } && (two || kind == Macro::Map);
+        let has_filter =
+            count == if has_two_variables { 4 } else { 3 } && (has_two_variables || kind == Macro::Map);
         let mut rest = arguments.into_iter();
-        let name = self.variable(rest.next())?;
-        let second = if two {
-            Some(self.variable(rest.next())?)
+        let name = self.macro_variable(rest.next())?;
+        let second = if has_two_variables {
+            Some(self.macro_variable(rest.next())?)
         } else {
             None
         };
-        let filter = if filtered { rest.next() } else { None };
+        let filter = if has_filter { rest.next() } else { None };
         let Some(body) = rest.next() else {
             return self.fail(at, "invalid macro");
         };
@@ -336,7 +347,7 @@ impl Parser<'_> {
             body,
         });
         let optional = matches!(kind, Macro::OptMap | Macro::OptFlatMap);
-        self.make(
+        self.new_expr(
             at,
             if optional {
                 Kind::Optional(fold)
@@ -346,7 +357,7 @@ impl Parser<'_> {
         )
     }
 
-    fn variable(&self, argument: Option<Expr>) -> Result<String, CompileError> {
+    fn macro_variable(&self, argument: Option<Expr>) -> Result<String, CompileError> {
         match argument {
             Some(Expr {
                 kind: Kind::Ident(name),
@@ -359,8 +370,8 @@ impl Parser<'_> {
         }
     }
 
-    fn primary(&mut self) -> Parsed {
-        let (at, text) = self.here();
+    fn parse_primary(&mut self) -> Parsed {
+        let (at, text) = self.current();
         let token = self.peek().clone();
         self.at += 1;
         let kind = match token {
@@ -370,19 +381,19 @@ impl Parser<'_> {
             Token::Double(number) => Kind::Double(number),
             Token::Text(text) => Kind::Text(text),
             Token::Bytes(bytes) => Kind::Bytes(bytes),
-            Token::Ident(word) => return self.name(word, at),
-            Token::Sign("(") => {
-                let inner = self.expression()?;
-                self.want(")")?;
+            Token::Ident(word) => return self.parse_name(word, at),
+            Token::Symbol("(") => {
+                let inner = self.parse_expression()?;
+                self.expect(")")?;
                 return Ok(inner);
             }
-            Token::Sign("[") => Kind::List(self.items(false)?),
-            Token::Sign("[?") => Kind::List(self.items(true)?),
-            Token::Sign("{") => Kind::Map(self.entries(false)?),
-            Token::Sign("{?") => Kind::Map(self.entries(true)?),
-            Token::Sign(".") => {
-                let word = self.word()?;
-                return self.name(word, at);
+            Token::Symbol("[") => Kind::List(self.parse_items(false)?),
+            Token::Symbol("[?") => Kind::List(self.parse_items(true)?),
+            Token::Symbol("{") => Kind::Map(self.parse_entries(false)?),
+            Token::Symbol("{?") => Kind::Map(self.parse_entries(true)?),
+            Token::Symbol(".") => {
+                let word = self.parse_identifier()?;
+                return self.parse_name(word, at);
             }
             Token::End => {
                 return self.fail(
@@ -390,17 +401,17 @@ impl Parser<'_> {
                     &format!("Syntax error: mismatched input '<EOF>' expecting {STARTS}"),
                 );
             }
-            Token::Sign(_) => {
+            Token::Symbol(_) => {
                 return self.fail(
                     at,
                     &format!("Syntax error: extraneous input '{text}' expecting {STARTS}"),
                 );
             }
         };
-        self.make(at, kind)
+        self.new_expr(at, kind)
     }
 
-    fn name(&mut self, word: String, at: usize) -> Parsed {
+    fn parse_name(&mut self, word: String, at: usize) -> Parsed {
         let kind = match word.as_str() {
             "true" => Kind::Bool(true),
             "false" => Kind::Bool(false),
@@ -413,51 +424,51 @@ impl Parser<'_> {
             }
             _ => {
                 let Some(open) = self.eat("(") else {
-                    return self.make(at, Kind::Ident(word));
+                    return self.new_expr(at, Kind::Ident(word));
                 };
-                let mut arguments = self.arguments(")")?;
+                let mut arguments = self.parse_arguments(")")?;
                 if word == "has" && arguments.len() == 1 {
                     return match arguments.pop() {
                         Some(Expr {
                             kind: Kind::Select(operand, field),
                             ..
-                        }) => self.make(open, Kind::Has(operand, field)),
+                        }) => self.new_expr(open, Kind::Has(operand, field)),
                         other => {
                             let at = other.map_or(open, |other| other.at);
                             self.fail(at, "invalid argument to has() macro")
                         }
                     };
                 }
-                return self.make(open, Kind::Call(word, None, arguments));
+                return self.new_expr(open, Kind::Call(word, None, arguments));
             }
         };
-        self.make(at, kind)
+        self.new_expr(at, kind)
     }
 
-    fn items(&mut self, mut optional: bool) -> Result<Vec<(bool, Expr)>, CompileError> {
+    fn parse_items(&mut self, mut optional: bool) -> Result<Vec<(bool, Expr)>, CompileError> {
         let mut all = Vec::new();
         while self.eat("]").is_none() {
             optional = optional || self.eat("?").is_some();
-            all.push((optional, self.expression()?));
+            all.push((optional, self.parse_expression()?));
             optional = false;
             if self.eat(",").is_none() {
-                self.want("]")?;
+                self.expect("]")?;
                 break;
             }
         }
         Ok(all)
     }
 
-    fn entries(&mut self, mut optional: bool) -> Result<Vec<(bool, Expr, Expr)>, CompileError> {
+    fn parse_entries(&mut self, mut optional: bool) -> Result<Vec<(bool, Expr, Expr)>, CompileError> {
         let mut all = Vec::new();
         while self.eat("}").is_none() {
             optional = optional || self.eat("?").is_some();
-            let key = self.expression()?;
-            self.want(":")?;
-            all.push((optional, key, self.expression()?));
+            let key = self.parse_expression()?;
+            self.expect(":")?;
+            all.push((optional, key, self.parse_expression()?));
             optional = false;
             if self.eat(",").is_none() {
-                self.want("}")?;
+                self.expect("}")?;
                 break;
             }
         }

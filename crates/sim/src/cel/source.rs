@@ -1,6 +1,6 @@
-//! Formats compiler reports with the source line and a caret.
+//! Formats error reports with the source line and a caret.
 
-/// Formats one report.
+/// Formats a report about the position `at`, in characters.
 pub(super) fn report(source: &str, at: usize, message: &str) -> String {
     let (mut line, mut start) = (1, 0);
     for (index, c) in source.chars().enumerate() {
@@ -15,14 +15,14 @@ pub(super) fn report(source: &str, at: usize, message: &str) -> String {
     let column = at - start.min(at);
     let text = source.split('\n').nth(line - 1).unwrap_or("");
     let shown = text.replace('\t', " ");
-    let mut marks = String::new();
+    let mut marker = String::new();
     for c in text.chars().take(column) {
-        marks.push(if c.len_utf8() > 1 { '．' } else { '.' });
+        marker.push(if c.len_utf8() > 1 { '．' } else { '.' });
     }
     let wide = text.chars().nth(column).is_some_and(|c| c.len_utf8() > 1);
-    marks.push(if wide { '＾' } else { '^' });
+    marker.push(if wide { '＾' } else { '^' });
     format!(
-        "ERROR: <input>:{line}:{}: {message}\n | {shown}\n | {marks}",
+        "ERROR: <input>:{line}:{}: {message}\n | {shown}\n | {marker}",
         column + 1
     )
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CALL_COST, Failure, Given, Type, Val, compile};
+use super::{Failure, KnownNames, PER_CALL_LIMIT, Type, Val, compile};
 use crate::crd::schema::Node;
 
 fn show(value: &Val<'_>) -> String {
@@ -15,14 +15,14 @@ fn show(value: &Val<'_>) -> String {
     }
 }
 
-/// Checks the result of an expression over `self`, a dynamic object.
+/// Checks the result of an expression. `self` is an object of dynamic type.
 fn check(source: &str, expected: &str) {
     let object = json!({"a": 1, "b": "text", "list": [1, 2, 3], "map": {"x": 1, "y": 2}, "none": null});
     let found = match compile(source, &[("self", Type::Dyn)]) {
         Err(error) => error.to_string(),
         Ok((program, _)) => {
-            let names = Given(vec![("self", Val::from_json(&object, None))]);
-            match program.run(&names, &mut CALL_COST.clone()) {
+            let names = KnownNames(vec![("self", Val::from_json(&object, None))]);
+            match program.evaluate(&names, &mut PER_CALL_LIMIT.clone()) {
                 Ok(value) => show(&value),
                 Err(failure) => format!("! {failure}"),
             }
@@ -119,8 +119,8 @@ fn cost_is_bounded() {
     let object = json!({ "list": list });
     let source = "self.list.all(a, self.list.all(b, self.list.all(c, a + b + c >= 0)))";
     let (program, _) = compile(source, &[("self", Type::Dyn)]).unwrap();
-    let names = Given(vec![("self", Val::from_json(&object, None))]);
-    let outcome = program.run(&names, &mut CALL_COST.clone());
+    let names = KnownNames(vec![("self", Val::from_json(&object, None))]);
+    let outcome = program.evaluate(&names, &mut PER_CALL_LIMIT.clone());
     assert_eq!(outcome.unwrap_err(), Failure::Cost);
 }
 
@@ -137,8 +137,8 @@ fn schemas_determine_types() {
         let found = match compile(source, &[("self", kind)]) {
             Err(error) => error.to_string().lines().next().unwrap_or("").to_owned(),
             Ok((program, kind)) => {
-                let names = Given(vec![("self", Val::from_json(&object, Some(&node)))]);
-                let value = program.run(&names, &mut CALL_COST.clone());
+                let names = KnownNames(vec![("self", Val::from_json(&object, Some(&node)))]);
+                let value = program.evaluate(&names, &mut PER_CALL_LIMIT.clone());
                 format!(
                     "{} {}",
                     kind.name(),

@@ -1,4 +1,4 @@
-//! Expression types: derived from schemas, with assignability rules.
+//! Types of expressions: derived from schemas, with rules for assignability.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use crate::crd::schema::{Additional, Node};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Type<'t> {
-    /// Any type; checked during evaluation.
+    /// Any type. It is checked during the evaluation.
     Dyn,
     Null,
     Bool,
@@ -16,38 +16,39 @@ pub(crate) enum Type<'t> {
     Text,
     Bytes,
     Time,
-    Span,
+    Duration,
     List(Rc<Type<'t>>),
     Map(Rc<Type<'t>>, Rc<Type<'t>>),
-    /// An object of a schema; a root object also has `apiVersion`, `kind` and `metadata`.
+    /// An object of a schema. The flag marks root objects, which also have `apiVersion`, `kind` and
+    /// `metadata`.
     Object(&'t Node, bool),
-    /// The metadata fields that rules may access.
+    /// Metadata of an object. Expressions may access only its `name` and `generateName`.
     Meta,
     Optional(Rc<Type<'t>>),
     /// A type of a library.
     Library(&'static str),
-    /// The type of types.
+    /// Type of a type.
     Kind,
 }
 
 impl<'t> Type<'t> {
-    /// Returns the type of a schema node; `None` if rules cannot access it.
-    pub(crate) fn from_schema(node: &'t Node, whole: bool) -> Option<Self> {
-        let whole = whole || node.embedded;
+    /// Returns the type of a schema node; `None` if expressions cannot access it.
+    pub(crate) fn from_schema(node: &'t Node, is_root: bool) -> Option<Self> {
+        let is_root = is_root || node.embedded;
         if node.int_or_string {
             return Some(Self::Dyn);
         }
         Some(match node.kind.as_str() {
             "object" => match &node.additional {
-                Some(Additional::Like(below)) => {
-                    Self::Map(Rc::new(Self::Text), Rc::new(Self::from_schema(below, false)?))
+                Some(Additional::Schema(values)) => {
+                    Self::Map(Rc::new(Self::Text), Rc::new(Self::from_schema(values, false)?))
                 }
-                _ => Self::Object(node, whole),
+                _ => Self::Object(node, is_root),
             },
             "array" => Self::List(Rc::new(Self::from_schema(node.items.as_deref()?, false)?)),
             "string" => match node.checks.format.as_str() {
                 "byte" => Self::Bytes,
-                "duration" => Self::Span,
+                "duration" => Self::Duration,
                 "date" | "date-time" => Self::Time,
                 _ => Self::Text,
             },
@@ -58,28 +59,28 @@ impl<'t> Type<'t> {
         })
     }
 
-    /// Returns the type of a field by its escaped name; `None` if it does not exist.
+    /// Returns the type of the field with this escaped name, or `None` if it does not exist.
     pub(crate) fn field(&self, name: &str) -> Option<Self> {
         match self {
             Self::Dyn => Some(Self::Dyn),
             Self::Map(_, value) => Some((**value).clone()),
             Self::Meta => matches!(name, "name" | "generateName").then_some(Self::Text),
-            Self::Object(node, whole) => {
-                if *whole {
+            Self::Object(node, is_root) => {
+                if *is_root {
                     match name {
                         "apiVersion" | "kind" => return Some(Self::Text),
                         "metadata" => return Some(Self::Meta),
                         _ => {}
                     }
                 }
-                let below = node.properties.get(&unescape(name)?)?;
-                Self::from_schema(below, false)
+                let property = node.properties.get(&unescape(name)?)?;
+                Self::from_schema(property, false)
             }
             _ => None,
         }
     }
 
-    /// Returns the name in reports.
+    /// Returns the name of the type in reports.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Dyn => "dyn".into(),
@@ -91,7 +92,7 @@ impl<'t> Type<'t> {
             Self::Text => "string".into(),
             Self::Bytes => "bytes".into(),
             Self::Time => "timestamp".into(),
-            Self::Span => "duration".into(),
+            Self::Duration => "duration".into(),
             Self::List(item) => format!("list({})", item.name()),
             Self::Map(key, value) => format!("map({}, {})", key.name(), value.name()),
             Self::Object(..) | Self::Meta => "object".into(),
@@ -101,8 +102,8 @@ impl<'t> Type<'t> {
         }
     }
 
-    /// Returns whether values of one type can be used as the other.
-    pub(crate) fn fits(&self, other: &Self) -> bool {
+    /// Returns whether values of one of the types can be used as values of the other.
+    pub(crate) fn is_assignable(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Dyn, _) | (_, Self::Dyn) => true,
             (Self::Null, other) | (other, Self::Null) => matches!(
@@ -111,12 +112,12 @@ impl<'t> Type<'t> {
                     | Self::Object(..)
                     | Self::Meta
                     | Self::Time
-                    | Self::Span
+                    | Self::Duration
                     | Self::Library(_)
                     | Self::Optional(_)
             ),
-            (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.fits(b),
-            (Self::Map(a, x), Self::Map(b, y)) => a.fits(b) && x.fits(y),
+            (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.is_assignable(b),
+            (Self::Map(a, x), Self::Map(b, y)) => a.is_assignable(b) && x.is_assignable(y),
             (Self::Object(a, _), Self::Object(b, _)) => std::ptr::eq(*a, *b),
             (Self::Library(a), Self::Library(b)) => a == b,
             (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
@@ -124,7 +125,7 @@ impl<'t> Type<'t> {
     }
 }
 
-/// Reserved words that must be escaped as names.
+/// Reserved words, which must be escaped in property names.
 const RESERVED: [&str; 21] = [
     "true",
     "false",
@@ -149,7 +150,7 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// Returns the property for an escaped name in an expression.
+/// Returns the property name for an escaped name in an expression, or `None` if the name is invalid.
 pub(crate) fn unescape(name: &str) -> Option<String> {
     if !name.contains("__") {
         return (!RESERVED.contains(&name)).then(|| name.to_owned());

@@ -1,4 +1,4 @@
-//! The URL library of Kubernetes' CEL (`url`, `isURL`, `getHost`, …).
+//! The URL library of CEL in Kubernetes (`url`, `isURL`, `getHost`, …).
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -9,8 +9,8 @@ use mainstay_gostd::utf8::to_string_lossy;
 use super::eval::{Failure, NO_OVERLOAD, Outcome};
 use super::value::Val;
 
-/// Evaluates a function of the URL library; `None` if `name` is not one.
-pub(super) fn apply<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
+/// Calls a function of the URL library; returns `None` if `name` is not one.
+pub(super) fn call_function<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
     Some(match (name, values) {
         ("isURL", [Val::Text(text)]) => Ok(Val::Bool(parse_absolute(text).is_ok())),
         ("url", [Val::Text(text)]) => match parse_absolute(text) {
@@ -30,14 +30,15 @@ pub(super) fn apply<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
                 "getHostname" => text_value(url.hostname()),
                 "getPort" => text_value(url.port()),
                 "getEscapedPath" => text_value(&url.escaped_path()),
-                _ => query(&url.query),
+                _ => parse_query(&url.query),
             })
         }
         _ => return None,
     })
 }
 
-/// Parses an absolute URL or path. Parses twice, as Kubernetes does: a request URI has no fragment.
+/// Parses an absolute URL or path. The text is parsed twice as in Kubernetes, because the parser of
+/// request URIs does not recognize fragments.
 fn parse_absolute(text: &str) -> Result<Url, ParseError> {
     parse_request_uri(text.as_bytes())?;
     parse(text.as_bytes())
@@ -47,8 +48,8 @@ fn text_value<'a>(bytes: &[u8]) -> Val<'a> {
     Val::Text(Cow::Owned(to_string_lossy(bytes).into_owned()))
 }
 
-/// Parses a query into a map of lists as Go's `url.ParseQuery` does; malformed pairs are skipped.
-fn query<'a>(text: &[u8]) -> Val<'a> {
+/// Parses a query into a map of lists like Go's `url.ParseQuery`. Malformed pairs are skipped.
+fn parse_query<'a>(text: &[u8]) -> Val<'a> {
     let mut all: Vec<(Val<'a>, Val<'a>)> = Vec::new();
     let pairs = text.split(|byte| *byte == b'&');
     for pair in pairs.filter(|pair| !pair.is_empty() && !pair.contains(&b';')) {
@@ -58,7 +59,7 @@ fn query<'a>(text: &[u8]) -> Val<'a> {
             continue;
         };
         let (key, value) = (text_value(&key), text_value(&value));
-        match all.iter_mut().find(|(own, _)| own.equals(&key)) {
+        match all.iter_mut().find(|(existing, _)| existing.equals(&key)) {
             Some((_, Val::List(list))) => Rc::make_mut(list).push(value),
             _ => all.push((key, Val::List(Rc::new(vec![value])))),
         }

@@ -1,4 +1,5 @@
-//! Values of expressions. Parts of objects are borrowed and typed by their schema; only scalars are copied.
+//! Values of expressions. Lists and maps of an object are borrowed and have the types of their schema; only
+//! scalars are copied.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -26,20 +27,19 @@ pub(crate) enum Val<'a> {
     /// A value of a library, such as a time or quantity.
     Library(cel::Value),
     Type(&'static str),
-    /// A URL.
     Url(Rc<str>),
 }
 
 impl<'a> Val<'a> {
-    /// Returns the value of a part of an object.
+    /// Returns the value for a part of an object with this schema.
     pub(crate) fn from_json(value: &'a Value, schema: Option<&'a Node>) -> Self {
         match value {
             Value::Null => Self::Null,
             Value::Bool(flag) => Self::Bool(*flag),
             Value::Number(number) => {
-                let wide = schema.is_some_and(|schema| schema.kind == "number");
+                let is_double = schema.is_some_and(|schema| schema.kind == "number");
                 match number.as_i64() {
-                    Some(int) if !wide => Self::Int(int),
+                    Some(int) if !is_double => Self::Int(int),
                     _ => Self::Double(number.as_f64().unwrap_or_default()),
                 }
             }
@@ -51,21 +51,21 @@ impl<'a> Val<'a> {
     fn from_text(text: &'a str, schema: Option<&'a Node>) -> Self {
         let plain = || Self::Text(Cow::Borrowed(text));
         let schema = schema.filter(|schema| schema.kind == "string" && !schema.int_or_string);
-        let read = match schema.map_or("", |schema| schema.checks.format.as_str()) {
-            "date-time" => library::call("timestamp", vec![plain()]),
-            "date" => library::call("timestamp", vec![Self::text(format!("{text}T00:00:00Z"))]),
-            "duration" => library::call("duration", vec![plain()]),
-            "byte" => library::call("base64.decode", vec![plain()]),
+        let converted = match schema.map_or("", |schema| schema.checks.format.as_str()) {
+            "date-time" => library::call_by_name("timestamp", vec![plain()]),
+            "date" => library::call_by_name("timestamp", vec![Self::text(format!("{text}T00:00:00Z"))]),
+            "duration" => library::call_by_name("duration", vec![plain()]),
+            "byte" => library::call_by_name("base64.decode", vec![plain()]),
             _ => return plain(),
         };
-        read.unwrap_or_else(|_| plain())
+        converted.unwrap_or_else(|_| plain())
     }
 
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::Text(Cow::Owned(text.into()))
     }
 
-    /// Returns the name of its type.
+    /// Returns the name of the type.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null_type",
@@ -83,26 +83,34 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Returns the items of a list.
+    /// Returns the items of a list; `None` for other values.
     pub(crate) fn items(&self) -> Option<Vec<Self>> {
         match self {
             Self::List(items) => Some((**items).clone()),
             Self::Tree(Value::Array(items), schema) => {
-                let below = schema.and_then(|schema| schema.items.as_deref());
-                Some(items.iter().map(|item| Self::from_json(item, below)).collect())
+                let item_schema = schema.and_then(|schema| schema.items.as_deref());
+                Some(
+                    items
+                        .iter()
+                        .map(|item| Self::from_json(item, item_schema))
+                        .collect(),
+                )
             }
             _ => None,
         }
     }
 
-    /// Returns the entries of a map.
+    /// Returns the entries of a map; `None` for other values.
     pub(crate) fn entries(&self) -> Option<Vec<(Self, Self)>> {
         match self {
             Self::Map(entries) => Some((**entries).clone()),
             Self::Tree(Value::Object(map), schema) => {
                 let entry = |(key, value): (&'a String, &'a Value)| {
-                    let below = schema.and_then(|schema| schema.field(key));
-                    (Self::Text(Cow::Borrowed(key)), Self::from_json(value, below))
+                    let value_schema = schema.and_then(|schema| schema.field(key));
+                    (
+                        Self::Text(Cow::Borrowed(key)),
+                        Self::from_json(value, value_schema),
+                    )
                 };
                 Some(map.iter().map(entry).collect())
             }
@@ -110,7 +118,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Returns the number of items or entries.
+    /// Returns the number of items, entries, characters or bytes; `None` for other values.
     pub(crate) fn len(&self) -> Option<usize> {
         match self {
             Self::List(items) => Some(items.len()),
@@ -123,20 +131,21 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Returns the value of a field or entry; `Err` if the value cannot have fields.
+    /// Returns the value of a field or entry, or `None` if it does not exist. Fails if the value cannot
+    /// have fields.
     pub(crate) fn field(&self, name: &str) -> Result<Option<Self>, ()> {
         match self {
             Self::Tree(Value::Object(map), schema) => {
-                // Property names are escaped in expressions; keys of maps are not.
-                let named =
-                    schema.is_some_and(|schema| !matches!(schema.additional, Some(Additional::Like(_))));
-                let name = if named {
+                // Expressions escape the names of properties, but not the keys of maps.
+                let has_properties =
+                    schema.is_some_and(|schema| !matches!(schema.additional, Some(Additional::Schema(_))));
+                let name = if has_properties {
                     super::types::unescape(name).unwrap_or_else(|| name.to_owned())
                 } else {
                     name.to_owned()
                 };
-                let below = schema.and_then(|schema| schema.field(&name));
-                Ok(map.get(&name).map(|value| Self::from_json(value, below)))
+                let field_schema = schema.and_then(|schema| schema.field(&name));
+                Ok(map.get(&name).map(|value| Self::from_json(value, field_schema)))
             }
             Self::Map(_) => Ok(self.entry(&Val::Text(Cow::Borrowed(name)))),
             _ => Err(()),
@@ -148,18 +157,20 @@ impl<'a> Val<'a> {
         match self {
             Self::Tree(Value::Object(map), schema) => {
                 let Val::Text(key) = key else { return None };
-                let below = schema.and_then(|schema| schema.field(key));
-                map.get(key.as_ref()).map(|value| Self::from_json(value, below))
+                let value_schema = schema.and_then(|schema| schema.field(key));
+                map.get(key.as_ref())
+                    .map(|value| Self::from_json(value, value_schema))
             }
             Self::Map(entries) => entries
                 .iter()
-                .find(|(own, _)| own.equals(key))
+                .find(|(existing, _)| existing.equals(key))
                 .map(|(_, value)| value.clone()),
             _ => None,
         }
     }
 
-    /// Returns whether two values are equal: numbers across types, sets in any order.
+    /// Returns whether two values are equal. Numbers of different types are compared by value, sets in any
+    /// order.
     pub(crate) fn equals(&self, other: &Val<'_>) -> bool {
         match (self, other) {
             (Self::Null, Val::Null) => true,
@@ -174,15 +185,15 @@ impl<'a> Val<'a> {
                 (Some(a), Some(b)) => a.equals(b),
                 _ => false,
             },
-            (Self::Tree(a, x), Val::Tree(b, y)) if !is_special(*x) && !is_special(*y) && a == b => true,
-            _ => match (self.number(), other.number()) {
+            (Self::Tree(a, x), Val::Tree(b, y)) if !has_schema(*x) && !has_schema(*y) && a == b => true,
+            _ => match (self.as_number(), other.as_number()) {
                 (Some(a), Some(b)) => super::number::compare(a, b) == Some(std::cmp::Ordering::Equal),
-                _ => self.equal_parts(other),
+                _ => self.equal_elements(other),
             },
         }
     }
 
-    fn equal_parts(&self, other: &Val<'_>) -> bool {
+    fn equal_elements(&self, other: &Val<'_>) -> bool {
         if let (Some(a), Some(b)) = (self.items(), other.items()) {
             let unordered = matches!(self, Self::Tree(_, Some(schema)) if schema.list != List::Atomic);
             return a.len() == b.len()
@@ -200,8 +211,8 @@ impl<'a> Val<'a> {
         false
     }
 
-    /// Returns the number.
-    pub(crate) fn number(&self) -> Option<super::number::Number> {
+    /// Returns the number; `None` for other values.
+    pub(crate) fn as_number(&self) -> Option<super::number::Number> {
         use super::number::Number;
         match self {
             Self::Int(int) => Some(Number::Int(*int)),
@@ -212,6 +223,6 @@ impl<'a> Val<'a> {
     }
 }
 
-fn is_special(schema: Option<&Node>) -> bool {
+fn has_schema(schema: Option<&Node>) -> bool {
     schema.is_some()
 }

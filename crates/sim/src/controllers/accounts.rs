@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::{Controller, make};
+use super::{Controller, create_if_absent};
 use crate::state::State;
 
-/// The controller for default service accounts.
+/// Controller for default service accounts.
 #[derive(Debug, Default)]
 pub struct Accounts {
-    seen: u64,
+    seen_version: u64,
 }
 
 impl Controller for Accounts {
@@ -17,8 +17,8 @@ impl Controller for Accounts {
     }
 
     fn step(&mut self, state: &mut State) -> bool {
-        let changed = state.store.changed_since(self.seen);
-        self.seen = state.store.version();
+        let changed = state.store.changed_since(self.seen_version);
+        self.seen_version = state.store.version();
         if !changed
             .iter()
             .any(|table| matches!(&**table, "namespaces" | "serviceaccounts"))
@@ -31,9 +31,9 @@ impl Controller for Accounts {
             .filter(|object| !object.meta().deleting)
             .map(|object| object.meta().name.to_string())
             .collect();
-        let mut busy = false;
+        let mut created = false;
         for namespace in namespaces {
-            busy |= make(
+            created |= create_if_absent(
                 state,
                 "",
                 "serviceaccounts",
@@ -41,6 +41,6 @@ impl Controller for Accounts {
                 json!({"metadata": {"name": "default"}}),
             );
         }
-        busy
+        created
     }
 }

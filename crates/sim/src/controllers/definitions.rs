@@ -7,18 +7,19 @@ use serde_json::Value;
 use super::Controller;
 use crate::context::Context;
 use crate::crd::definition::{
-    Condition, FINALIZER, TABLE, is_true, put_status, set_condition, update_accepted_names_of_others,
+    Condition, FINALIZER, TABLE, is_condition_true, set_condition, update_accepted_names_of_others,
+    write_status,
 };
 use crate::state::State;
 use crate::tree;
 use crate::write::{self, DeleteOptions, Target};
 
-/// The controller for terminating definitions.
+/// Controller for terminating definitions.
 #[derive(Debug, Default)]
 pub struct Definitions {
-    seen: u64,
+    seen_version: u64,
     /// Number of webhook replies at the last step.
-    replies_seen: u64,
+    seen_replies: u64,
 }
 
 impl Controller for Definitions {
@@ -27,27 +28,28 @@ impl Controller for Definitions {
     }
 
     fn step(&mut self, state: &mut State) -> bool {
-        let replied = std::mem::replace(&mut self.replies_seen, state.webhooks.pending.replies_received)
-            != self.replies_seen;
-        if state.store.version() == self.seen && !replied {
+        let replied = std::mem::replace(&mut self.seen_replies, state.webhooks.pending.replies_received)
+            != self.seen_replies;
+        if state.store.version() == self.seen_version && !replied {
             return false;
         }
-        self.seen = state.store.version();
-        let dying: Vec<Value> = state
+        self.seen_version = state.store.version();
+        let terminating: Vec<Value> = state
             .store
             .all(TABLE)
             .filter(|object| object.meta().deleting)
             .map(|object| object.value())
             .collect();
         let before = state.store.version();
-        for definition in dying {
-            empty(state, &definition);
+        for definition in terminating {
+            finalize(state, &definition);
         }
         state.store.version() != before
     }
 }
 
-fn empty(state: &mut State, definition: &Value) {
+/// Deletes the objects of a terminating definition, and removes its finalizer when none is left.
+fn finalize(state: &mut State, definition: &Value) {
     let finalizers = tree::list(definition, &["metadata", "finalizers"]);
     if !finalizers.iter().any(|one| one == FINALIZER) {
         return;
@@ -67,9 +69,9 @@ fn empty(state: &mut State, definition: &Value) {
         &now,
     );
     if new != *definition {
-        put_status(state, name, &new);
+        write_status(state, name, &new);
     }
-    let established = is_true(definition, "Established");
+    let established = is_condition_true(definition, "Established");
     if established && delete_objects(state, definition) {
         return;
     }
@@ -95,11 +97,11 @@ fn empty(state: &mut State, definition: &Value) {
     if let Some(finalizers) = tree::list_mut(&mut last, &["metadata", "finalizers"]) {
         finalizers.retain(|one| one != FINALIZER);
     }
-    put_status(state, name, &last);
+    write_status(state, name, &last);
     update_accepted_names_of_others(state, definition);
 }
 
-/// Deletes every object of a definition; returns whether any is left.
+/// Deletes the objects of a definition. Returns whether any is left.
 fn delete_objects(state: &mut State, definition: &Value) -> bool {
     let (group, plural) = (
         tree::text(definition, &["spec", "group"]),
@@ -116,7 +118,7 @@ fn delete_objects(state: &mut State, definition: &Value) -> bool {
             name: &object.meta().name,
         };
         let mut context = Context::for_controller("kube-apiserver");
-        // Objects with finalizers are checked in the next round.
+        // Ignored: objects that remain are checked in the next step.
         let _ = write::delete(state, &target, &DeleteOptions::default(), &mut context);
     }
     state.store.all(&resource.table).next().is_some()

@@ -1,4 +1,5 @@
-//! Garbage collection: deletes objects whose owners do not exist; handles foreground deletion and orphaning.
+//! Garbage collection: deletes objects if none of their owners exists, and handles foreground deletion and
+//! orphaning.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,17 +17,18 @@ use crate::write::{self, DeleteOptions, Propagation, Target};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
-/// Maximum number of dependents per step. Owners with more are deleted in slices.
+/// Maximum number of dependents that are handled per step. The others are handled in the next steps.
 const MAX_OBJECTS_PER_STEP: usize = 250;
 
 /// The garbage collector.
 #[derive(Debug, Default)]
 pub struct Garbage {
-    seen: u64,
-    /// Objects whose write waits for a webhook, and the number of webhook replies at the last step.
-    held: BTreeSet<ObjectLocation>,
-    replies_seen: u64,
-    /// Objects to check in the next steps.
+    seen_version: u64,
+    /// Objects with a write that is waiting for a webhook.
+    blocked: BTreeSet<ObjectLocation>,
+    /// Number of webhook replies at the last step.
+    seen_replies: u64,
+    /// Dependents to check in the next steps.
     backlog: BTreeSet<ObjectLocation>,
 }
 
@@ -36,23 +38,23 @@ impl Controller for Garbage {
     }
 
     fn step(&mut self, state: &mut State) -> bool {
-        let (mut places, gone) = self.changed(state);
-        if std::mem::replace(&mut self.replies_seen, state.webhooks.pending.replies_received)
-            != self.replies_seen
+        let (mut locations, deleted_uids) = self.read_changes(state);
+        if std::mem::replace(&mut self.seen_replies, state.webhooks.pending.replies_received)
+            != self.seen_replies
         {
-            places.append(&mut self.held);
+            locations.append(&mut self.blocked);
         }
         let before = state.store.version();
-        for location in &places {
+        for location in &locations {
             let blocked = state.webhooks.pending.blocked_writes;
             handle_owner(state, location);
             if state.webhooks.pending.blocked_writes != blocked {
-                self.held.insert(location.clone());
+                self.blocked.insert(location.clone());
             }
         }
-        let dependents = gone.iter().flat_map(|uid| state.store.dependents(uid));
+        let dependents = deleted_uids.iter().flat_map(|uid| state.store.dependents(uid));
         self.backlog.extend(dependents.cloned());
-        self.backlog.extend(places);
+        self.backlog.extend(locations);
         for _ in 0..MAX_OBJECTS_PER_STEP {
             let Some(location) = self.backlog.pop_first() else {
                 break;
@@ -60,7 +62,7 @@ impl Controller for Garbage {
             let blocked = state.webhooks.pending.blocked_writes;
             handle_dependent(state, &location);
             if state.webhooks.pending.blocked_writes != blocked {
-                self.held.insert(location);
+                self.blocked.insert(location);
             }
         }
         state.store.version() != before || !self.backlog.is_empty()
@@ -68,10 +70,10 @@ impl Controller for Garbage {
 }
 
 impl Garbage {
-    /// Returns the objects written since the last step, and the deleted uids.
-    fn changed(&mut self, state: &State) -> (BTreeSet<ObjectLocation>, BTreeSet<Box<str>>) {
-        let (mut places, mut gone) = (BTreeSet::new(), BTreeSet::new());
-        for table in state.store.changed_since(self.seen) {
+    /// Returns the objects to check after the changes since the last step, and the uids of deleted objects.
+    fn read_changes(&mut self, state: &State) -> (BTreeSet<ObjectLocation>, BTreeSet<Box<str>>) {
+        let (mut locations, mut deleted_uids) = (BTreeSet::new(), BTreeSet::new());
+        for table in state.store.changed_since(self.seen_version) {
             let location = |object: &Object| ObjectLocation {
                 table: Arc::clone(&table),
                 key: object.key().into(),
@@ -79,44 +81,44 @@ impl Garbage {
             let events = state
                 .store
                 .history(&table)
-                .and_then(|history| history.after(self.seen));
+                .and_then(|history| history.after(self.seen_version));
             let Some(events) = events else {
                 // The history has been compacted: check all objects.
-                places.extend(state.store.all(&table).map(|object| location(object)));
+                locations.extend(state.store.all(&table).map(|object| location(object)));
                 continue;
             };
             for event in events {
                 let meta = event.object.meta();
                 if event.kind == EventKind::Deleted {
-                    gone.insert(meta.uid.clone());
-                    // A foreground deletion may have waited for this object.
-                    places.extend(
+                    deleted_uids.insert(meta.uid.clone());
+                    // The foreground deletion of an owner may be waiting for this object.
+                    locations.extend(
                         meta.owners
                             .iter()
                             .filter_map(|owner| state.store.location_of(&owner.uid))
                             .cloned(),
                     );
                 } else if meta.deleting || !meta.owners.is_empty() {
-                    places.insert(location(&event.object));
+                    locations.insert(location(&event.object));
                 }
-                // Foreground deletion also depends on removed references.
+                // The foreground deletion of an owner also continues when a reference to it is removed.
                 let before = event
                     .previous
                     .iter()
                     .flat_map(|previous| previous.meta().owners.iter());
-                places.extend(
+                locations.extend(
                     before
                         .filter_map(|owner| state.store.location_of(&owner.uid))
                         .cloned(),
                 );
             }
         }
-        self.seen = state.store.version();
-        (places, gone)
+        self.seen_version = state.store.version();
+        (locations, deleted_uids)
     }
 }
 
-fn find(state: &State, location: &ObjectLocation) -> Option<(Arc<Resource>, Arc<Object>)> {
+fn find_object(state: &State, location: &ObjectLocation) -> Option<(Arc<Resource>, Arc<Object>)> {
     let object = Arc::clone(state.store.get(&location.table, &location.key)?);
     let resource = state
         .resources
@@ -127,25 +129,25 @@ fn find(state: &State, location: &ObjectLocation) -> Option<(Arc<Resource>, Arc<
 
 /// Handles an owner that is deleted in the foreground or orphans its dependents.
 fn handle_owner(state: &mut State, location: &ObjectLocation) {
-    let Some((resource, object)) = find(state, location) else {
+    let Some((resource, object)) = find_object(state, location) else {
         return;
     };
     if !object.meta().deleting {
         return;
     }
-    let holds = |finalizer: &str| object.meta().finalizers.iter().any(|have| &**have == finalizer);
-    if holds(ORPHAN) {
+    let has_finalizer = |finalizer: &str| object.meta().finalizers.iter().any(|name| &**name == finalizer);
+    if has_finalizer(ORPHAN) {
         let dependents: Vec<ObjectLocation> = state.store.dependents(&object.meta().uid).cloned().collect();
         for dependent in dependents {
-            drop_references(state, &dependent, &|owner| owner.uid == object.meta().uid);
+            remove_owner_references(state, &dependent, &|owner| owner.uid == object.meta().uid);
         }
         remove_finalizer(state, &resource, &object, ORPHAN);
-    } else if holds(FOREGROUND) {
+    } else if has_finalizer(FOREGROUND) {
         let is_deleting = |location: &&ObjectLocation| {
             let object = state.store.get(&location.table, &location.key);
             object.is_some_and(|object| object.meta().deleting)
         };
-        // The events of their deletion return here for the rest.
+        // The other dependents are handled when the events of these deletions arrive.
         let dependents: Vec<ObjectLocation> = state
             .store
             .dependents(&object.meta().uid)
@@ -159,29 +161,30 @@ fn handle_owner(state: &mut State, location: &ObjectLocation) {
         let blocked = state
             .store
             .dependents(&object.meta().uid)
-            .any(|location| blocks(state, location, &object.meta().uid));
+            .any(|location| blocks_deletion(state, location, &object.meta().uid));
         if !blocked {
             remove_finalizer(state, &resource, &object, FOREGROUND);
         }
     }
 }
 
-fn blocks(state: &State, location: &ObjectLocation, owner: &str) -> bool {
+/// Returns whether the object has a reference to `owner` that blocks its deletion.
+fn blocks_deletion(state: &State, location: &ObjectLocation, owner: &str) -> bool {
     let object = state.store.get(&location.table, &location.key);
     object.is_some_and(|object| {
         object
             .meta()
             .owners
             .iter()
-            .any(|have| &*have.uid == owner && have.blocks_deletion)
+            .any(|reference| &*reference.uid == owner && reference.blocks_deletion)
     })
 }
 
-/// The state of an owner.
+/// State of an owner, named as in the real garbage collector.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OwnerState {
-    Alive,
-    Gone,
+    Solid,
+    Dangling,
     WaitingForDependents,
 }
 
@@ -191,27 +194,27 @@ fn owner_state(state: &State, owner: &Owner, dependent: &Object) -> OwnerState {
         .location_of(&owner.uid)
         .and_then(|location| state.store.get(&location.table, &location.key));
     match found {
-        None if state.absent_owners.contains(&owner.uid) => OwnerState::Alive,
-        None => OwnerState::Gone,
-        // A namespaced owner is valid in its own namespace only.
+        None if state.absent_owners.contains(&owner.uid) => OwnerState::Solid,
+        None => OwnerState::Dangling,
+        // A namespaced owner must be in the namespace of the dependent.
         Some(object)
             if !object.meta().namespace.is_empty()
                 && object.meta().namespace != dependent.meta().namespace =>
         {
-            OwnerState::Gone
+            OwnerState::Dangling
         }
         Some(object)
             if object.meta().deleting
-                && object.meta().finalizers.iter().any(|have| &**have == FOREGROUND) =>
+                && object.meta().finalizers.iter().any(|name| &**name == FOREGROUND) =>
         {
             OwnerState::WaitingForDependents
         }
-        Some(_) => OwnerState::Alive,
+        Some(_) => OwnerState::Solid,
     }
 }
 
 fn handle_dependent(state: &mut State, location: &ObjectLocation) {
-    let Some((resource, object)) = find(state, location) else {
+    let Some((resource, object)) = find_object(state, location) else {
         return;
     };
     let meta = object.meta();
@@ -223,19 +226,19 @@ fn handle_dependent(state: &mut State, location: &ObjectLocation) {
         .iter()
         .map(|owner| owner_state(state, owner, &object))
         .collect();
-    if owner_states.contains(&OwnerState::Alive) {
+    if owner_states.contains(&OwnerState::Solid) {
         if owner_states
             .iter()
-            .any(|owner_state| *owner_state != OwnerState::Alive)
+            .any(|owner_state| *owner_state != OwnerState::Solid)
         {
-            let dead: BTreeSet<Box<str>> = meta
+            let removed: BTreeSet<Box<str>> = meta
                 .owners
                 .iter()
                 .zip(&owner_states)
-                .filter(|(_, owner_state)| **owner_state != OwnerState::Alive)
+                .filter(|(_, owner_state)| **owner_state != OwnerState::Solid)
                 .map(|(owner, _)| owner.uid.clone())
                 .collect();
-            drop_references(state, location, &|owner| dead.contains(&owner.uid));
+            remove_owner_references(state, location, &|owner| removed.contains(&owner.uid));
         }
         return;
     }
@@ -243,12 +246,12 @@ fn handle_dependent(state: &mut State, location: &ObjectLocation) {
         return;
     }
     let has_dependents = state.store.dependents(&meta.uid).next().is_some();
-    let standing = meta.finalizers.iter().find_map(|finalizer| match &**finalizer {
+    let policy_of_finalizer = meta.finalizers.iter().find_map(|finalizer| match &**finalizer {
         ORPHAN => Some(Propagation::Orphan),
         FOREGROUND => Some(Propagation::Foreground),
         _ => None,
     });
-    let policy = match standing {
+    let policy = match policy_of_finalizer {
         Some(policy) => policy,
         None if owner_states.contains(&OwnerState::WaitingForDependents) && has_dependents => {
             Propagation::Foreground
@@ -275,32 +278,36 @@ fn handle_dependent(state: &mut State, location: &ObjectLocation) {
     }
 }
 
-fn drop_references(state: &mut State, location: &ObjectLocation, dead: &dyn Fn(&Owner) -> bool) {
-    let Some((resource, object)) = find(state, location) else {
+fn remove_owner_references(
+    state: &mut State,
+    location: &ObjectLocation,
+    is_removed: &dyn Fn(&Owner) -> bool,
+) {
+    let Some((resource, object)) = find_object(state, location) else {
         return;
     };
-    change(state, &resource, &object, &mut |value| {
+    update_object(state, &resource, &object, &mut |value| {
         let kept: Vec<Value> = tree::list(value, &["metadata", "ownerReferences"])
             .iter()
-            .filter(|owner| !dead(&Owner::from_value(owner)))
+            .filter(|owner| !is_removed(&Owner::from_value(owner)))
             .cloned()
             .collect();
-        put_list(value, "ownerReferences", kept);
+        set_metadata_list(value, "ownerReferences", kept);
     });
 }
 
 fn remove_finalizer(state: &mut State, resource: &Arc<Resource>, object: &Arc<Object>, finalizer: &str) {
-    change(state, resource, object, &mut |value| {
+    update_object(state, resource, object, &mut |value| {
         let kept: Vec<Value> = tree::list(value, &["metadata", "finalizers"])
             .iter()
-            .filter(|have| *have != finalizer)
+            .filter(|name| *name != finalizer)
             .cloned()
             .collect();
-        put_list(value, "finalizers", kept);
+        set_metadata_list(value, "finalizers", kept);
     });
 }
 
-fn put_list(value: &mut Value, field: &str, list: Vec<Value>) {
+fn set_metadata_list(value: &mut Value, field: &str, list: Vec<Value>) {
     if list.is_empty() {
         tree::remove(value, &["metadata", field]);
     } else {
@@ -308,11 +315,11 @@ fn put_list(value: &mut Value, field: &str, list: Vec<Value>) {
     }
 }
 
-fn change(
+fn update_object(
     state: &mut State,
     resource: &Arc<Resource>,
     object: &Arc<Object>,
-    how: &mut dyn FnMut(&mut Value),
+    modify: &mut dyn FnMut(&mut Value),
 ) {
     let target = Target {
         resource,
@@ -322,7 +329,7 @@ fn change(
     let mut context = Context::for_controller("garbage-collector");
     let _ = write::update(state, &target, &mut context, false, &mut |_, live, _| {
         let mut value = live.cloned().unwrap_or_default();
-        how(&mut value);
+        modify(&mut value);
         Ok(value)
     });
 }

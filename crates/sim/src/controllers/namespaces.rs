@@ -11,15 +11,15 @@ use crate::state::State;
 use crate::strategy;
 use crate::write::{self, DeleteOptions, Propagation, Target};
 
-/// Maximum number of writes per step. Namespaces with more objects are emptied in slices.
+/// Maximum number of writes per step. The remaining objects are deleted in the next steps.
 const MAX_WRITES_PER_STEP: u64 = 250;
 
-/// The controller for terminating namespaces.
+/// Controller for terminating namespaces.
 #[derive(Debug, Default)]
 pub struct Namespaces {
-    seen: u64,
+    seen_version: u64,
     /// Number of webhook replies at the last step.
-    replies_seen: u64,
+    seen_replies: u64,
 }
 
 impl Controller for Namespaces {
@@ -28,35 +28,36 @@ impl Controller for Namespaces {
     }
 
     fn step(&mut self, state: &mut State) -> bool {
-        let replied = std::mem::replace(&mut self.replies_seen, state.webhooks.pending.replies_received)
-            != self.replies_seen;
-        if state.store.version() == self.seen && !replied {
+        let replied = std::mem::replace(&mut self.seen_replies, state.webhooks.pending.replies_received)
+            != self.seen_replies;
+        if state.store.version() == self.seen_version && !replied {
             return false;
         }
-        self.seen = state.store.version();
-        let dying: Vec<String> = state
+        self.seen_version = state.store.version();
+        let terminating: Vec<String> = state
             .store
             .all("namespaces")
             .filter(|object| object.meta().deleting)
             .map(|object| object.meta().name.to_string())
             .collect();
-        let mut busy = false;
-        for name in &dying {
-            busy |= empty(state, name);
+        let mut changed = false;
+        for name in &terminating {
+            changed |= finalize(state, name);
         }
-        busy
+        changed
     }
 }
 
-/// Deletes the objects of a namespace, and the namespace when it is empty.
-fn empty(state: &mut State, namespace: &str) -> bool {
+/// Deletes the objects of a namespace, and the namespace when it is empty. Returns whether anything
+/// changed or the maximum number of writes was reached.
+fn finalize(state: &mut State, namespace: &str) -> bool {
     let tables: Vec<Arc<Resource>> = state
         .resources
         .tables()
         .filter(|resource| resource.namespaced && resource.verbs.contains(Verb::Delete))
         .cloned()
         .collect();
-    let (mut left, mut busy) = (false, false);
+    let (mut any_left, mut changed) = (false, false);
     let last = state.store.version().saturating_add(MAX_WRITES_PER_STEP);
     for resource in tables {
         if state.store.version() >= last {
@@ -82,18 +83,18 @@ fn empty(state: &mut State, namespace: &str) -> bool {
                     ..DeleteOptions::default()
                 };
                 let mut context = Context::for_controller("namespace-controller");
-                busy |= write::delete(state, &target, &options, &mut context).is_ok();
+                changed |= write::delete(state, &target, &options, &mut context).is_ok();
             }
-            left |= state.store.get(&resource.table, &object.key()).is_some();
+            any_left |= state.store.get(&resource.table, &object.key()).is_some();
         }
     }
-    if !left && let Some(resource) = state.resources.preferred("", "namespaces").cloned() {
+    if !any_left && let Some(resource) = state.resources.preferred("", "namespaces").cloned() {
         let target = Target {
             resource: &resource,
             namespace: "",
             name: namespace,
         };
-        busy |= strategy::finalize(state, &target, &Value::Null).is_ok();
+        changed |= strategy::finalize(state, &target, &Value::Null).is_ok();
     }
-    busy
+    changed
 }

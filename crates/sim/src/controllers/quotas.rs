@@ -1,5 +1,5 @@
-//! Resource quotas: computes their status when they change and when a counted object is deleted or ends.
-//! New objects are counted by the admission plugin.
+//! Resource quotas: computes their status when they change, when a counted object is deleted and when a
+//! pod has finished. The admission plugin adds the usage of new objects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::store::EventKind;
 use crate::tree;
 use crate::write;
 
-/// The controller for resource quotas.
+/// Controller for resource quotas.
 #[derive(Debug, Default)]
 pub struct Quotas {
-    seen: u64,
+    seen_version: u64,
 }
 
 impl Controller for Quotas {
@@ -28,20 +28,20 @@ impl Controller for Quotas {
     }
 
     fn step(&mut self, state: &mut State) -> bool {
-        let since = std::mem::replace(&mut self.seen, state.store.version());
-        if since == self.seen || state.store.count(quota::TABLE) == 0 {
+        let since = std::mem::replace(&mut self.seen_version, state.store.version());
+        if since == self.seen_version || state.store.count(quota::TABLE) == 0 {
             return false;
         }
         let namespaces = affected_namespaces(state, since);
-        let mut busy = false;
+        let mut changed = false;
         for namespace in namespaces {
-            busy |= recount(state, &namespace);
+            changed |= update_quotas(state, &namespace);
         }
-        busy
+        changed
     }
 }
 
-/// Returns the namespaces whose quotas changed or whose usage may have decreased.
+/// Returns the namespaces with changed quotas or with a usage that may have decreased.
 fn affected_namespaces(state: &State, since: u64) -> BTreeSet<Box<str>> {
     let mut found = BTreeSet::new();
     for table in state.store.changed_since(since) {
@@ -56,7 +56,7 @@ fn affected_namespaces(state: &State, since: u64) -> BTreeSet<Box<str>> {
         };
         let is_quota = &*table == quota::TABLE;
         let affected = events.filter(|event| {
-            is_quota || event.kind == EventKind::Deleted || (&*table == "pods" && has_ended(&event.object))
+            is_quota || event.kind == EventKind::Deleted || (&*table == "pods" && has_finished(&event.object))
         });
         found.extend(affected.map(|event| event.object.meta().namespace.clone()));
     }
@@ -64,12 +64,12 @@ fn affected_namespaces(state: &State, since: u64) -> BTreeSet<Box<str>> {
     found
 }
 
-fn has_ended(pod: &Object) -> bool {
+fn has_finished(pod: &Object) -> bool {
     matches!(pod.field("status.phase"), Some("Succeeded" | "Failed"))
 }
 
 /// Updates the quotas of a namespace; returns whether one changed.
-fn recount(state: &mut State, namespace: &str) -> bool {
+fn update_quotas(state: &mut State, namespace: &str) -> bool {
     let quotas: Vec<Value> = state
         .store
         .range(quota::TABLE, namespace, None)
@@ -78,20 +78,20 @@ fn recount(state: &mut State, namespace: &str) -> bool {
     let Some(resource) = state.resources.preferred("", quota::TABLE).cloned() else {
         return false;
     };
-    let mut busy = false;
+    let mut changed = false;
     for mut quota in quotas {
-        let status = status(state, namespace, &quota);
+        let status = quota_status(state, namespace, &quota);
         if quota.get("status") != Some(&status) {
             tree::set(&mut quota, &["status"], status);
             write::persist(state, &resource, quota);
-            busy = true;
+            changed = true;
         }
     }
-    busy
+    changed
 }
 
-fn status(state: &State, namespace: &str, quota: &Value) -> Value {
-    let hard = quota::amounts(tree::get(quota, &["spec", "hard"]));
+fn quota_status(state: &State, namespace: &str, quota: &Value) -> Value {
+    let hard = quota::parse_amounts(tree::get(quota, &["spec", "hard"]));
     let mut used = Amounts::new();
     let resources: Vec<Arc<Resource>> = state
         .resources
@@ -100,32 +100,32 @@ fn status(state: &State, namespace: &str, quota: &Value) -> Value {
         .cloned()
         .collect();
     for resource in resources {
-        let names = quota::matching(&hard, &resource);
+        let names = quota::matching_names(&hard, &resource);
         if names.is_empty() {
             continue;
         }
-        let total = total(state, namespace, quota, &resource);
+        let total = total_usage(state, namespace, quota, &resource);
         used.extend(names.into_iter().map(|name| {
             let amount = total.get(&name).copied().unwrap_or(Quantity::ZERO);
             (name, amount)
         }));
     }
-    json!({"hard": shown(&hard), "used": shown(&used)})
+    json!({"hard": to_map(&hard), "used": to_map(&used)})
 }
 
-/// Returns the usage of all objects of a kind in a namespace that the quota selects.
-fn total(state: &State, namespace: &str, quota: &Value, resource: &Resource) -> Amounts {
+/// Returns the usage of all objects of a resource in a namespace that the quota selects.
+fn total_usage(state: &State, namespace: &str, quota: &Value, resource: &Resource) -> Amounts {
     let mut total = Amounts::new();
     for (_, object) in state.store.range(&resource.table, namespace, None) {
         let value = object.packed();
         if quota::selects(quota, resource, &value) {
-            quota::add(&mut total, &quota::usage(state, resource, &value));
+            quota::add_amounts(&mut total, &quota::usage(state, resource, &value));
         }
     }
     total
 }
 
-fn shown(amounts: &Amounts) -> Map<String, Value> {
+fn to_map(amounts: &Amounts) -> Map<String, Value> {
     let entry = |(name, amount): (&String, &Quantity)| (name.clone(), json!(amount.to_string()));
     amounts.iter().map(entry).collect()
 }

@@ -1,5 +1,5 @@
-//! Taints with the effect `NoExecute`: evicts the pods of a node that do not tolerate them, after the time
-//! that their tolerations allow.
+//! Taints with the effect `NoExecute`: evicts the pods of a node that do not tolerate them, or when their
+//! tolerations expire.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::clock::Instant;
 use crate::context::Context;
 use crate::events::{self, NewEvent};
 use crate::object::Object;
-use crate::script::{PodCondition, covers};
+use crate::script::{PodCondition, tolerates_taint};
 use crate::state::State;
 use crate::store::EventKind;
 use crate::tree;
@@ -21,13 +21,13 @@ const ACTOR: &str = "taint-eviction-controller";
 const PODS: &str = "pods";
 const NODES: &str = "nodes";
 
-/// The controller for taints with the effect `NoExecute`.
+/// Controller for taints with the effect `NoExecute`.
 #[derive(Debug, Default)]
 pub struct Taints {
-    seen: u64,
-    /// The taints with this effect, by node.
+    seen_version: u64,
+    /// Taints with the effect `NoExecute` by node.
     by_node: BTreeMap<Box<str>, Vec<Value>>,
-    /// When pods are evicted.
+    /// Times at which pods are evicted.
     evictions: BTreeMap<Box<str>, Instant>,
 }
 
@@ -38,11 +38,11 @@ impl Controller for Taints {
 
     fn step(&mut self, state: &mut State) -> bool {
         let before = state.store.version();
-        if before != self.seen {
+        if before != self.seen_version {
             for key in self.changed_pods(state) {
                 self.check_pod(state, &key);
             }
-            self.seen = before;
+            self.seen_version = before;
         }
         let now = state.now();
         let due: Vec<Box<str>> = self
@@ -64,7 +64,7 @@ impl Controller for Taints {
 }
 
 impl Taints {
-    /// Returns the pods to check: changed pods on tainted nodes, and all pods of nodes whose taints changed.
+    /// Returns the pods to check: changed pods, and all pods of nodes with changed taints.
     fn changed_pods(&mut self, state: &State) -> BTreeSet<Box<str>> {
         let nodes = self.update_nodes(state);
         let mut keys = BTreeSet::new();
@@ -76,7 +76,11 @@ impl Taints {
         if self.by_node.is_empty() && self.evictions.is_empty() {
             return keys;
         }
-        match state.store.history(PODS).map(|history| history.after(self.seen)) {
+        match state
+            .store
+            .history(PODS)
+            .map(|history| history.after(self.seen_version))
+        {
             None => {}
             Some(Some(events)) => keys.extend(events.map(|event| Box::from(event.object.key()))),
             Some(None) => keys.extend(state.store.all(PODS).map(|object| Box::from(object.key()))),
@@ -84,16 +88,16 @@ impl Taints {
         keys
     }
 
-    /// Reads changed nodes; returns those whose taints changed.
+    /// Reads the changed nodes. Returns the nodes with changed taints.
     fn update_nodes(&mut self, state: &State) -> BTreeSet<Box<str>> {
         let Some(history) = state.store.history(NODES) else {
             return BTreeSet::new();
         };
-        if history.last_version() <= self.seen {
+        if history.last_version() <= self.seen_version {
             return BTreeSet::new();
         }
         let mut current: BTreeMap<Box<str>, Option<Arc<Object>>> = BTreeMap::new();
-        if let Some(events) = history.after(self.seen) {
+        if let Some(events) = history.after(self.seen_version) {
             current.extend(events.map(|event| {
                 let object = (event.kind != EventKind::Deleted).then(|| Arc::clone(&event.object));
                 (event.object.meta().name.clone(), object)
@@ -131,13 +135,13 @@ impl Taints {
             self.evictions.remove(key);
             return;
         };
-        match tolerated_for(&object.packed(), taints) {
-            Tolerated::Forever => drop(self.evictions.remove(key)),
-            Tolerated::Seconds(seconds) => {
+        match toleration_time(&object.packed(), taints) {
+            TolerationTime::Forever => drop(self.evictions.remove(key)),
+            TolerationTime::Seconds(seconds) => {
                 let at = state.now().plus_seconds(seconds);
                 self.evictions.entry(key.into()).or_insert(at);
             }
-            Tolerated::No => drop(self.evictions.insert(key.into(), state.now())),
+            TolerationTime::No => drop(self.evictions.insert(key.into(), state.now())),
         }
     }
 }
@@ -148,32 +152,32 @@ fn no_execute_taints(node: &Value) -> Vec<Value> {
     effective.cloned().collect()
 }
 
-/// How long a pod tolerates the taints of its node.
-enum Tolerated {
+/// Time for which a pod tolerates the taints of its node.
+enum TolerationTime {
     No,
     Seconds(i64),
     Forever,
 }
 
-fn tolerated_for(pod: &Value, taints: &[Value]) -> Tolerated {
+fn toleration_time(pod: &Value, taints: &[Value]) -> TolerationTime {
     let tolerations = tree::list(pod, &["spec", "tolerations"]);
     let mut shortest: Option<i64> = None;
     for taint in taints {
-        let Some(toleration) = tolerations.iter().find(|one| covers(one, taint)) else {
-            return Tolerated::No;
+        let Some(toleration) = tolerations.iter().find(|one| tolerates_taint(one, taint)) else {
+            return TolerationTime::No;
         };
         if let Some(seconds) = tree::int(toleration, &["tolerationSeconds"]) {
             shortest = Some(shortest.map_or(seconds, |shortest| shortest.min(seconds)));
         }
     }
     match shortest {
-        None => Tolerated::Forever,
-        Some(seconds) if seconds <= 0 => Tolerated::No,
-        Some(seconds) => Tolerated::Seconds(seconds),
+        None => TolerationTime::Forever,
+        Some(seconds) if seconds <= 0 => TolerationTime::No,
+        Some(seconds) => TolerationTime::Seconds(seconds),
     }
 }
 
-/// Records the reason in the pod's status and deletes the pod.
+/// Records the reason in the status of the pod, and deletes the pod.
 fn evict(state: &mut State, key: &str) {
     let (Some(pods), Some(object)) = (
         state.resources.preferred("", PODS).cloned(),

@@ -1,5 +1,5 @@
-//! The workload controllers. They share one index of pods; each controller is a function from an object key
-//! to writes, called by a work queue.
+//! The workload controllers. They share an index of pods. Each controller is a function that syncs one object
+//! and is called for the keys in its work queue.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::state::State;
 use crate::status::Result;
 use crate::store::EventKind;
 
-mod act;
+mod actor;
 mod budget;
 mod condition;
 mod daemon_set;
@@ -30,10 +30,10 @@ mod stateful_set;
 use index::Index;
 use queue::Queue;
 
-/// Time at which to sync a key again without a change.
+/// Time at which to sync a key again even if nothing changes.
 type RequeueAt = Option<Instant>;
 
-/// A controller: its table and its sync function.
+/// Table, kind and sync function of a controller.
 struct WorkloadController {
     table: &'static str,
     kind: &'static str,
@@ -82,17 +82,17 @@ const PODS: &str = "pods";
 const NODES: &str = "nodes";
 const SERVICES: &str = "services";
 const BUDGETS: &str = "poddisruptionbudgets.policy";
-const DAEMONS: &str = "daemonsets.apps";
+const DAEMON_SETS: &str = "daemonsets.apps";
 
-/// The controllers for Deployments, `ReplicaSets`, `StatefulSets`, `DaemonSets`, Jobs, `EndpointSlices` and
+/// Controllers for Deployments, `ReplicaSets`, `StatefulSets`, `DaemonSets`, Jobs, `EndpointSlices` and
 /// `PodDisruptionBudgets`.
 #[derive(Debug, Default)]
 pub struct Workloads {
-    seen: u64,
+    seen_version: u64,
     index: Index,
     queues: [Queue; CONTROLLERS.len()],
     /// Number of webhook replies at the last step.
-    replies_seen: u64,
+    seen_replies: u64,
 }
 
 impl Controller for Workloads {
@@ -102,15 +102,15 @@ impl Controller for Workloads {
 
     fn step(&mut self, state: &mut State) -> bool {
         let before = state.store.version();
-        self.ingest(state);
-        if std::mem::replace(&mut self.replies_seen, state.webhooks.pending.replies_received)
-            != self.replies_seen
+        self.read_changes(state);
+        if std::mem::replace(&mut self.seen_replies, state.webhooks.pending.replies_received)
+            != self.seen_replies
         {
-            self.queues.iter_mut().for_each(Queue::release_held);
+            self.queues.iter_mut().for_each(Queue::release_blocked);
         }
         for at in 0..CONTROLLERS.len() {
-            self.run(state, at);
-            self.ingest(state);
+            self.run_controller(state, at);
+            self.read_changes(state);
         }
         state.store.version() != before || self.queues.iter().any(Queue::is_busy)
     }
@@ -121,9 +121,9 @@ impl Controller for Workloads {
 }
 
 impl Workloads {
-    /// Runs one controller for every key in its queue.
-    fn run(&mut self, state: &mut State, at: usize) {
-        let (Some(part), Some(queue)) = (CONTROLLERS.get(at), self.queues.get_mut(at)) else {
+    /// Runs the controller with the index `at` for every key that is due in its queue.
+    fn run_controller(&mut self, state: &mut State, at: usize) {
+        let (Some(controller), Some(queue)) = (CONTROLLERS.get(at), self.queues.get_mut(at)) else {
             return;
         };
         let now = state.now();
@@ -132,44 +132,44 @@ impl Workloads {
                 queue.add(&key);
                 continue;
             }
-            match (part.sync)(state, &self.index, &key) {
-                // The rest of its writes follows when controllers continue.
+            match (controller.sync)(state, &self.index, &key) {
+                // The remaining writes for this key are done when controllers continue.
                 Ok(_) if state.is_paused() => queue.done(&key, Some(now)),
-                Ok(again) => queue.done(&key, again),
-                Err(error) if error.is_webhook_pending() => queue.hold(&key),
+                Ok(requeue_at) => queue.done(&key, requeue_at),
+                Err(error) if error.is_webhook_pending() => queue.block(&key),
                 Err(_) => queue.failed(&key, now),
             }
         }
     }
 
     /// Reads the changes since the last step.
-    fn ingest(&mut self, state: &State) {
-        if state.store.version() == self.seen {
+    fn read_changes(&mut self, state: &State) {
+        if state.store.version() == self.seen_version {
             return;
         }
-        for table in state.store.changed_since(self.seen) {
+        for table in state.store.changed_since(self.seen_version) {
             let events = state
                 .store
                 .history(&table)
-                .and_then(|history| history.after(self.seen));
+                .and_then(|history| history.after(self.seen_version));
             if let Some(events) = events {
                 for event in events {
-                    let gone = event.kind == EventKind::Deleted;
-                    self.observe(state, &table, &event.object, event.previous.as_ref(), gone);
+                    let deleted = event.kind == EventKind::Deleted;
+                    self.observe(state, &table, &event.object, event.previous.as_ref(), deleted);
                 }
             } else {
-                self.reload(state, &table);
+                self.relist(state, &table);
             }
         }
-        self.seen = state.store.version();
+        self.seen_version = state.store.version();
     }
 
-    /// Enqueues all objects of a table after its history has been compacted.
-    fn reload(&mut self, state: &State, table: &Arc<str>) {
-        self.index.forget(table);
-        for part in &CONTROLLERS {
-            for object in state.store.all(part.table) {
-                self.enqueue(part.table, &object.key());
+    /// Reads all objects of a table after its history has been compacted, and enqueues all keys.
+    fn relist(&mut self, state: &State, table: &Arc<str>) {
+        self.index.clear_table(table);
+        for controller in &CONTROLLERS {
+            for object in state.store.all(controller.table) {
+                self.enqueue(controller.table, &object.key());
             }
         }
         for object in state.store.all(table) {
@@ -183,7 +183,7 @@ impl Workloads {
         table: &str,
         object: &Arc<Object>,
         previous: Option<&Arc<Object>>,
-        gone: bool,
+        deleted: bool,
     ) {
         let key = object.key();
         self.enqueue(table, &key);
@@ -193,22 +193,25 @@ impl Workloads {
             .into_iter()
             .chain(previous.and_then(|previous| previous.meta().controller()))
         {
-            if let Some(part) = CONTROLLERS.iter().find(|part| part.kind == &*owner.kind) {
+            if let Some(controller) = CONTROLLERS
+                .iter()
+                .find(|controller| controller.kind == &*owner.kind)
+            {
                 let key = crate::object::key(&object.meta().namespace, &owner.name);
-                self.enqueue(part.table, &key);
+                self.enqueue(controller.table, &key);
             }
         }
         match table {
             PODS => {
-                for (part, key) in self.index.put_pod(object, gone) {
-                    self.enqueue(part, &key);
+                for (table, key) in self.index.put_pod(object, deleted) {
+                    self.enqueue(table, &key);
                 }
             }
-            SERVICES | BUDGETS => self.index.put_selector(table, object, gone),
+            SERVICES | BUDGETS => self.index.put_selector(table, object, deleted),
             NODES => {
-                // Node heartbeats do not matter to daemon sets, but they are rare in the simulator.
-                for object in state.store.all(DAEMONS) {
-                    self.enqueue(DAEMONS, &object.key());
+                // Heartbeats of nodes are not relevant for daemon sets, but they are rare in the simulator.
+                for object in state.store.all(DAEMON_SETS) {
+                    self.enqueue(DAEMON_SETS, &object.key());
                 }
             }
             _ => {}
@@ -216,7 +219,9 @@ impl Workloads {
     }
 
     fn enqueue(&mut self, table: &str, key: &str) {
-        let at = CONTROLLERS.iter().position(|part| part.table == table);
+        let at = CONTROLLERS
+            .iter()
+            .position(|controller| controller.table == table);
         if let Some(queue) = at.and_then(|at| self.queues.get_mut(at)) {
             queue.add(key);
         }

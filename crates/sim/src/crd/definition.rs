@@ -1,4 +1,4 @@
-//! The `CustomResourceDefinition` object: defaults, accepted names, conditions and validation.
+//! `CustomResourceDefinition` objects: defaults, accepted names, conditions and validation.
 
 use serde_json::{Value, json};
 
@@ -19,17 +19,17 @@ mod validate;
 mod version;
 mod warnings;
 
-pub(crate) use validate::status as validate_status;
 pub use validate::validate;
+pub(crate) use validate::validate_status;
 pub(crate) use warnings::warn;
 
-/// The table of definitions.
+/// Table of definitions.
 pub(crate) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const GROUP: &str = "apiextensions.k8s.io";
-/// The finalizer that keeps a definition until its objects are deleted.
+/// Finalizer of a definition, which is removed when its objects are deleted.
 pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Applies the defaults of the definition itself.
+/// Applies the defaults of a definition.
 pub fn defaults(value: &mut Value) {
     let kind = tree::text(value, &["spec", "names", "kind"]).to_owned();
     tree::set_default_text(value, &["spec", "names", "singular"], &kind.to_lowercase());
@@ -43,7 +43,8 @@ pub fn defaults(value: &mut Value) {
     }
 }
 
-/// Keeps the status when the definition is written, and records the stored version.
+/// Sets the status of a new or changed definition to the stored status, and adds the storage version to the
+/// stored versions.
 pub fn prepare(value: &mut Value, old: Option<&Value>) {
     match old {
         Some(old) => tree::copy(old, value, &["status"]),
@@ -66,8 +67,8 @@ pub fn prepare(value: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Returns whether a condition of the definition is true.
-pub(crate) fn is_true(definition: &Value, kind: &str) -> bool {
+/// Returns whether the condition `kind` of a definition is true.
+pub(crate) fn is_condition_true(definition: &Value, kind: &str) -> bool {
     tree::list(definition, &["status", "conditions"])
         .iter()
         .any(|condition| {
@@ -84,10 +85,10 @@ pub(crate) struct Condition<'a> {
     pub message: &'a str,
 }
 
-/// Names of a definition were accepted for the first time.
+/// Message of the conditions after the names of a definition are accepted for the first time.
 const INITIAL_NAMES_ACCEPTED: &str = "the initial names have been accepted";
 
-/// Sets a condition; the transition time changes only with the status.
+/// Sets a condition. The transition time changes only with the status.
 pub(crate) fn set_condition(definition: &mut Value, condition: Condition<'_>, now: &str) {
     let Condition {
         kind,
@@ -98,13 +99,16 @@ pub(crate) fn set_condition(definition: &mut Value, condition: Condition<'_>, no
     let status = if condition.status { "True" } else { "False" };
     let new = json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
     let mut all = tree::list(definition, &["status", "conditions"]).to_vec();
-    match all.iter_mut().find(|have| tree::text(have, &["type"]) == kind) {
-        Some(have) => {
-            let since = have.get("lastTransitionTime").cloned();
-            let same = tree::text(have, &["status"]) == status;
-            *have = new;
-            if let Some(since) = since.filter(|_| same) {
-                tree::set(have, &["lastTransitionTime"], since);
+    match all
+        .iter_mut()
+        .find(|existing| tree::text(existing, &["type"]) == kind)
+    {
+        Some(existing) => {
+            let since = existing.get("lastTransitionTime").cloned();
+            let status_unchanged = tree::text(existing, &["status"]) == status;
+            *existing = new;
+            if let Some(since) = since.filter(|_| status_unchanged) {
+                tree::set(existing, &["lastTransitionTime"], since);
             }
         }
         None => all.push(new),
@@ -112,21 +116,21 @@ pub(crate) fn set_condition(definition: &mut Value, condition: Condition<'_>, no
     tree::set(definition, &["status", "conditions"], all);
 }
 
-/// Accepts the names of a definition that was just written or reports conflicts, then those of other
-/// definitions that waited for names it released.
+/// Accepts the names of a definition that was written, or reports conflicts. Then does the same for the other
+/// definitions of the group, because names may have become free.
 pub(crate) fn update_accepted_names(state: &mut State, definition: &Value) {
     let name = tree::text(definition, &["metadata", "name"]).to_owned();
-    accept(state, &name);
+    accept_names(state, &name);
     update_accepted_names_of_others(state, definition);
 }
 
-/// Updates the accepted names of the group's other definitions after names became free.
+/// Updates the accepted names of the other definitions of the group that have names that are not accepted.
 pub(crate) fn update_accepted_names_of_others(state: &mut State, definition: &Value) {
     let (group, own) = (
         tree::text(definition, &["spec", "group"]),
         tree::text(definition, &["metadata", "name"]),
     );
-    let waiting: Vec<String> = state
+    let unaccepted: Vec<String> = state
         .store
         .all(TABLE)
         .map(|object| object.value())
@@ -137,24 +141,24 @@ pub(crate) fn update_accepted_names_of_others(state: &mut State, definition: &Va
         })
         .map(|other| tree::text(&other, &["metadata", "name"]).to_owned())
         .collect();
-    for name in waiting {
-        accept(state, &name);
+    for name in unaccepted {
+        accept_names(state, &name);
     }
 }
 
-fn accept(state: &mut State, name: &str) {
+fn accept_names(state: &mut State, name: &str) {
     let Some(live) = state.store.get(TABLE, name).map(|object| object.value()) else {
         return;
     };
     let now = state.now().rfc3339();
     let used_names = naming::names_in_use(state, &live);
-    if let Some(named) = naming::with_accepted_names(&live, &used_names, &now) {
-        put_status(state, name, &named);
+    if let Some(renamed) = naming::with_accepted_names(&live, &used_names, &now) {
+        write_status(state, name, &renamed);
     }
     let Some(live) = state.store.get(TABLE, name).map(|object| object.value()) else {
         return;
     };
-    if is_true(&live, "NamesAccepted") && !is_true(&live, "Established") {
+    if is_condition_true(&live, "NamesAccepted") && !is_condition_true(&live, "Established") {
         let mut established = live;
         let condition = Condition {
             kind: "Established",
@@ -163,12 +167,12 @@ fn accept(state: &mut State, name: &str) {
             message: INITIAL_NAMES_ACCEPTED,
         };
         set_condition(&mut established, condition, &now);
-        put_status(state, name, &established);
+        write_status(state, name, &established);
     }
 }
 
-/// Writes a definition's status as the API server's own controllers do.
-pub(crate) fn put_status(state: &mut State, name: &str, new: &Value) {
+/// Writes the status of a definition like the controllers in the API server.
+pub(crate) fn write_status(state: &mut State, name: &str, new: &Value) {
     let Some(resource) = state
         .resources
         .preferred(GROUP, "customresourcedefinitions")
@@ -183,7 +187,7 @@ pub(crate) fn put_status(state: &mut State, name: &str, new: &Value) {
     };
     let mut context = Context::for_controller("kube-apiserver");
     "status".clone_into(&mut context.subresource);
-    // The result is ignored: a definition that was deleted in the meantime needs no status.
+    // Errors are ignored, because the definition may have been deleted.
     let _ = write::update(
         state,
         &target,
@@ -193,7 +197,7 @@ pub(crate) fn put_status(state: &mut State, name: &str, new: &Value) {
     );
 }
 
-/// Marks a definition for deletion: it is removed after its objects.
+/// Marks a definition for deletion. It is removed when all of its objects are deleted.
 pub(crate) fn delete(state: &mut State, target: &Target<'_>, old: &Value, context: &Context) -> Deleted {
     let mut new = old.clone();
     let now = state.now().rfc3339();
@@ -217,12 +221,12 @@ pub(crate) fn delete(state: &mut State, target: &Target<'_>, old: &Value, contex
     if context.dry_run {
         return Deleted::Marked(write::freeze(target.resource, &new));
     }
-    let kept = write::persist(state, target.resource, new.clone());
+    let stored = write::persist(state, target.resource, new.clone());
     super::serve(state, &new);
-    Deleted::Marked(kept)
+    Deleted::Marked(stored)
 }
 
-/// A loaded definition without a status counts as established.
+/// Establishes a definition that was loaded without conditions.
 pub(crate) fn establish(definition: &mut Value, now: &str) {
     if !tree::list(definition, &["status", "conditions"]).is_empty() {
         return;
@@ -255,7 +259,7 @@ pub(crate) fn establish(definition: &mut Value, now: &str) {
     );
 }
 
-/// Prunes the defaults of a schema.
+/// Prunes the defaults in a schema.
 pub(crate) fn prune_defaults(node: &mut Node) {
     if let Some(mut default) = node.default.take() {
         prune::prune_part(&mut default, node);
@@ -265,7 +269,7 @@ pub(crate) fn prune_defaults(node: &mut Node) {
     if let Some(items) = &mut node.items {
         prune_defaults(items);
     }
-    if let Some(Additional::Like(below)) = &mut node.additional {
-        prune_defaults(below);
+    if let Some(Additional::Schema(values)) = &mut node.additional {
+        prune_defaults(values);
     }
 }

@@ -1,4 +1,4 @@
-//! Embedded objects (`x-kubernetes-embedded-resource`): coerces and validates their metadata.
+//! Embedded objects (`x-kubernetes-embedded-resource`): decodes and validates their metadata.
 
 use serde_json::Value;
 
@@ -9,8 +9,8 @@ use crate::schema::Schema;
 use crate::tree;
 use crate::validation::{meta, names};
 
-/// Decodes the metadata of embedded objects; unknown fields are dropped and reported.
-pub(crate) fn coerce(
+/// Decodes the metadata of embedded objects. Removes unknown fields and adds their paths to `unknown`.
+pub(crate) fn decode_metadata(
     types: &'static Schema,
     value: &mut Value,
     schema: &Node,
@@ -26,14 +26,14 @@ pub(crate) fn coerce(
                     }
                 }
                 if let Some(metadata) = map.get_mut("metadata") {
-                    metadata_of(types, metadata, &path.child("metadata"), unknown)?;
+                    decode_object_meta(types, metadata, &path.child("metadata"), unknown)?;
                 }
             }
-            for (key, below) in map.iter_mut() {
+            for (key, child) in map.iter_mut() {
                 match (schema.properties.get(key), &schema.additional) {
-                    (Some(node), _) => coerce(types, below, node, &path.child(key), unknown)?,
-                    (None, Some(Additional::Like(node))) => {
-                        coerce(types, below, node, &path.key(key), unknown)?;
+                    (Some(node), _) => decode_metadata(types, child, node, &path.child(key), unknown)?,
+                    (None, Some(Additional::Schema(node))) => {
+                        decode_metadata(types, child, node, &path.key(key), unknown)?;
                     }
                     _ => {}
                 }
@@ -42,7 +42,7 @@ pub(crate) fn coerce(
         Value::Array(items) => {
             if let Some(node) = &schema.items {
                 for (at, item) in items.iter_mut().enumerate() {
-                    coerce(types, item, node, &path.index(at), unknown)?;
+                    decode_metadata(types, item, node, &path.index(at), unknown)?;
                 }
             }
         }
@@ -57,13 +57,13 @@ fn invalid(path: &Path, value: &Value, detail: &str) -> FieldErrors {
     errors
 }
 
-fn metadata_of(
+fn decode_object_meta(
     types: &'static Schema,
     metadata: &mut Value,
     path: &Path,
     unknown: &mut Vec<String>,
 ) -> Result<(), FieldErrors> {
-    let Some(id) = types.named("meta/v1.ObjectMeta") else {
+    let Some(id) = types.find_struct("meta/v1.ObjectMeta") else {
         return Ok(());
     };
     let decoded = types
@@ -71,7 +71,7 @@ fn metadata_of(
         .map_err(|error| invalid(path, metadata, &error.to_string()))?;
     unknown.extend(decoded.unknown.iter().map(|name| format!("{path}.{name}")));
     *metadata = decoded.value;
-    super::object::drop_empty(metadata);
+    super::object::remove_empty_fields(metadata);
     Ok(())
 }
 
@@ -80,12 +80,12 @@ pub(crate) fn validate(value: &Value, schema: &Node, path: &Path, errors: &mut F
     match value {
         Value::Object(map) => {
             if schema.embedded {
-                object(value, path, errors);
+                validate_object(value, path, errors);
             }
-            for (key, below) in map {
+            for (key, child) in map {
                 match (schema.properties.get(key), &schema.additional) {
-                    (Some(node), _) => validate(below, node, &path.child(key), errors),
-                    (None, Some(Additional::Like(node))) => validate(below, node, &path.key(key), errors),
+                    (Some(node), _) => validate(child, node, &path.child(key), errors),
+                    (None, Some(Additional::Schema(node))) => validate(child, node, &path.key(key), errors),
                     _ => {}
                 }
             }
@@ -101,7 +101,7 @@ pub(crate) fn validate(value: &Value, schema: &Node, path: &Path, errors: &mut F
     }
 }
 
-fn object(value: &Value, path: &Path, errors: &mut FieldErrors) {
+fn validate_object(value: &Value, path: &Path, errors: &mut FieldErrors) {
     for key in ["apiVersion", "kind"] {
         if value.get(key).is_none() {
             errors.required(&path.child(key), "");
@@ -150,7 +150,7 @@ fn object(value: &Value, path: &Path, errors: &mut FieldErrors) {
         None => {}
     }
     if value.get("metadata").is_some() {
-        // A name is optional here, but the metadata check requires one.
+        // The name of an embedded object is optional, but the validation of metadata requires one.
         let mut named = value.clone();
         tree::set_default_text(&mut named, &["metadata", "name"], "fakename");
         let namespaced = !tree::text(&named, &["metadata", "namespace"]).is_empty();

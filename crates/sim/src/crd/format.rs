@@ -1,4 +1,4 @@
-//! Validates string formats.
+//! Validation of string formats.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use mainstay_gostd::time::parse_duration;
 use regex::Regex;
 
-/// Formats defined by a regular expression.
+/// Formats that are defined by a regular expression.
 const PATTERNS: &[(&str, &str)] = &[
     ("bsonobjectid", "^[0-9a-fA-F]{24}$"),
     (
@@ -64,7 +64,7 @@ const PATTERNS: &[(&str, &str)] = &[
     ),
 ];
 
-fn matches(name: &str, text: &str) -> bool {
+fn matches_pattern(name: &str, text: &str) -> bool {
     static ALL: OnceLock<HashMap<&'static str, Regex>> = OnceLock::new();
     let all = ALL.get_or_init(|| {
         let compiled = PATTERNS
@@ -75,7 +75,7 @@ fn matches(name: &str, text: &str) -> bool {
     all.get(name).is_some_and(|regex| regex.is_match(text))
 }
 
-/// Returns whether this format is validated at all.
+/// Returns whether strings are validated against this format. Formats of numbers are not.
 pub(crate) fn is_known(format: &str) -> bool {
     !matches!(format, "int32" | "int64" | "float" | "double")
 }
@@ -87,7 +87,9 @@ pub(crate) fn is_valid(format: &str, text: &str) -> bool {
         "password" => true,
         "uri" => is_request_uri(text),
         "hostname" => {
-            matches("hostname", text) && text.len() <= 255 && text.split('.').all(|part| part.len() <= 63)
+            matches_pattern("hostname", text)
+                && text.len() <= 255
+                && text.split('.').all(|part| part.len() <= 63)
         }
         "ipv4" => text.contains('.') && is_ip(text),
         "ipv6" => text.contains(':') && is_ip(text),
@@ -99,32 +101,32 @@ pub(crate) fn is_valid(format: &str, text: &str) -> bool {
         "date" => is_date(text),
         "datetime" => is_date_time(text),
         "duration" => is_duration(text),
-        "k8slongname" => text.len() <= 253 && matches("k8slongname", text),
-        name => matches(name, text),
+        "k8slongname" => text.len() <= 253 && matches_pattern("k8slongname", text),
+        name => matches_pattern(name, text),
     }
 }
 
 fn is_request_uri(text: &str) -> bool {
-    let clean = !text.chars().any(|c| c.is_control() || c == ' ');
+    let has_valid_chars = !text.chars().any(|c| c.is_control() || c == ' ');
     let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
-    let absolute = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+    let is_absolute = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
-    clean && (text.starts_with('/') || absolute)
+    has_valid_chars && (text.starts_with('/') || is_absolute)
 }
 
-/// Leading zeros are ignored.
+/// Returns whether the text is an IP address. IPv4 addresses may have leading zeros.
 fn is_ip(text: &str) -> bool {
-    let plain: Vec<&str> = text.split('.').collect();
-    if plain.len() == 4 && !text.contains(':') {
-        let part = |part: &&str| {
+    let parts: Vec<&str> = text.split('.').collect();
+    if parts.len() == 4 && !text.contains(':') {
+        let is_byte = |part: &&str| {
             !part.is_empty()
                 && part.len() <= 9
                 && part.bytes().all(|byte| byte.is_ascii_digit())
                 && part.parse::<u32>().is_ok_and(|number| number < 256)
         };
-        return plain.iter().all(part);
+        return parts.iter().all(is_byte);
     }
     text.parse::<Ipv6Addr>().is_ok()
 }
@@ -133,14 +135,15 @@ fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.split_once('/') else {
         return false;
     };
-    let most = if address.contains(':') { 128 } else { 32 };
-    let digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
+    let max_bits = if address.contains(':') { 128 } else { 32 };
+    let has_only_digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
     (address.parse::<IpAddr>().is_ok() || is_ip(address))
-        && digits
-        && bits.parse::<u32>().is_ok_and(|bits| bits <= most)
+        && has_only_digits
+        && bits.parse::<u32>().is_ok_and(|bits| bits <= max_bits)
 }
 
-fn digits(text: &str) -> Vec<u32> {
+/// Returns the digits of an ISBN. `X` is 10, any other character 99.
+fn isbn_digits(text: &str) -> Vec<u32> {
     text.chars()
         .filter(|c| !c.is_whitespace() && *c != '-')
         .map(|c| {
@@ -154,29 +157,29 @@ fn digits(text: &str) -> Vec<u32> {
 }
 
 fn is_isbn10(text: &str) -> bool {
-    let all = digits(text);
-    let body = all.len() == 10
+    let all = isbn_digits(text);
+    let has_valid_digits = all.len() == 10
         && all.iter().take(9).all(|digit| *digit < 10)
         && all.iter().all(|digit| *digit <= 10);
     let sum: u32 = all.iter().zip(1..).map(|(digit, weight)| digit * weight).sum();
-    body && sum.is_multiple_of(11)
+    has_valid_digits && sum.is_multiple_of(11)
 }
 
 fn is_isbn13(text: &str) -> bool {
-    let all = digits(text);
-    let body =
+    let all = isbn_digits(text);
+    let has_valid_digits =
         all.len() == 13 && all.iter().all(|digit| *digit < 10) && matches!(all.get(..3), Some([9, 7, 8 | 9]));
     let sum: u32 = all
         .iter()
         .zip([1, 3].iter().cycle())
         .map(|(digit, weight)| digit * weight)
         .sum();
-    body && sum.is_multiple_of(10)
+    has_valid_digits && sum.is_multiple_of(10)
 }
 
 fn is_credit_card(text: &str) -> bool {
-    let plain: String = text.chars().filter(char::is_ascii_digit).collect();
-    let sum: u32 = plain
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    let sum: u32 = digits
         .bytes()
         .rev()
         .zip([false, true].iter().cycle())
@@ -185,7 +188,7 @@ fn is_credit_card(text: &str) -> bool {
             if digit > 9 { digit - 9 } else { digit }
         })
         .sum();
-    matches("creditcard", &plain) && sum.is_multiple_of(10)
+    matches_pattern("creditcard", &digits) && sum.is_multiple_of(10)
 }
 
 fn is_date(text: &str) -> bool {
@@ -193,8 +196,9 @@ fn is_date(text: &str) -> bool {
     let [year, month, day] = parts.as_slice() else {
         return false;
     };
-    let digits = |part: &str, length| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(year, 4) || !digits(month, 2) || !digits(day, 2) {
+    let has_digits =
+        |part: &str, length| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !has_digits(year, 4) || !has_digits(month, 2) || !has_digits(day, 2) {
         return false;
     }
     let (year, month, day): (u32, u32, u32) = (
@@ -202,11 +206,11 @@ fn is_date(text: &str) -> bool {
         month.parse().unwrap_or(0),
         day.parse().unwrap_or(0),
     );
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let is_leap_year = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let days = match month {
         1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
         4 | 6 | 9 | 11 => 30,
-        2 if leap => 29,
+        2 if is_leap_year => 29,
         2 => 28,
         _ => 0,
     };
@@ -220,14 +224,14 @@ fn is_date_time(text: &str) -> bool {
     };
     let time = rest.split('t').next().unwrap_or("");
     let at = |range: std::ops::Range<usize>| time.get(range).unwrap_or("99");
-    is_date(date) && matches("time", time) && at(0..2) <= "23" && at(3..5) <= "59" && at(6..8) <= "59"
+    is_date(date) && matches_pattern("time", time) && at(0..2) <= "23" && at(3..5) <= "59" && at(6..8) <= "59"
 }
 
-/// A duration in Go's or Scala's notation.
+/// Returns whether the text is a duration in the notation of Go or Scala.
 fn is_duration(text: &str) -> bool {
     parse_duration(text).is_ok() || {
         let units = ["n", "u", "µ", "mi", "ms", "mill", "s", "m", "h", "d", "w"];
-        matches("span", text) && {
+        matches_pattern("span", text) && {
             let unit: String = text.chars().skip_while(|c| !c.is_alphabetic()).collect();
             units.iter().any(|name| unit.to_lowercase().starts_with(name))
         }
@@ -238,17 +242,17 @@ fn is_duration(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn check(format: &str, good: &[&str], bad: &[&str]) {
-        for text in good {
+    fn check(format: &str, valid: &[&str], invalid: &[&str]) {
+        for text in valid {
             assert!(is_valid(format, text), "{format}: {text}");
         }
-        for text in bad {
+        for text in invalid {
             assert!(!is_valid(format, text), "{format}: {text}");
         }
     }
 
     #[test]
-    fn formats() {
+    fn strings_are_validated_by_format() {
         check(
             "ipv4",
             &["10.0.0.1", "010.0.0.1"],

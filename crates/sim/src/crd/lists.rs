@@ -1,4 +1,4 @@
-//! Finds duplicates in lists that are sets or maps.
+//! Finds duplicates in lists of type `set` or `map`.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use super::schema::{Additional, List, Node};
 use super::show;
 use crate::field::{ErrorType, FieldErrors, Path};
 
-/// Reports every item that repeats an earlier one, by the type of the list.
+/// Reports duplicate items of sets and duplicate keys of maps in a value.
 pub(crate) fn validate(value: &Value, schema: &Node, path: &Path, errors: &mut FieldErrors) {
     match value {
         Value::Object(map) => {
-            for (key, below) in map {
+            for (key, child) in map {
                 match (schema.properties.get(key), &schema.additional) {
-                    (Some(node), _) => validate(below, node, &path.child(key), errors),
-                    (None, Some(Additional::Like(node))) => validate(below, node, &path.key(key), errors),
+                    (Some(node), _) => validate(child, node, &path.child(key), errors),
+                    (None, Some(Additional::Schema(node))) => validate(child, node, &path.key(key), errors),
                     _ => {}
                 }
             }
@@ -23,8 +23,8 @@ pub(crate) fn validate(value: &Value, schema: &Node, path: &Path, errors: &mut F
         Value::Array(items) => {
             match &schema.list {
                 List::Atomic => {}
-                List::Set => repeated(items, errors, path, &|item| show::value(item)),
-                List::Map(keys) => by_keys(items, keys, path, errors),
+                List::Set => report_duplicates(items, errors, path, &|item| show::value(item)),
+                List::Map(keys) => report_duplicate_keys(items, keys, path, errors),
             }
             if let Some(node) = &schema.items {
                 for (at, item) in items.iter().enumerate() {
@@ -36,8 +36,8 @@ pub(crate) fn validate(value: &Value, schema: &Node, path: &Path, errors: &mut F
     }
 }
 
-fn by_keys(items: &[Value], keys: &[String], path: &Path, errors: &mut FieldErrors) {
-    if let Some((at, odd)) = items
+fn report_duplicate_keys(items: &[Value], keys: &[String], path: &Path, errors: &mut FieldErrors) {
+    if let Some((at, item)) = items
         .iter()
         .enumerate()
         .find(|(_, item)| !item.is_object() && !item.is_null())
@@ -46,12 +46,12 @@ fn by_keys(items: &[Value], keys: &[String], path: &Path, errors: &mut FieldErro
         errors.push_shown(
             ErrorType::Invalid,
             &path.index(at),
-            Some(show::value(odd)),
+            Some(show::value(item)),
             detail,
         );
         return;
     }
-    let named: Vec<Value> = items
+    let item_keys: Vec<Value> = items
         .iter()
         .map(|item| {
             let found = keys
@@ -60,23 +60,28 @@ fn by_keys(items: &[Value], keys: &[String], path: &Path, errors: &mut FieldErro
             Value::Object(found.collect::<Map<_, _>>())
         })
         .collect();
-    repeated(&named, errors, path, &|keys| show::json(keys));
+    report_duplicates(&item_keys, errors, path, &|keys| show::json(keys));
 }
 
-/// Reports the second of equal items once, however often it is repeated.
-fn repeated(items: &[Value], errors: &mut FieldErrors, path: &Path, shown: &dyn Fn(&Value) -> String) {
+/// Reports the second of several equal items. Further equal items are not reported.
+fn report_duplicates(
+    items: &[Value],
+    errors: &mut FieldErrors,
+    path: &Path,
+    format: &dyn Fn(&Value) -> String,
+) {
     let mut seen: HashMap<String, usize> = HashMap::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
-        let times = seen.entry(item.to_string()).or_default();
-        *times += 1;
-        if *times == 2 {
-            errors.push_shown(ErrorType::Duplicate, &path.index(at), Some(shown(item)), "");
+        let count = seen.entry(item.to_string()).or_default();
+        *count += 1;
+        if *count == 2 {
+            errors.push_shown(ErrorType::Duplicate, &path.index(at), Some(format(item)), "");
         }
     }
 }
 
-/// Returns the first item that equals an earlier one.
-pub(crate) fn first_repeated(items: &[Value]) -> Option<usize> {
+/// Returns the position of the first item that equals an earlier one.
+pub(crate) fn first_duplicate(items: &[Value]) -> Option<usize> {
     let mut seen = std::collections::HashSet::with_capacity(items.len());
     items.iter().position(|item| !seen.insert(item.to_string()))
 }

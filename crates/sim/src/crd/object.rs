@@ -1,8 +1,8 @@
-//! Decodes, converts and validates custom objects.
+//! Decoding, conversion and validation of custom objects.
 
 use serde_json::{Number, Value};
 
-use super::correlate::Old;
+use super::correlate::OldValue;
 use super::rules::{Findings, RuleInput};
 use super::schema::Node;
 use super::{Custom, embedded, lists, prune};
@@ -14,10 +14,10 @@ use crate::status::{Result, Status};
 use crate::tree;
 use crate::validation::names;
 
-/// Maximum nesting of an object; the functions below recurse to its leaves.
+/// Maximum nesting of an object. The limit protects functions that recurse to the leaves.
 const MAX_DEPTH: usize = 256;
 
-/// Decodes a custom object; unknown fields are dropped and reported.
+/// Decodes a custom object. Unknown fields are removed and returned as paths.
 pub fn decode(state: &State, custom: &Custom, kind: &str, version: &str, value: Value) -> Result<Decoded> {
     let reject = |detail: &str| {
         Status::bad_request(format!(
@@ -25,13 +25,13 @@ pub fn decode(state: &State, custom: &Custom, kind: &str, version: &str, value: 
         ))
     };
     let mut value = value;
-    if too_deep(&value, MAX_DEPTH) {
+    if exceeds_depth(&value, MAX_DEPTH) {
         return Err(reject("exceeded max depth"));
     }
-    whole_numbers(&mut value);
+    normalize_whole_numbers(&mut value);
     let mut unknown = Vec::new();
     if let Some(metadata) = value.get_mut("metadata")
-        && let Some(id) = state.schema.named("meta/v1.ObjectMeta")
+        && let Some(id) = state.schema.find_struct("meta/v1.ObjectMeta")
     {
         let decoded = state
             .schema
@@ -39,26 +39,26 @@ pub fn decode(state: &State, custom: &Custom, kind: &str, version: &str, value: 
             .map_err(|error| reject(&error.to_string()))?;
         unknown.extend(decoded.unknown.iter().map(|name| format!("metadata.{name}")));
         *metadata = decoded.value;
-        drop_empty(metadata);
+        remove_empty_fields(metadata);
     }
     unknown.extend(prune::prune(&mut value, &custom.node));
     prune::drop_nulls(&mut value, &custom.node);
-    let mut below = Vec::new();
-    embedded::coerce(
+    let mut embedded_unknown = Vec::new();
+    embedded::decode_metadata(
         state.schema,
         &mut value,
         &custom.node,
         &Path::default(),
-        &mut below,
+        &mut embedded_unknown,
     )
     .map_err(|errors| reject(&errors.aggregate()))?;
-    below.sort();
-    unknown.append(&mut below);
+    embedded_unknown.sort();
+    unknown.append(&mut embedded_unknown);
     Ok(Decoded { value, unknown })
 }
 
-/// Metadata is typed, so empty fields count as absent.
-pub(crate) fn drop_empty(metadata: &mut Value) {
+/// Removes empty fields of metadata. Metadata has a Go type, in which empty fields are not encoded.
+pub(crate) fn remove_empty_fields(metadata: &mut Value) {
     if let Value::Object(fields) = metadata {
         fields.retain(|_, field| match field {
             Value::Null => false,
@@ -70,17 +70,17 @@ pub(crate) fn drop_empty(metadata: &mut Value) {
     }
 }
 
-fn too_deep(value: &Value, left: usize) -> bool {
+fn exceeds_depth(value: &Value, max_depth: usize) -> bool {
     match value {
-        Value::Array(_) | Value::Object(_) if left == 0 => true,
-        Value::Array(items) => items.iter().any(|item| too_deep(item, left - 1)),
-        Value::Object(map) => map.values().any(|below| too_deep(below, left - 1)),
+        Value::Array(_) | Value::Object(_) if max_depth == 0 => true,
+        Value::Array(items) => items.iter().any(|item| exceeds_depth(item, max_depth - 1)),
+        Value::Object(map) => map.values().any(|child| exceeds_depth(child, max_depth - 1)),
         _ => false,
     }
 }
 
-/// `1.0` is written as `1` after decoding.
-fn whole_numbers(value: &mut Value) {
+/// Replaces floats without a fraction by integers, as the real server does: `1.0` becomes `1`.
+fn normalize_whole_numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
             if let Some(float) = number
@@ -90,28 +90,28 @@ fn whole_numbers(value: &mut Value) {
                 *number = Number::from(float as i64);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
-        Value::Object(map) => map.values_mut().for_each(whole_numbers),
+        Value::Array(items) => items.iter_mut().for_each(normalize_whole_numbers),
+        Value::Object(map) => map.values_mut().for_each(normalize_whole_numbers),
         _ => {}
     }
 }
 
-/// Applies the schema's defaults. Fails if they make the object too large to be stored.
-pub fn default(custom: &Custom, value: &mut Value) -> Result<()> {
-    if prune::default(value, &custom.node) {
+/// Applies the defaults of the schema. Fails if the object becomes too large to be stored.
+pub fn apply_defaults(custom: &Custom, value: &mut Value) -> Result<()> {
+    if prune::apply_defaults(value, &custom.node) {
         Ok(())
     } else {
         Err(crate::write::too_large())
     }
 }
 
-/// Converts a stored object to the requested version: defaults of the stored version, then the fields of the
-/// requested version.
+/// Converts a stored object to the requested version: applies the defaults of the stored version, then
+/// removes fields that the requested version does not contain.
 pub(crate) fn from_stored(custom: &Custom, value: &mut Value) {
     prune::prune(value, &custom.stored);
     prune::drop_nulls(value, &custom.stored);
-    // An object that can no longer be stored is returned with a part of its defaults.
-    let _ = prune::default(value, &custom.stored);
+    // An object that has become too large to be stored is returned with only some of its defaults.
+    let _ = prune::apply_defaults(value, &custom.stored);
     if !std::sync::Arc::ptr_eq(&custom.node, &custom.stored) {
         prune::prune(value, &custom.node);
         prune::drop_nulls(value, &custom.node);
@@ -131,28 +131,28 @@ pub(crate) fn to_stored(custom: &Custom, value: &mut Value) {
 pub fn validate(custom: &Custom, new: &Value, old: Option<&Value>, context: &mut Context) -> FieldErrors {
     let mut errors = FieldErrors::new();
     let (node, root) = (&*custom.node, Path::default());
-    let status = context.subresource == "status";
-    if status {
-        status_part(custom, new, old, &mut errors);
+    let is_status = context.subresource == "status";
+    if is_status {
+        validate_status(custom, new, old, &mut errors);
     } else {
-        let before = old.map(|value| Old { value, schema: node });
+        let before = old.map(|value| OldValue { value, schema: node });
         super::validate::validate(new, node, before, &root, &mut errors);
-        scale(custom, new, false, &mut errors);
+        validate_scale(custom, new, false, &mut errors);
     }
-    scale(custom, new, true, &mut errors);
-    if !status {
+    validate_scale(custom, new, true, &mut errors);
+    if !is_status {
         embedded::validate(new, node, &root, &mut errors);
     }
-    let repeated = |value: &Value| {
+    let duplicates = |value: &Value| {
         let mut found = FieldErrors::new();
         lists::validate(value, node, &root, &mut found);
         found
     };
-    if old.is_none_or(|old| repeated(old).is_empty()) {
-        errors.append(repeated(new));
+    if old.is_none_or(|old| duplicates(old).is_empty()) {
+        errors.append(duplicates(new));
     }
     if let Some(rules) = &custom.rules {
-        if errors.iter().any(|error| blocks(error.error_type())) {
+        if errors.iter().any(|error| prevents_rules(error.error_type())) {
             let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
             errors.push_shown(ErrorType::Invalid, &root, Some("null".into()), detail);
         } else {
@@ -172,20 +172,20 @@ pub fn validate(custom: &Custom, new: &Value, old: Option<&Value>, context: &mut
     errors
 }
 
-/// For a write to the status, only the status is validated.
-fn status_part(custom: &Custom, new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
+/// Validates the status, for a write to the status subresource.
+fn validate_status(custom: &Custom, new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let (Some(status), Some(schema)) = (new.get("status"), custom.node.properties.get("status")) else {
         return;
     };
     let before = old.and_then(|old| old.get("status"));
-    let before = before.map(|value| Old { value, schema });
+    let before = before.map(|value| OldValue { value, schema });
     super::validate::validate(status, schema, before, &Path::new("status"), errors);
 }
 
-/// Errors after which rules are not evaluated.
-fn blocks(fault: ErrorType) -> bool {
+/// Returns whether rules are not evaluated after an error of this type.
+fn prevents_rules(error_type: ErrorType) -> bool {
     matches!(
-        fault,
+        error_type,
         ErrorType::NotSupported
             | ErrorType::Required
             | ErrorType::TooLong
@@ -194,18 +194,18 @@ fn blocks(fault: ErrorType) -> bool {
     )
 }
 
-/// Validates the replica counts of the scale subresource, in the status if `status` is set, else in the spec.
-fn scale(custom: &Custom, value: &Value, status: bool, errors: &mut FieldErrors) {
+/// Validates the replica count of the scale subresource: in the status if `is_status`, otherwise in the spec.
+fn validate_scale(custom: &Custom, value: &Value, is_status: bool, errors: &mut FieldErrors) {
     let Some(scale) = &custom.scale else { return };
     let path = tree::text(
         scale,
-        &[if status {
+        &[if is_status {
             "statusReplicasPath"
         } else {
             "specReplicasPath"
         }],
     );
-    match nested(value, path) {
+    match value_at_path(value, path) {
         Err((steps, found)) => {
             let detail = format!("{steps} accessor error: {found}, expected int64");
             errors.invalid(&Path::new(path), 0, detail);
@@ -220,22 +220,26 @@ fn scale(custom: &Custom, value: &Value, status: bool, errors: &mut FieldErrors)
             }
         }
         Ok(Some(other)) => {
-            let detail = accessor(path, other, "int64");
+            let detail = accessor_error(path, other, "int64");
             errors.invalid(&Path::new(path), 0, detail);
         }
         Ok(None) => {}
     }
     let selector = tree::text(scale, &["labelSelectorPath"]);
-    if status
+    if is_status
         && !selector.is_empty()
-        && let Ok(Some(other)) = nested(value, selector)
+        && let Ok(Some(other)) = value_at_path(value, selector)
         && !other.is_string()
     {
-        errors.invalid(&Path::new(selector), "", accessor(selector, other, "string"));
+        errors.invalid(
+            &Path::new(selector),
+            "",
+            accessor_error(selector, other, "string"),
+        );
     }
 }
 
-fn accessor(path: &str, value: &Value, wanted: &str) -> String {
+fn accessor_error(path: &str, value: &Value, wanted: &str) -> String {
     format!(
         "{path} accessor error: {} is of the type {}, expected {wanted}",
         go_value(value),
@@ -243,23 +247,27 @@ fn accessor(path: &str, value: &Value, wanted: &str) -> String {
     )
 }
 
-/// Returns the value at a path of keys; `Err` if a parent is not a map.
-fn nested<'v>(value: &'v Value, path: &str) -> std::result::Result<Option<&'v Value>, (String, String)> {
-    let mut at = value;
+/// Returns the value at a path of keys, or `None` if it does not exist. Fails with the path and the error
+/// text if a parent is not a map.
+fn value_at_path<'v>(
+    value: &'v Value,
+    path: &str,
+) -> std::result::Result<Option<&'v Value>, (String, String)> {
+    let mut current = value;
     let mut steps = String::new();
     for key in path.trim_start_matches('.').split('.') {
-        let Value::Object(map) = at else {
-            let found = format!("{} is of the type {}", go_value(at), go_type(at));
+        let Value::Object(map) = current else {
+            let found = format!("{} is of the type {}", go_value(current), go_type(current));
             return Err((steps, format!("{found}, expected map[string]interface{{}}")));
         };
         steps.push('.');
         steps.push_str(key);
         match map.get(key) {
-            Some(below) => at = below,
+            Some(child) => current = child,
             None => return Ok(None),
         }
     }
-    Ok(Some(at))
+    Ok(Some(current))
 }
 
 fn go_type(value: &Value) -> &'static str {
@@ -282,14 +290,14 @@ fn go_value(value: &Value) -> String {
     }
 }
 
-/// Warns about finalizers without a domain.
+/// Warns about new finalizers that are invalid or have no domain.
 pub fn warn(new: &Value, old: Option<&Value>, context: &mut Context) {
-    let known = |value: &Value| -> Vec<String> {
+    let finalizers = |value: &Value| -> Vec<String> {
         let list = tree::list(value, &["metadata", "finalizers"]);
         list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let before = old.map(known).unwrap_or_default();
-    let mut added: Vec<String> = known(new)
+    let before = old.map(finalizers).unwrap_or_default();
+    let mut added: Vec<String> = finalizers(new)
         .into_iter()
         .filter(|one| !before.contains(one))
         .collect();
@@ -316,7 +324,7 @@ pub fn warn(new: &Value, old: Option<&Value>, context: &mut Context) {
     }
 }
 
-/// A schema without fields: everything is dropped.
-pub(crate) fn nothing() -> Node {
+/// Returns a schema without fields, which removes all fields of an object.
+pub(crate) fn empty_schema() -> Node {
     Node::default()
 }

@@ -1,9 +1,9 @@
-//! Resolves paths in a schema, such as `.spec.list['a b']`; errors have the server's messages.
+//! Paths in a schema, such as `.spec.list['a b']`.
 
 use super::schema::{Additional, Node};
 use crate::field::Path;
 
-/// A path that does not resolve, with the server's message.
+/// Error of a path that does not resolve, with the text of the real server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PathError {
     #[error("array notation is not allowed")]
@@ -18,21 +18,21 @@ pub(crate) enum PathError {
 
 /// A resolved path and its schema.
 #[derive(Debug)]
-pub(crate) struct Found<'n> {
+pub(crate) struct ResolvedPath<'n> {
     pub path: Path,
-    /// The first segment.
+    /// First segment of the path.
     pub root: String,
     pub node: Option<&'n Node>,
 }
 
-/// Resolves a path.
-pub(crate) fn find<'n>(text: &str, node: &'n Node, brackets: bool) -> Result<Found<'n>, PathError> {
-    let mut found = Found {
+/// Resolves a path. With `brackets`, segments in brackets are allowed.
+pub(crate) fn resolve<'n>(text: &str, node: &'n Node, brackets: bool) -> Result<ResolvedPath<'n>, PathError> {
+    let mut resolved = ResolvedPath {
         path: Path::default(),
         root: String::new(),
         node: Some(node),
     };
-    let tokens = tokens(text);
+    let tokens = tokenize(text);
     let mut rest = tokens.iter().map(String::as_str);
     while let Some(token) = rest.next() {
         match token {
@@ -43,7 +43,7 @@ pub(crate) fn find<'n>(text: &str, node: &'n Node, brackets: bool) -> Result<Fou
                 let quoted = rest.next().ok_or(PathError::UnexpectedEnd)?;
                 let inner = quoted.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
                 let inner = inner.ok_or_else(|| unexpected("single quoted string", quoted))?;
-                found.step(&inner.replace("\\'", "'").replace("\\\\", "\\"))?;
+                resolved.enter(&inner.replace("\\'", "'").replace("\\\\", "\\"))?;
                 match rest.next() {
                     None => return Err(PathError::UnexpectedEnd),
                     Some("]") => {}
@@ -52,12 +52,12 @@ pub(crate) fn find<'n>(text: &str, node: &'n Node, brackets: bool) -> Result<Fou
             }
             "." => {
                 let name = rest.next().ok_or(PathError::UnexpectedEnd)?;
-                found.step(name)?;
+                resolved.enter(name)?;
             }
             other => return Err(unexpected("[ or .", other)),
         }
     }
-    Ok(found)
+    Ok(resolved)
 }
 
 fn unexpected(expected: &'static str, found: &str) -> PathError {
@@ -68,21 +68,21 @@ fn unexpected(expected: &'static str, found: &str) -> PathError {
 }
 
 /// Returns a path in its normal form, or an empty string if it does not resolve.
-pub(crate) fn normal(text: &str, node: &Node) -> String {
+pub(crate) fn normalize(text: &str, node: &Node) -> String {
     if text.is_empty() {
         return String::new();
     }
-    find(text, node, true).map_or(String::new(), |found| found.path.to_string())
+    resolve(text, node, true).map_or(String::new(), |resolved| resolved.path.to_string())
 }
 
-impl Found<'_> {
-    fn step(&mut self, name: &str) -> Result<(), PathError> {
+impl ResolvedPath<'_> {
+    fn enter(&mut self, name: &str) -> Result<(), PathError> {
         let node = self.node.ok_or(PathError::NoSuchField)?;
         if node.properties.is_empty() {
             match &node.additional {
                 None => return Err(PathError::NoSuchField),
                 Some(Additional::Any(_)) => self.node = None,
-                Some(Additional::Like(below)) => self.node = Some(below),
+                Some(Additional::Schema(values)) => self.node = Some(values),
             }
             self.path = self.path.key(name);
         } else {
@@ -96,8 +96,8 @@ impl Found<'_> {
     }
 }
 
-/// Splits a path into dots, brackets, and what is between them.
-fn tokens(text: &str) -> Vec<String> {
+/// Splits a path into dots, brackets, and the texts between them.
+fn tokenize(text: &str) -> Vec<String> {
     let (mut all, mut word, mut quoted, mut last) = (Vec::new(), String::new(), false, ' ');
     for c in text.chars() {
         if quoted {

@@ -1,5 +1,5 @@
-//! Regular expressions in Go's syntax, with Go's error messages. Matching takes linear time, and the compiled
-//! size is bounded.
+//! Regular expressions in the syntax of Go, with Go's error messages. Matching takes linear time, and the
+//! compiled size is limited.
 
 use regex::{Regex, RegexBuilder};
 
@@ -8,7 +8,7 @@ const MAX_COMPILED_SIZE: usize = 1 << 20;
 /// Maximum nesting of groups.
 const MAX_NESTING: u32 = 250;
 
-/// An invalid expression, with Go's message.
+/// Error of an invalid expression, with Go's message.
 #[derive(Debug, thiserror::Error)]
 #[error("error parsing regexp: {0}")]
 pub(crate) struct PatternError(String);
@@ -28,7 +28,7 @@ impl Pattern {
         }
     }
 
-    /// Returns whether the pattern matches anywhere; an invalid expression matches nothing.
+    /// Returns whether the pattern matches a part of the text. An invalid expression never matches.
     pub(crate) fn is_match(&self, text: &str) -> bool {
         self.compiled.as_ref().is_ok_and(|regex| regex.is_match(text))
     }
@@ -36,21 +36,22 @@ impl Pattern {
 
 /// Compiles an expression in Go's syntax.
 pub(crate) fn compile(source: &str) -> Result<Regex, PatternError> {
-    let built = RegexBuilder::new(&translate(source))
+    let result = RegexBuilder::new(&translate(source))
         .size_limit(MAX_COMPILED_SIZE)
         .nest_limit(MAX_NESTING)
         .build();
-    built.map_err(|error| PatternError(go_message(source, &error)))
+    result.map_err(|error| PatternError(go_message(source, &error)))
 }
 
-/// Perl classes are ASCII in Go, but Unicode in this engine.
+/// Translates Go's syntax to that of the `regex` crate. Perl classes are ASCII in Go, but Unicode in the
+/// crate.
 fn translate(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let (mut chars, mut class) = (source.chars(), false);
     while let Some(c) = chars.next() {
         match c {
             '\\' => match chars.next() {
-                Some(escaped) => out.push_str(&escape(escaped, class)),
+                Some(escaped) => out.push_str(&translate_escape(escaped, class)),
                 None => out.push('\\'),
             },
             '[' if !class => {
@@ -62,7 +63,8 @@ fn translate(source: &str) -> String {
                 out.push(']');
             }
             '[' | '&' | '~' if class && !out.ends_with('\\') => {
-                // `[` starts a nested class in this engine, but is a literal in Go (except for `[:alpha:]`).
+                // `[` starts a nested class in the `regex` crate, but is a literal in Go (except for
+                // `[:alpha:]`).
                 if c == '[' && chars.as_str().starts_with(':') {
                     out.push('[');
                 } else {
@@ -76,7 +78,7 @@ fn translate(source: &str) -> String {
     out
 }
 
-fn escape(escaped: char, class: bool) -> String {
+fn translate_escape(escaped: char, class: bool) -> String {
     match (escaped, class) {
         ('d', true) => "0-9".into(),
         ('w', true) => "0-9A-Za-z_".into(),
@@ -93,7 +95,7 @@ fn escape(escaped: char, class: bool) -> String {
     }
 }
 
-/// The most common errors with Go's messages.
+/// Returns Go's message for an error. Only the most common errors have the exact message.
 fn go_message(source: &str, error: &regex::Error) -> String {
     let shown = error.to_string();
     if matches!(error, regex::Error::CompiledTooBig(_)) {
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn go_syntax() {
+    fn go_syntax_is_supported() {
         check("^a+$", "aaa", "true");
         check(r"^\d$", "٣", "false");
         check(r"^[\w-]+$", "a-b", "true");

@@ -1,4 +1,4 @@
-//! Prunes unknown fields, drops nulls that are not allowed, and applies defaults.
+//! Prunes unknown fields, removes nulls that are not allowed, and applies defaults.
 
 use serde_json::{Map, Value};
 
@@ -6,44 +6,49 @@ use super::schema::{Additional, Node};
 use crate::tree;
 use crate::write::MAX_ETCD_REQUEST;
 
-/// Fields that every object has.
-const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
+/// Fields that every object may have, regardless of its schema.
+const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Prunes a whole object; returns the paths of dropped fields, sorted.
+/// Prunes an object. Returns the sorted paths of the removed fields.
 pub(crate) fn prune(object: &mut Value, schema: &Node) -> Vec<String> {
     let mut pruner = Pruner::default();
-    pruner.walk(object, Some(schema), true);
+    pruner.prune_value(object, Some(schema), true);
     pruner.unknown.sort();
     pruner.unknown
 }
 
-/// Prunes a part of an object, which may be an embedded resource.
+/// Prunes a part of an object, which may be an embedded object.
 pub(crate) fn prune_part(value: &mut Value, schema: &Node) {
-    Pruner::default().walk(value, Some(schema), schema.embedded);
+    Pruner::default().prune_value(value, Some(schema), schema.embedded);
 }
 
 #[derive(Default)]
 struct Pruner {
     path: Vec<String>,
+    /// Paths of the removed fields.
     unknown: Vec<String>,
 }
 
 impl Pruner {
-    fn walk(&mut self, value: &mut Value, schema: Option<&Node>, object: bool) {
+    fn prune_value(&mut self, value: &mut Value, schema: Option<&Node>, object: bool) {
         let preserve = schema.is_some_and(|schema| schema.preserve);
         match value {
-            Value::Object(map) => self.map(map, schema, object, preserve),
+            Value::Object(map) => self.prune_map(map, schema, object, preserve),
             Value::Array(items) => {
-                let below = schema.and_then(|schema| schema.items.as_deref());
-                if preserve && below.is_none() {
+                let item_schema = schema.and_then(|schema| schema.items.as_deref());
+                if preserve && item_schema.is_none() {
                     return;
                 }
                 for (at, item) in items.iter_mut().enumerate() {
                     self.path.push(format!("[{at}]"));
                     if preserve {
-                        self.keep(item, below);
+                        self.prune_preserving(item, item_schema);
                     } else {
-                        self.walk(item, below, below.is_some_and(|below| below.embedded));
+                        self.prune_value(
+                            item,
+                            item_schema,
+                            item_schema.is_some_and(|schema| schema.embedded),
+                        );
                     }
                     self.path.pop();
                 }
@@ -52,15 +57,15 @@ impl Pruner {
         }
     }
 
-    /// Visits an item of a list whose unknown fields are preserved; so are the item's.
-    fn keep(&mut self, value: &mut Value, schema: Option<&Node>) {
+    /// Prunes an item of a list that preserves unknown fields. The item preserves its unknown fields as well.
+    fn prune_preserving(&mut self, value: &mut Value, schema: Option<&Node>) {
         let Some(schema) = schema else { return };
         match value {
-            Value::Object(map) => self.map(map, Some(schema), schema.embedded, true),
+            Value::Object(map) => self.prune_map(map, Some(schema), schema.embedded, true),
             Value::Array(items) => {
                 for (at, item) in items.iter_mut().enumerate() {
                     self.path.push(format!("[{at}]"));
-                    self.keep(item, schema.items.as_deref());
+                    self.prune_preserving(item, schema.items.as_deref());
                     self.path.pop();
                 }
             }
@@ -68,62 +73,68 @@ impl Pruner {
         }
     }
 
-    fn map(&mut self, map: &mut Map<String, Value>, schema: Option<&Node>, object: bool, preserve: bool) {
+    fn prune_map(
+        &mut self,
+        map: &mut Map<String, Value>,
+        schema: Option<&Node>,
+        object: bool,
+        preserve: bool,
+    ) {
         let root = self.path.is_empty();
         map.retain(|key, value| {
-            if object && META.contains(&key.as_str()) {
+            if object && OBJECT_FIELDS.contains(&key.as_str()) {
                 return true;
             }
-            let below = schema.and_then(|schema| schema.properties.get(key));
-            let others = schema.and_then(|schema| schema.additional.as_ref());
-            let below = match (below, others) {
-                (Some(below), _) => Some(below),
-                (None, Some(Additional::Like(below))) => Some(&**below),
+            let property = schema.and_then(|schema| schema.properties.get(key));
+            let additional = schema.and_then(|schema| schema.additional.as_ref());
+            let child = match (property, additional) {
+                (Some(property), _) => Some(property),
+                (None, Some(Additional::Schema(values))) => Some(&**values),
                 (None, Some(Additional::Any(_))) => None,
                 (None, None) if preserve => return true,
                 (None, None) => {
-                    if !root || !META.contains(&key.as_str()) {
-                        self.record(key);
+                    if !root || !OBJECT_FIELDS.contains(&key.as_str()) {
+                        self.record_unknown(key);
                     }
                     return false;
                 }
             };
-            self.enter(key);
-            self.walk(value, below, below.is_some_and(|below| below.embedded));
+            self.push_key(key);
+            self.prune_value(value, child, child.is_some_and(|child| child.embedded));
             self.path.pop();
             true
         });
     }
 
-    fn enter(&mut self, key: &str) {
+    fn push_key(&mut self, key: &str) {
         let dot = if self.path.is_empty() { "" } else { "." };
         self.path.push(format!("{dot}{key}"));
     }
 
-    fn record(&mut self, key: &str) {
-        self.enter(key);
+    fn record_unknown(&mut self, key: &str) {
+        self.push_key(key);
         self.unknown.push(self.path.concat());
         self.path.pop();
     }
 }
 
-/// Drops nulls from maps where the schema has neither `nullable` nor a default.
+/// Removes nulls from maps if their schema neither is `nullable` nor has a default.
 pub(crate) fn drop_nulls(value: &mut Value, schema: &Node) {
     match value {
         Value::Object(map) => map.retain(|key, value| {
-            let Some(below) = schema.field(key) else {
+            let Some(child) = schema.field(key) else {
                 return true;
             };
-            if value.is_null() && !below.nullable && below.default.is_none() {
+            if value.is_null() && !child.nullable && child.default.is_none() {
                 return false;
             }
-            drop_nulls(value, below);
+            drop_nulls(value, child);
             true
         }),
         Value::Array(items) => {
-            if let Some(below) = &schema.items {
+            if let Some(item_schema) = &schema.items {
                 for item in items {
-                    drop_nulls(item, below);
+                    drop_nulls(item, item_schema);
                 }
             }
         }
@@ -131,46 +142,46 @@ pub(crate) fn drop_nulls(value: &mut Value, schema: &Node) {
     }
 }
 
-/// Applies defaults. Stops and returns false when their total size exceeds what an object may have: a small
+/// Applies defaults. Returns false if their total size exceeds the maximum size of an object; a small
 /// object with many items can have large defaults.
 #[must_use]
-pub(crate) fn default(value: &mut Value, schema: &Node) -> bool {
-    let mut defaults = Defaults {
-        left: Some(MAX_ETCD_REQUEST),
+pub(crate) fn apply_defaults(value: &mut Value, schema: &Node) -> bool {
+    let mut defaults = DefaultApplier {
+        remaining: Some(MAX_ETCD_REQUEST),
     };
     defaults.apply(value, schema);
-    defaults.left.is_some()
+    defaults.remaining.is_some()
 }
 
-struct Defaults {
-    /// The remaining size of defaults as JSON; `None` once it is exceeded.
-    left: Option<usize>,
+struct DefaultApplier {
+    /// Remaining size of defaults as JSON in bytes; `None` if it is exceeded.
+    remaining: Option<usize>,
 }
 
-impl Defaults {
+impl DefaultApplier {
     fn apply(&mut self, value: &mut Value, schema: &Node) {
         match value {
             Value::Object(map) => {
-                for (name, below) in &schema.properties {
-                    if let Some(default) = &below.default
+                for (name, property) in &schema.properties {
+                    if let Some(default) = &property.default
                         && map
                             .get(name)
-                            .is_none_or(|there| there.is_null() && !below.nullable)
-                        && let Some(default) = self.copy(default)
+                            .is_none_or(|value| value.is_null() && !property.nullable)
+                        && let Some(default) = self.copy_default(default)
                     {
                         map.insert(name.clone(), default);
                     }
                 }
                 for (name, value) in map.iter_mut() {
-                    if let Some(below) = schema.field(name) {
-                        self.fill(value, below, !schema.properties.contains_key(name));
+                    if let Some(child) = schema.field(name) {
+                        self.apply_to_child(value, child, !schema.properties.contains_key(name));
                     }
                 }
             }
             Value::Array(items) => {
-                if let Some(below) = &schema.items {
+                if let Some(item_schema) = &schema.items {
                     for item in items {
-                        self.fill(item, below, true);
+                        self.apply_to_child(item, item_schema, true);
                     }
                 }
             }
@@ -178,17 +189,22 @@ impl Defaults {
         }
     }
 
-    fn fill(&mut self, value: &mut Value, schema: &Node, null_too: bool) {
-        if null_too && value.is_null() && !schema.nullable {
-            let default = schema.default.as_ref().and_then(|default| self.copy(default));
+    /// Applies defaults to a value. With `replace_null`, also replaces a null that is not allowed.
+    fn apply_to_child(&mut self, value: &mut Value, schema: &Node, replace_null: bool) {
+        if replace_null && value.is_null() && !schema.nullable {
+            let default = schema
+                .default
+                .as_ref()
+                .and_then(|default| self.copy_default(default));
             *value = default.unwrap_or_default();
         }
         self.apply(value, schema);
     }
 
-    fn copy(&mut self, default: &Value) -> Option<Value> {
-        let left = self.left?;
-        self.left = tree::json_size(default, left).map(|size| left - size);
-        self.left.map(|_| default.clone())
+    /// Returns a copy of a default unless the remaining size is exceeded.
+    fn copy_default(&mut self, default: &Value) -> Option<Value> {
+        let remaining = self.remaining?;
+        self.remaining = tree::json_size(default, remaining).map(|size| remaining - size);
+        self.remaining.map(|_| default.clone())
     }
 }

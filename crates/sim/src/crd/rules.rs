@@ -1,31 +1,32 @@
-//! Validation rules of a schema (`x-kubernetes-validations`), compiled when the definition changes.
+//! Validation rules of a schema (`x-kubernetes-validations`), which are compiled when the definition changes.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::correlate::{Old, item_by_keys};
+use super::correlate::{OldValue, item_by_keys};
 use super::paths;
 use super::schema::{Additional, Node, text};
 use super::show;
-use crate::cel::{self, CALL_COST, Failure, Given, Program, Type, Val};
+use crate::cel::{self, Failure, KnownNames, PER_CALL_LIMIT, Program, Type, Val};
 use crate::field::{ErrorType, FieldErrors, Path};
 
-/// The cost limit of all rules of an object together.
+/// Cost budget of all rules of an object together.
 const MAX_COST: u64 = 10_000_000;
-/// Maximum length of a computed message.
+/// Maximum length of the result of a `messageExpression`, in bytes.
 const MAX_MESSAGE_LEN: usize = 5 * 1024;
 
-/// The rules of a schema node and of its children.
+/// Rules of a schema node and of its children.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
+    /// Rules of the node itself.
     own: Vec<Rule>,
     properties: BTreeMap<String, Rules>,
     items: Option<Box<Rules>>,
     additional: Option<Box<Rules>>,
 }
 
-/// One rule.
+/// A rule with its programs or compile errors.
 #[derive(Debug)]
 pub(crate) struct Rule {
     program: Option<Program>,
@@ -35,17 +36,18 @@ pub(crate) struct Rule {
     reason: String,
     field: String,
     optional_old: bool,
+    /// Whether the rule refers to `oldSelf`.
     pub uses_old: bool,
-    /// The compile error of the rule.
+    /// Compile error of the rule.
     pub error: Option<String>,
-    /// The compile error of the message expression.
+    /// Compile error of the message expression.
     pub message_error: Option<String>,
 }
 
 impl Rule {
     /// Compiles a rule of a schema node.
-    pub(crate) fn compile(node: &Node, whole: bool, rule: &Value) -> Self {
-        let kind = Type::from_schema(node, whole).unwrap_or(Type::Dyn);
+    pub(crate) fn compile(node: &Node, is_root: bool, rule: &Value) -> Self {
+        let kind = Type::from_schema(node, is_root).unwrap_or(Type::Dyn);
         let optional_old = rule.get("optionalOldSelf").is_some_and(|flag| flag == true);
         let old = if optional_old {
             Type::Optional(std::rc::Rc::new(kind.clone()))
@@ -60,7 +62,7 @@ impl Rule {
             source: source.to_owned(),
             message: text(rule, "message").to_owned(),
             reason: text(rule, "reason").to_owned(),
-            field: paths::normal(text(rule, "fieldPath"), node),
+            field: paths::normalize(text(rule, "fieldPath"), node),
             optional_old,
             uses_old: false,
             error: None,
@@ -100,8 +102,8 @@ impl Rule {
         }
     }
 
-    /// The text of the rule in messages.
-    fn shown(&self) -> &str {
+    /// Returns the text of the rule in messages.
+    fn text(&self) -> &str {
         if self.message.is_empty() {
             self.source.trim()
         } else {
@@ -109,10 +111,12 @@ impl Rule {
         }
     }
 
-    fn detail<'a>(&'a self, names: &Given<'a>, cost: &mut u64) -> String {
+    /// Returns the message of a violation: the result of the message expression if it is usable, otherwise
+    /// the static or default message.
+    fn violation_message<'a>(&'a self, names: &KnownNames<'a>, cost: &mut u64) -> String {
         let computed = self.message_program.as_ref().and_then(|program| {
-            let mut left = CALL_COST.min(*cost);
-            let result = program.run(names, &mut left);
+            let mut remaining = PER_CALL_LIMIT.min(*cost);
+            let result = program.evaluate(names, &mut remaining);
             match result {
                 Ok(Val::Text(text)) => Some(text.trim().to_owned()),
                 _ => None,
@@ -122,7 +126,7 @@ impl Rule {
             computed.filter(|text| !text.is_empty() && text.len() <= MAX_MESSAGE_LEN && !text.contains('\n'));
         usable.unwrap_or_else(|| {
             if self.message.is_empty() {
-                format!("failed rule: {}", self.shown())
+                format!("failed rule: {}", self.text())
             } else {
                 self.message.trim().to_owned()
             }
@@ -131,12 +135,12 @@ impl Rule {
 }
 
 impl Rules {
-    /// Compiles all rules of a schema; `None` if there are none.
-    pub(crate) fn compile(schema: &Value, node: &Node, whole: bool) -> Option<Self> {
-        let whole = whole || node.embedded;
+    /// Compiles all rules of a schema. Returns `None` if there are none.
+    pub(crate) fn compile(schema: &Value, node: &Node, is_root: bool) -> Option<Self> {
+        let is_root = is_root || node.embedded;
         let own = schema.get("x-kubernetes-validations").and_then(Value::as_array);
         let properties = schema.get("properties").and_then(Value::as_object);
-        let below = |name: &str, node: &Node| {
+        let compile_property = |name: &str, node: &Node| {
             let schema = properties?.get(name)?;
             Some((name.to_owned(), Self::compile(schema, node, false)?))
         };
@@ -144,32 +148,32 @@ impl Rules {
             own: own
                 .into_iter()
                 .flatten()
-                .map(|rule| Rule::compile(node, whole, rule))
+                .map(|rule| Rule::compile(node, is_root, rule))
                 .collect(),
             properties: node
                 .properties
                 .iter()
-                .filter_map(|(name, node)| below(name, node))
+                .filter_map(|(name, node)| compile_property(name, node))
                 .collect(),
             items: match (schema.get("items"), &node.items) {
                 (Some(schema), Some(node)) => Self::compile(schema, node, false).map(Box::new),
                 _ => None,
             },
             additional: match (schema.get("additionalProperties"), &node.additional) {
-                (Some(schema), Some(Additional::Like(node))) => {
+                (Some(schema), Some(Additional::Schema(node))) => {
                     Self::compile(schema, node, false).map(Box::new)
                 }
                 _ => None,
             },
         };
-        let empty = rules.own.is_empty()
+        let is_empty = rules.own.is_empty()
             && rules.properties.is_empty()
             && rules.items.is_none()
             && rules.additional.is_none();
-        (!empty).then_some(rules)
+        (!is_empty).then_some(rules)
     }
 
-    /// Validates a value; `location` is the prefix of all paths.
+    /// Validates a value. `location` is the prefix of all paths.
     pub(crate) fn validate(&self, input: &RuleInput<'_>, location: &Path, findings: &mut Findings<'_>) {
         let &RuleInput { node, value, old, .. } = input;
         let current = old.filter(|_| input.ratcheting);
@@ -178,7 +182,7 @@ impl Rules {
             value,
             old,
             ratchet: Ratchet {
-                current: current.map(|value| Old { value, schema: node }),
+                current: current.map(|value| OldValue { value, schema: node }),
                 parent: None,
             },
         };
@@ -186,35 +190,37 @@ impl Rules {
             findings,
             budget: MAX_COST,
         };
-        // Stopping early is reported where it happens.
-        let _ = validation.at(self, &target, location);
+        // The reason for stopping early is already in the findings.
+        let _ = validation.validate_node(self, &target, location);
     }
 }
 
-/// A value to validate with the rules of its schema.
+/// Value to validate with the rules of its schema.
 pub(crate) struct RuleInput<'v> {
     pub node: &'v Node,
     pub value: &'v Value,
     pub old: Option<&'v Value>,
-    /// Whether rules that an unchanged value already violated only warn.
+    /// Whether violations by unchanged values are only warnings.
     pub ratcheting: bool,
 }
 
-/// The receivers of errors and warnings.
+/// Lists to which errors and warnings are added.
 pub(crate) struct Findings<'f> {
     pub errors: &'f mut FieldErrors,
     pub warnings: &'f mut Vec<String>,
 }
 
-/// The unchanged value: the value itself, or the nearest parent whose old value is known.
+/// The old value for the comparison with the current value: that of the value itself, or that of the nearest
+/// parent with a known old value.
 #[derive(Clone, Copy)]
 struct Ratchet<'v> {
-    current: Option<Old<'v>>,
-    parent: Option<(Old<'v>, &'v Value)>,
+    current: Option<OldValue<'v>>,
+    parent: Option<(OldValue<'v>, &'v Value)>,
 }
 
 impl<'v> Ratchet<'v> {
-    fn tolerates(&self, value: &Value) -> bool {
+    /// Returns whether the value is unchanged.
+    fn is_unchanged(&self, value: &Value) -> bool {
         match (self.current, self.parent) {
             (Some(current), _) => current.equals(value),
             (None, Some((parent, new))) => parent.equals(new),
@@ -222,7 +228,7 @@ impl<'v> Ratchet<'v> {
         }
     }
 
-    fn below(self, value: &'v Value, next: impl FnOnce(Old<'v>) -> Option<Old<'v>>) -> Self {
+    fn child(self, value: &'v Value, next: impl FnOnce(OldValue<'v>) -> Option<OldValue<'v>>) -> Self {
         match self.current {
             None => self,
             Some(current) => Self {
@@ -239,11 +245,11 @@ impl<'v> Ratchet<'v> {
                 parent: None,
             };
         }
-        self.below(value, |old| old.field(name))
+        self.child(value, |old| old.field(name))
     }
 }
 
-/// A part of the value, with what is known about its old value.
+/// A part of the value with its schema and its old value.
 struct RuleTarget<'v> {
     node: &'v Node,
     value: &'v Value,
@@ -251,7 +257,7 @@ struct RuleTarget<'v> {
     ratchet: Ratchet<'v>,
 }
 
-/// Stops the validation.
+/// Returned to stop the validation.
 struct Stop;
 
 struct Validation<'j, 'f> {
@@ -260,19 +266,19 @@ struct Validation<'j, 'f> {
 }
 
 impl Validation<'_, '_> {
-    fn at(&mut self, rules: &Rules, target: &RuleTarget<'_>, path: &Path) -> Result<(), Stop> {
+    fn validate_node(&mut self, rules: &Rules, target: &RuleTarget<'_>, path: &Path) -> Result<(), Stop> {
         if target.value.is_null() {
             return Ok(());
         }
-        self.own(rules, target, path)?;
+        self.validate_own_rules(rules, target, path)?;
         match target.value {
             Value::Object(map) => {
                 for (key, value) in map {
                     let old = target.old.and_then(|old| old.get(key));
                     let ratchet = target.ratchet.field(target.value, key);
-                    let named = rules.properties.get(key).zip(target.node.properties.get(key));
-                    if let Some((rules, node)) = named {
-                        self.at(
+                    let property = rules.properties.get(key).zip(target.node.properties.get(key));
+                    if let Some((rules, node)) = property {
+                        self.validate_node(
                             rules,
                             &RuleTarget {
                                 node,
@@ -282,10 +288,10 @@ impl Validation<'_, '_> {
                             },
                             &path.child(key),
                         )?;
-                    } else if let (Some(rules), Some(Additional::Like(node))) =
+                    } else if let (Some(rules), Some(Additional::Schema(node))) =
                         (&rules.additional, &target.node.additional)
                     {
-                        self.at(
+                        self.validate_node(
                             rules,
                             &RuleTarget {
                                 node,
@@ -302,8 +308,8 @@ impl Validation<'_, '_> {
                 if let (Some(rules), Some(node)) = (&rules.items, &target.node.items) {
                     for (index, value) in items.iter().enumerate() {
                         let old = target.old.and_then(|old| item_by_keys(target.node, old, value));
-                        let ratchet = target.ratchet.below(target.value, |old| old.item(value));
-                        self.at(
+                        let ratchet = target.ratchet.child(target.value, |old| old.item(value));
+                        self.validate_node(
                             rules,
                             &RuleTarget {
                                 node,
@@ -321,12 +327,17 @@ impl Validation<'_, '_> {
         Ok(())
     }
 
-    fn own(&mut self, rules: &Rules, target: &RuleTarget<'_>, path: &Path) -> Result<(), Stop> {
+    fn validate_own_rules(
+        &mut self,
+        rules: &Rules,
+        target: &RuleTarget<'_>,
+        path: &Path,
+    ) -> Result<(), Stop> {
         let old = target.old.filter(|old| !old.is_null());
         for rule in &rules.own {
             let Some(program) = &rule.program else {
                 if let Some(error) = &rule.error {
-                    self.invalid(target, path, format!("rule compile error: {error}"));
+                    self.report_invalid(target, path, format!("rule compile error: {error}"));
                 }
                 continue;
             };
@@ -334,79 +345,89 @@ impl Validation<'_, '_> {
                 continue;
             }
             if self.budget == 0 {
-                return self.exhausted(target, path);
+                return self.report_exhausted_budget(target, path);
             }
-            let mut names = Given(vec![("self", Val::from_json(target.value, Some(target.node)))]);
+            let mut names = KnownNames(vec![("self", Val::from_json(target.value, Some(target.node)))]);
             match old.map(|old| Val::from_json(old, Some(target.node))) {
                 Some(old) if rule.optional_old => names.0.push(("oldSelf", Val::Optional(Some(old.into())))),
                 Some(old) => names.0.push(("oldSelf", old)),
                 None if rule.optional_old => names.0.push(("oldSelf", Val::Optional(None))),
                 None => {}
             }
-            let limit = CALL_COST.min(self.budget);
-            let mut left = limit;
-            let outcome = program.run(&names, &mut left);
-            self.budget -= limit - left;
+            let limit = PER_CALL_LIMIT.min(self.budget);
+            let mut remaining = limit;
+            let outcome = program.evaluate(&names, &mut remaining);
+            self.budget -= limit - remaining;
             match outcome {
                 Ok(Val::Bool(true)) => {}
-                Ok(_) => self.broken(rule, target, path, &names),
-                Err(Failure::Cost) if limit < CALL_COST => return self.exhausted(target, path),
-                Err(failure) => self.failed(rule, target, path, &failure)?,
+                Ok(_) => self.report_violation(rule, target, path, &names),
+                Err(Failure::Cost) if limit < PER_CALL_LIMIT => {
+                    return self.report_exhausted_budget(target, path);
+                }
+                Err(failure) => self.report_failure(rule, target, path, &failure)?,
             }
         }
         Ok(())
     }
 
-    fn exhausted(&mut self, target: &RuleTarget<'_>, path: &Path) -> Result<(), Stop> {
+    fn report_exhausted_budget(&mut self, target: &RuleTarget<'_>, path: &Path) -> Result<(), Stop> {
         let detail =
             "validation failed due to running out of cost budget, no further validation rules will be run";
-        self.invalid(target, path, detail.into());
+        self.report_invalid(target, path, detail.into());
         Err(Stop)
     }
 
-    fn invalid(&mut self, target: &RuleTarget<'_>, path: &Path, detail: String) {
+    fn report_invalid(&mut self, target: &RuleTarget<'_>, path: &Path, detail: String) {
         let kind = show::quoted(&target.node.kind);
         self.findings
             .errors
             .push_shown(ErrorType::Invalid, path, Some(kind), detail);
     }
 
-    fn failed(
+    fn report_failure(
         &mut self,
         rule: &Rule,
         target: &RuleTarget<'_>,
         path: &Path,
         failure: &Failure,
     ) -> Result<(), Stop> {
-        let shown = rule.shown();
+        let shown = rule.text();
         match failure {
             Failure::Cost => {
                 let detail = format!(
                     "'{failure}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
                 );
-                self.invalid(target, path, detail);
+                self.report_invalid(target, path, detail);
                 return Err(Stop);
             }
             Failure::Error(text) if text.starts_with("no such overload") => {
                 let detail = format!(
                     "'{text}': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
                 );
-                self.invalid(target, path, detail);
+                self.report_invalid(target, path, detail);
             }
-            Failure::Error(text) => self.invalid(target, path, format!("{text} evaluating rule: {shown}")),
+            Failure::Error(text) => {
+                self.report_invalid(target, path, format!("{text} evaluating rule: {shown}"));
+            }
         }
         Ok(())
     }
 
-    fn broken<'a>(&mut self, rule: &'a Rule, target: &RuleTarget<'_>, path: &Path, names: &Given<'a>) {
-        let detail = rule.detail(names, &mut self.budget);
+    fn report_violation<'a>(
+        &mut self,
+        rule: &'a Rule,
+        target: &RuleTarget<'_>,
+        path: &Path,
+        names: &KnownNames<'a>,
+    ) {
+        let detail = rule.violation_message(names, &mut self.budget);
         let path = if rule.field.is_empty() {
             path.clone()
         } else {
             path.child(&rule.field)
         };
-        let whole = matches!(target.node.kind.as_str(), "object" | "array");
-        let shown = (!whole).then(|| show::value(target.value));
+        let is_composite = matches!(target.node.kind.as_str(), "object" | "array");
+        let shown = (!is_composite).then(|| show::value(target.value));
         let mut errors = FieldErrors::new();
         match rule.reason.as_str() {
             "FieldValueForbidden" => errors.forbidden(&path, detail),
@@ -414,7 +435,7 @@ impl Validation<'_, '_> {
             "FieldValueDuplicate" => errors.push_shown(ErrorType::Duplicate, &path, shown, ""),
             _ => errors.push_shown(ErrorType::Invalid, &path, shown, detail),
         }
-        if !rule.uses_old && target.ratchet.tolerates(target.value) {
+        if !rule.uses_old && target.ratchet.is_unchanged(target.value) {
             self.findings
                 .warnings
                 .extend(errors.iter().map(ToString::to_string));

@@ -1,5 +1,5 @@
-//! A compiled structural schema, used by pruning, defaulting and validation. Compiling never fails:
-//! `definition` validates the schema before, and unknown keywords are ignored here.
+//! Compiled structural schemas for pruning, defaulting and validation. Compilation never fails:
+//! `definition` has validated the schema, and unknown keywords are ignored.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::pattern::Pattern;
 
-/// One node of a schema.
+/// A node of a schema.
 #[derive(Debug, Default)]
-#[allow(clippy::struct_excessive_bools, reason = "independent words of a schema")]
+#[allow(clippy::struct_excessive_bools, reason = "independent keywords of a schema")]
 pub(crate) struct Node {
     /// `type`, or empty.
     pub kind: String,
@@ -28,11 +28,11 @@ pub(crate) struct Node {
     pub checks: Checks,
 }
 
-/// `additionalProperties`.
+/// `additionalProperties`: a bool or a schema.
 #[derive(Debug)]
 pub(crate) enum Additional {
     Any(bool),
-    Like(Box<Node>),
+    Schema(Box<Node>),
 }
 
 /// `x-kubernetes-list-type`.
@@ -62,7 +62,7 @@ pub(crate) struct Checks {
     pub max_properties: Option<u64>,
     pub min_properties: Option<u64>,
     pub required: Vec<String>,
-    pub options: Vec<Value>,
+    pub enum_values: Vec<Value>,
     pub all_of: Vec<Node>,
     pub any_of: Vec<Node>,
     pub one_of: Vec<Node>,
@@ -70,7 +70,7 @@ pub(crate) struct Checks {
 }
 
 impl Node {
-    /// Compiles a schema. Rules are compiled separately (`rules`), because they need the complete tree.
+    /// Compiles a schema. Rules are compiled separately by `rules`, because they need the compiled nodes.
     pub(crate) fn compile(schema: &Value) -> Self {
         let flag = |key| schema.get(key).and_then(Value::as_bool).unwrap_or(false);
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -81,7 +81,7 @@ impl Node {
             properties: properties
                 .into_iter()
                 .flatten()
-                .map(|(name, below)| (name.clone(), Self::compile(below)))
+                .map(|(name, property)| (name.clone(), Self::compile(property)))
                 .collect(),
             items: schema
                 .get("items")
@@ -89,7 +89,7 @@ impl Node {
                 .map(|items| Box::new(Self::compile(items))),
             additional: match schema.get("additionalProperties") {
                 Some(Value::Bool(any)) => Some(Additional::Any(*any)),
-                Some(below @ Value::Object(_)) => Some(Additional::Like(Box::new(Self::compile(below)))),
+                Some(values @ Value::Object(_)) => Some(Additional::Schema(Box::new(Self::compile(values)))),
                 _ => None,
             },
             preserve: flag("x-kubernetes-preserve-unknown-fields"),
@@ -100,15 +100,15 @@ impl Node {
         }
     }
 
-    /// Returns the schema of a field: its own, or that of additional properties.
+    /// Returns the schema of a field: that of the property, otherwise that of additional properties.
     pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         self.properties.get(name).or(match &self.additional {
-            Some(Additional::Like(below)) => Some(below),
+            Some(Additional::Schema(values)) => Some(values),
             _ => None,
         })
     }
 
-    /// The types that the validator accepts.
+    /// Returns the types that the validator accepts. Empty if all types are accepted.
     pub(crate) fn types(&self) -> Vec<&str> {
         match self.kind.as_str() {
             _ if self.int_or_string => vec!["integer", "string"],
@@ -155,7 +155,7 @@ impl Checks {
             max_properties: count("maxProperties"),
             min_properties: count("minProperties"),
             required: strings(schema, "required"),
-            options: schema
+            enum_values: schema
                 .get("enum")
                 .and_then(Value::as_array)
                 .cloned()
@@ -171,7 +171,7 @@ impl Checks {
     }
 }
 
-/// Validated string formats, without their hyphens.
+/// String formats that are validated, without hyphens.
 const FORMATS: [&str; 26] = [
     "bsonobjectid",
     "uri",
@@ -201,14 +201,14 @@ const FORMATS: [&str; 26] = [
     "k8slongname",
 ];
 
-/// The format of a schema, or empty if the server does not support it for this type.
+/// Returns the format of a schema, or an empty text if the real server does not support it for this type.
 pub(crate) fn supported_format(schema: &Value) -> &str {
     let format = text(schema, "format");
-    let mixed = schema
+    let is_int_or_string = schema
         .get("x-kubernetes-int-or-string")
         .is_some_and(|flag| flag == true);
     let known = match text(schema, "type") {
-        _ if mixed => false,
+        _ if is_int_or_string => false,
         "" | "string" => FORMATS.contains(&format.replace('-', "").as_str()),
         "integer" => matches!(format, "int32" | "int64"),
         "number" => matches!(format, "float" | "double"),
@@ -221,7 +221,7 @@ pub(crate) fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
     schema.get(key).and_then(Value::as_str).unwrap_or("")
 }
 
-/// A list of strings.
+/// Returns the strings in a list.
 pub(crate) fn strings(schema: &Value, key: &str) -> Vec<String> {
     let list = schema.get(key).and_then(Value::as_array);
     list.into_iter()

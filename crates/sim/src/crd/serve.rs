@@ -1,4 +1,4 @@
-//! Serves the resources of a `CustomResourceDefinition`, one per version, with compiled schemas and rules.
+//! Serves the resources of a `CustomResourceDefinition`: one per version, with compiled schemas and rules.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::resource::{Resource, Shape, Subresource, Traits, Verbs};
 use crate::state::State;
 use crate::tree;
 
-/// Serves the versions of a definition whose names are accepted; unchanged ones stay as they are, including
-/// their watches.
+/// Serves the versions of a definition if its names are accepted. If nothing relevant has changed, the
+/// resources and their watches are kept.
 pub fn serve(state: &mut State, definition: &Value) {
-    let identity = Arc::new(identity(definition));
-    let terminating = definition::is_true(definition, "Terminating");
-    let (group, plural) = location(definition);
+    let identity = Arc::new(serving_identity(definition));
+    let terminating = definition::is_condition_true(definition, "Terminating");
+    let (group, plural) = group_and_plural(definition);
     let served = match state
         .resources
         .preferred(group, plural)
@@ -31,30 +31,30 @@ pub fn serve(state: &mut State, definition: &Value) {
     }
     let identity = served.map_or(identity, |served| Arc::clone(&served.identity));
     stop_serving(state, definition);
-    let accepted =
-        definition::is_true(definition, "NamesAccepted") || definition::is_true(definition, "Established");
+    let accepted = definition::is_condition_true(definition, "NamesAccepted")
+        || definition::is_condition_true(definition, "Established");
     if accepted {
-        for resource in resources(definition, &identity) {
+        for resource in build_resources(definition, &identity) {
             state.resources.add(resource);
         }
     }
 }
 
-/// Stops serving all versions.
+/// Stops serving all versions of a definition.
 pub fn stop_serving(state: &mut State, definition: &Value) {
-    let (group, plural) = location(definition);
+    let (group, plural) = group_and_plural(definition);
     state.resources.remove(group, plural);
 }
 
-fn location(definition: &Value) -> (&str, &str) {
+fn group_and_plural(definition: &Value) -> (&str, &str) {
     (
         tree::text(definition, &["spec", "group"]),
         tree::text(definition, &["spec", "names", "plural"]),
     )
 }
 
-/// The parts of a definition that determine how objects are served.
-fn identity(definition: &Value) -> Value {
+/// Returns the parts of a definition that determine how objects are served.
+fn serving_identity(definition: &Value) -> Value {
     json!([
         tree::get(definition, &["metadata", "uid"]),
         definition.get("spec"),
@@ -62,20 +62,20 @@ fn identity(definition: &Value) -> Value {
     ])
 }
 
-fn resources(definition: &Value, identity: &Arc<Value>) -> Vec<Resource> {
+fn build_resources(definition: &Value, identity: &Arc<Value>) -> Vec<Resource> {
     let versions = tree::list(definition, &["spec", "versions"]);
     let name = |version: &Value| tree::text(version, &["name"]).to_owned();
     let stored = versions.iter().find(|version| tree::flag(version, &["storage"]));
     let stored = stored.map(name).unwrap_or_default();
     let nodes: BTreeMap<String, Arc<Node>> = versions
         .iter()
-        .map(|version| (name(version), node(version)))
+        .map(|version| (name(version), compile_node(version)))
         .collect();
     let served: Vec<&Value> = versions
         .iter()
         .filter(|version| tree::flag(version, &["served"]))
         .collect();
-    let maker = Maker {
+    let builder = ResourceBuilder {
         definition,
         identity,
         nodes: &nodes,
@@ -84,20 +84,20 @@ fn resources(definition: &Value, identity: &Arc<Value>) -> Vec<Resource> {
     };
     served
         .iter()
-        .filter_map(|version| maker.resource(version))
+        .filter_map(|version| builder.build_resource(version))
         .collect()
 }
 
-fn node(version: &Value) -> Arc<Node> {
+fn compile_node(version: &Value) -> Arc<Node> {
     let schema = tree::get(version, &["schema", "openAPIV3Schema"]);
-    Arc::new(schema.map_or_else(super::object::nothing, |schema| {
+    Arc::new(schema.map_or_else(super::object::empty_schema, |schema| {
         let mut node = Node::compile(schema);
         super::definition::prune_defaults(&mut node);
         node
     }))
 }
 
-struct Maker<'a> {
+struct ResourceBuilder<'a> {
     definition: &'a Value,
     identity: &'a Arc<Value>,
     nodes: &'a BTreeMap<String, Arc<Node>>,
@@ -105,8 +105,8 @@ struct Maker<'a> {
     versions: usize,
 }
 
-impl Maker<'_> {
-    fn resource(&self, version: &Value) -> Option<Resource> {
+impl ResourceBuilder<'_> {
+    fn build_resource(&self, version: &Value) -> Option<Resource> {
         let definition = self.definition;
         let group = tree::text(definition, &["spec", "group"]);
         let names = |field| tree::text(definition, &["status", "acceptedNames", field]);
@@ -136,11 +136,11 @@ impl Maker<'_> {
             subresources: subresources(version, names("kind")),
             table: format!("{plural}.{group}").into(),
             stored_as: format!("{group}/{}", self.stored).into(),
-            shape: Shape::Custom(Arc::new(self.custom(version)?)),
+            shape: Shape::Custom(Arc::new(self.build_custom(version)?)),
         })
     }
 
-    fn custom(&self, version: &Value) -> Option<Custom> {
+    fn build_custom(&self, version: &Value) -> Option<Custom> {
         let name = tree::text(version, &["name"]);
         let node = Arc::clone(self.nodes.get(name)?);
         let schema = tree::get(version, &["schema", "openAPIV3Schema"])
@@ -151,12 +151,12 @@ impl Maker<'_> {
             rules: Rules::compile(&schema, &node, true),
             schema,
             columns: tree::list(version, &["additionalPrinterColumns"]).to_vec(),
-            selectable: selectable(version),
+            selectable: selectable_fields(version),
             scale: tree::get(version, &["subresources", "scale"]).cloned(),
             versions: self.versions,
             list_kind: tree::text(self.definition, &["status", "acceptedNames", "listKind"]).to_owned(),
-            warning: warning(self.definition, version),
-            terminating: definition::is_true(self.definition, "Terminating"),
+            warning: deprecation_warning(self.definition, version),
+            terminating: definition::is_condition_true(self.definition, "Terminating"),
             as_stored: self.versions == 1 && generation == 1,
             identity: Arc::clone(self.identity),
             stored: Arc::clone(self.nodes.get(self.stored).unwrap_or(&node)),
@@ -165,8 +165,8 @@ impl Maker<'_> {
     }
 }
 
-/// The warning for requests of a deprecated version.
-fn warning(definition: &Value, version: &Value) -> Option<String> {
+/// Returns the warning for requests of a deprecated version.
+fn deprecation_warning(definition: &Value, version: &Value) -> Option<String> {
     if !tree::flag(version, &["deprecated"]) {
         return None;
     }
@@ -178,21 +178,21 @@ fn warning(definition: &Value, version: &Value) -> Option<String> {
         tree::text(definition, &["spec", "names", "kind"]),
     );
     let name = tree::text(version, &["name"]);
-    let mut better: Vec<&str> = tree::list(definition, &["spec", "versions"])
+    let mut newer: Vec<&str> = tree::list(definition, &["spec", "versions"])
         .iter()
         .filter(|other| tree::flag(other, &["served"]) && !tree::flag(other, &["deprecated"]))
         .map(|other| tree::text(other, &["name"]))
         .filter(|other| version_priority(other) > version_priority(name))
         .collect();
-    better.sort_by_key(|other| std::cmp::Reverse(version_priority(other)));
+    newer.sort_by_key(|other| std::cmp::Reverse(version_priority(other)));
     let mut text = format!("{group}/{name} {kind} is deprecated");
-    if let Some(best) = better.first() {
-        text = format!("{text}; use {group}/{best} {kind}");
+    if let Some(newest) = newer.first() {
+        text = format!("{text}; use {group}/{newest} {kind}");
     }
     Some(text)
 }
 
-fn selectable(version: &Value) -> Vec<String> {
+fn selectable_fields(version: &Value) -> Vec<String> {
     let fields = tree::list(version, &["selectableFields"]).iter();
     fields
         .map(|field| {

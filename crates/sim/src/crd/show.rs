@@ -1,13 +1,13 @@
-//! Formats values in messages as Go does.
+//! Formats values in messages like Go.
 
 use serde_json::Value;
 
-/// A string as `%q` prints it.
+/// Formats a string like `%q`.
 pub(crate) fn quoted(text: &str) -> String {
     mainstay_gostd::quote::quote(text)
 }
 
-/// A number as `%v` prints it.
+/// Formats a number like `%v`.
 pub(crate) fn float(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
@@ -22,7 +22,7 @@ pub(crate) fn float(value: f64) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// A value of any kind.
+/// Formats a value of any type.
 pub(crate) fn value(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
@@ -35,7 +35,7 @@ pub(crate) fn value(value: &Value) -> String {
     }
 }
 
-/// A tree as Go's encoder writes it, with HTML characters escaped.
+/// Formats a value like Go's JSON encoder, with escaped HTML characters.
 pub(crate) fn json(tree: &Value) -> String {
     tree.to_string()
         .replace('<', "\\u003c")

@@ -1,38 +1,39 @@
-//! Validates values against a schema, with the server's messages. The server's validator counts matching
-//! checks to choose the branch of `anyOf` to report; so does this one. Unchanged violations are ignored
-//! (ratcheting).
+//! Validates values against a schema, with the messages of the real server. Like the real validator, it
+//! counts matching checks to select the branch of `anyOf` that is reported. Unchanged violations are
+//! ignored (ratcheting).
 
 use serde_json::{Map, Number, Value};
 
-use super::correlate::Old;
+use super::correlate::OldValue;
 use super::schema::{Additional, Checks, Node};
 use super::{format, show};
 use crate::field::{ErrorType, FieldErrors, Path};
 
-/// Validates a value; `location` is the prefix of all paths.
+/// Validates a value. `location` is the prefix of all paths.
 pub(crate) fn validate(
     value: &Value,
     schema: &Node,
-    old: Option<Old<'_>>,
+    old: Option<OldValue<'_>>,
     location: &Path,
     errors: &mut FieldErrors,
 ) {
-    let found = at(value, schema, "", old);
+    let found = validate_value(value, schema, "", old);
     for failure in found.failures {
         failure.report(location, errors);
     }
 }
 
-/// The result of a check.
+/// Result of a check.
 #[derive(Default)]
-struct Found {
+struct CheckResult {
     failures: Vec<Failure>,
+    /// Number of matching checks.
     matches: usize,
 }
 
-/// One violation.
+/// A violation.
 struct Failure {
-    /// The path, or `None` if the violation is about `anyOf`, `oneOf` or `not`.
+    /// Path of the value. `None` for violations that are reported for the root, such as those of `anyOf`.
     name: Option<String>,
     kind: FailureKind,
     text: String,
@@ -56,7 +57,7 @@ impl Failure {
         }
     }
 
-    fn choice(text: String) -> Self {
+    fn without_path(text: String) -> Self {
         Self {
             name: None,
             kind: FailureKind::Invalid("\"\"".into()),
@@ -80,7 +81,7 @@ impl Failure {
             }
             FailureKind::Required => errors.required(&path, ""),
             FailureKind::TooLong(max) => errors.too_long(&path, max as usize),
-            FailureKind::TooMany(have, max) => errors.too_many(&path, have, max as usize),
+            FailureKind::TooMany(count, max) => errors.too_many(&path, count, max as usize),
             FailureKind::NotSupported(shown, options) => {
                 let listed: Vec<String> = options.iter().map(|one| show::quoted(one)).collect();
                 let detail = format!("supported values: {}", listed.join(", "));
@@ -90,7 +91,7 @@ impl Failure {
     }
 }
 
-impl Found {
+impl CheckResult {
     fn matched() -> Self {
         Self {
             failures: Vec::new(),
@@ -106,7 +107,7 @@ impl Found {
     }
 
     fn add(&mut self, failure: Failure) {
-        if !self.failures.iter().any(|have| have.text == failure.text) {
+        if !self.failures.iter().any(|existing| existing.text == failure.text) {
             self.failures.push(failure);
         }
     }
@@ -123,11 +124,11 @@ impl Found {
     }
 }
 
-/// Validates a value; unchanged violations are ignored.
-fn at(value: &Value, schema: &Node, path: &str, old: Option<Old<'_>>) -> Found {
-    let found = plain(value, schema, path, old);
+/// Validates a value. Violations are ignored if the value is unchanged.
+fn validate_value(value: &Value, schema: &Node, path: &str, old: Option<OldValue<'_>>) -> CheckResult {
+    let found = check_value(value, schema, path, old);
     match old {
-        Some(old) if !found.is_valid() && old.equals(value) => Found {
+        Some(old) if !found.is_valid() && old.equals(value) => CheckResult {
             failures: Vec::new(),
             matches: found.matches,
         },
@@ -135,25 +136,25 @@ fn at(value: &Value, schema: &Node, path: &str, old: Option<Old<'_>>) -> Found {
     }
 }
 
-/// Validates a value regardless of the old one; only violations of children may be ignored.
-fn plain(value: &Value, schema: &Node, path: &str, old: Option<Old<'_>>) -> Found {
+/// Validates a value even if it is unchanged. Only violations of unchanged children are ignored.
+fn check_value(value: &Value, schema: &Node, path: &str, old: Option<OldValue<'_>>) -> CheckResult {
     let checks = &schema.checks;
     let types = schema.types();
-    let mut found = Found::default();
+    let mut found = CheckResult::default();
     if value.is_null() {
-        found.merge(null(&types, schema.nullable, path));
-        found.merge(options(value, checks, path));
+        found.merge(check_null(&types, schema.nullable, path));
+        found.merge(check_enum(value, checks, path));
         return found;
     }
     if !types.is_empty() || !checks.format.is_empty() {
-        found.merge(kind(value, &types, &checks.format, path));
+        found.merge(check_type(value, &types, &checks.format, path));
         found.matches += 1;
     }
-    found.merge(choices(value, checks, path, old));
+    found.merge(check_combinations(value, checks, path, old));
     found.matches += 1;
     match value {
         Value::String(text) => {
-            found.merge(string(text, checks, path));
+            found.merge(check_string(text, checks, path));
             found.matches += 1;
             if !checks.format.is_empty() && format::is_known(&checks.format) {
                 if !format::is_valid(&checks.format, text) {
@@ -165,34 +166,34 @@ fn plain(value: &Value, schema: &Node, path: &str, old: Option<Old<'_>>) -> Foun
             }
         }
         Value::Number(number) => {
-            found.merge(numeric(number, &types, checks, path));
+            found.merge(check_number(number, &types, checks, path));
             found.matches += 1;
         }
         Value::Array(items) => {
-            found.merge(list(items, schema, path, old));
+            found.merge(check_list(items, schema, path, old));
             found.matches += 1;
         }
         _ => {}
     }
-    found.merge(options(value, checks, path));
+    found.merge(check_enum(value, checks, path));
     found.matches += 1;
     if let Value::Object(map) = value {
-        found.merge(object(map, schema, path, old));
+        found.merge(check_object(map, schema, path, old));
         found.matches += 1;
     }
     found.matches += 1;
     found
 }
 
-fn null(types: &[&str], nullable: bool, path: &str) -> Found {
+fn check_null(types: &[&str], nullable: bool, path: &str) -> CheckResult {
     if types.is_empty() || nullable {
-        return Found::matched();
+        return CheckResult::matched();
     }
     let detail = format!("{path} in body must be of type {}: \"null\"", types.join(","));
-    Found::failed(Failure::new(path, FailureKind::Type("\"null\"".into()), detail))
+    CheckResult::failed(Failure::new(path, FailureKind::Type("\"null\"".into()), detail))
 }
 
-/// The type of a value and the corresponding format.
+/// Returns the type of a value and the corresponding format.
 fn type_of(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
@@ -205,61 +206,63 @@ fn type_of(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-/// The largest integer up to which all integers are exact as floats.
-const EXACT: f64 = 9_007_199_254_740_991.0;
+/// Largest integer for which it and all smaller integers are exact as floats.
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-fn kind(value: &Value, types: &[&str], format: &str, path: &str) -> Found {
-    let (found, implied) = type_of(value);
+fn check_type(value: &Value, types: &[&str], format: &str, path: &str) -> CheckResult {
+    let (actual, implied) = type_of(value);
     let float = value.as_f64().unwrap_or(0.5);
-    let whole =
-        found == "number" && float.fract() == 0.0 && float.abs() <= EXACT && types.contains(&"integer");
-    let widened = found == "integer" && types.contains(&"number");
-    let fits = types.contains(&found) || whole || widened;
-    let loose = matches!(value, Value::String(_) | Value::Array(_));
-    let wrong = |wanted: &str, found: &str| {
-        let detail = format!("{path} in body must be of type {wanted}: \"{found}\"");
-        Found::failed(Failure::new(
+    let is_whole_number = actual == "number"
+        && float.fract() == 0.0
+        && float.abs() <= MAX_EXACT_INTEGER
+        && types.contains(&"integer");
+    let is_widened = actual == "integer" && types.contains(&"number");
+    let fits = types.contains(&actual) || is_whole_number || is_widened;
+    let is_string_or_list = matches!(value, Value::String(_) | Value::Array(_));
+    let type_error = |wanted: &str, actual: &str| {
+        let detail = format!("{path} in body must be of type {wanted}: \"{actual}\"");
+        CheckResult::failed(Failure::new(
             path,
-            FailureKind::Type(format!("\"{found}\"")),
+            FailureKind::Type(format!("\"{actual}\"")),
             detail,
         ))
     };
-    if !loose && !format.is_empty() && !fits && implied != format {
-        return wrong(format, implied);
+    if !is_string_or_list && !format.is_empty() && !fits && implied != format {
+        return type_error(format, implied);
     }
     let numeric = types.contains(&"number") || types.contains(&"integer");
-    if loose && !format.is_empty() && !numeric || fits {
-        return Found::matched();
+    if is_string_or_list && !format.is_empty() && !numeric || fits {
+        return CheckResult::matched();
     }
-    wrong(&types.join(","), found)
+    type_error(&types.join(","), actual)
 }
 
-fn string(text: &str, checks: &Checks, path: &str) -> Found {
+fn check_string(text: &str, checks: &Checks, path: &str) -> CheckResult {
     let length = text.chars().count() as u64;
     if let Some(max) = checks.max_length.filter(|max| length > *max) {
         let detail = format!("{path} in body should be at most {max} chars long");
-        return Found::failed(Failure::new(path, FailureKind::TooLong(max), detail));
+        return CheckResult::failed(Failure::new(path, FailureKind::TooLong(max), detail));
     }
-    let wrong = |detail: String| {
-        Found::failed(Failure::new(
+    let invalid = |detail: String| {
+        CheckResult::failed(Failure::new(
             path,
             FailureKind::Invalid(show::quoted(text)),
             detail,
         ))
     };
     if let Some(min) = checks.min_length.filter(|min| length < *min) {
-        return wrong(format!("{path} in body should be at least {min} chars long"));
+        return invalid(format!("{path} in body should be at least {min} chars long"));
     }
     match &checks.pattern {
         Some(pattern) if !pattern.is_match(text) => {
-            wrong(format!("{path} in body should match '{}'", pattern.source))
+            invalid(format!("{path} in body should match '{}'", pattern.source))
         }
-        _ => Found::default(),
+        _ => CheckResult::default(),
     }
 }
 
-fn numeric(number: &Number, types: &[&str], checks: &Checks, path: &str) -> Found {
-    let mut found = Found::matched();
+fn check_number(number: &Number, types: &[&str], checks: &Checks, path: &str) -> CheckResult {
+    let mut found = CheckResult::matched();
     let single = if types.len() == 1 {
         types.first().copied()
     } else {
@@ -270,35 +273,38 @@ fn numeric(number: &Number, types: &[&str], checks: &Checks, path: &str) -> Foun
         || show::float(number.as_f64().unwrap_or_default()),
         |int| int.to_string(),
     );
-    let range = |value: f64, whole: bool, prefix: &str| range(value, whole, single, checks, prefix, path);
+    let range_error =
+        |value: f64, is_whole: bool, prefix: &str| range_error(value, is_whole, single, checks, prefix, path);
     let value = number.as_f64().unwrap_or_default();
-    if let Some(detail) = range(value, number.is_i64() || number.is_u64(), "Checked") {
-        found.add(Failure::choice(detail));
+    if let Some(detail) = range_error(value, number.is_i64() || number.is_u64(), "Checked") {
+        found.add(Failure::without_path(detail));
     }
-    let mut bound =
-        |limit: Option<f64>, prefix: &str, broken: &dyn Fn(f64) -> bool, detail: &dyn Fn(&str) -> String| {
-            let Some(limit) = limit else { return };
-            let outside = range(limit, false, prefix);
-            let native = outside.is_none() && number.is_i64();
-            if let Some(detail) = outside {
-                found.add(Failure::choice(detail));
-            }
-            let (limit, text) = if native {
-                (limit.trunc(), (limit as i64).to_string())
-            } else {
-                (limit, show::float(limit))
-            };
-            if broken(limit) {
-                let detail = format!("{path} in body should be {}", detail(&text));
-                found.add(Failure::new(path, FailureKind::Invalid(shown.clone()), detail));
-            }
+    let mut check_bound = |limit: Option<f64>,
+                           prefix: &str,
+                           is_violated: &dyn Fn(f64) -> bool,
+                           detail: &dyn Fn(&str) -> String| {
+        let Some(limit) = limit else { return };
+        let limit_error = range_error(limit, false, prefix);
+        let is_integer_limit = limit_error.is_none() && number.is_i64();
+        if let Some(detail) = limit_error {
+            found.add(Failure::without_path(detail));
+        }
+        let (limit, text) = if is_integer_limit {
+            (limit.trunc(), (limit as i64).to_string())
+        } else {
+            (limit, show::float(limit))
         };
-    let multiple = |factor: f64| factor > 0.0 && !is_multiple(value, factor);
-    bound(checks.multiple_of, "MultipleOf", &multiple, &|text| {
+        if is_violated(limit) {
+            let detail = format!("{path} in body should be {}", detail(&text));
+            found.add(Failure::new(path, FailureKind::Invalid(shown.clone()), detail));
+        }
+    };
+    let is_not_multiple = |factor: f64| factor > 0.0 && !is_multiple(value, factor);
+    check_bound(checks.multiple_of, "MultipleOf", &is_not_multiple, &|text| {
         format!("a multiple of {text}")
     });
     let exclusive = checks.exclusive_minimum;
-    bound(
+    check_bound(
         checks.minimum,
         "Minimum boundary",
         &|min| value < min || exclusive && value <= min,
@@ -310,7 +316,7 @@ fn numeric(number: &Number, types: &[&str], checks: &Checks, path: &str) -> Foun
         },
     );
     let exclusive = checks.exclusive_maximum;
-    bound(
+    check_bound(
         checks.maximum,
         "Maximum boundary",
         &|max| value > max || exclusive && value >= max,
@@ -328,12 +334,19 @@ fn is_multiple(value: f64, factor: f64) -> bool {
     (quotient - quotient.round()).abs() < 1e-9 * quotient.abs().max(1.0)
 }
 
-/// Checks that a number fits its type.
-fn range(value: f64, whole: bool, kind: &str, checks: &Checks, prefix: &str, path: &str) -> Option<String> {
-    let integral = whole || value.fract() == 0.0;
+/// Returns the error if a number is out of the range of its type.
+fn range_error(
+    value: f64,
+    is_whole: bool,
+    kind: &str,
+    checks: &Checks,
+    prefix: &str,
+    path: &str,
+) -> Option<String> {
+    let is_integral = is_whole || value.fract() == 0.0;
     let fits = match (kind, checks.format.as_str()) {
-        ("integer", "int32") => integral && value >= f64::from(i32::MIN) && value <= f64::from(i32::MAX),
-        ("integer", _) => integral && value.abs() <= 9_223_372_036_854_775_807.0,
+        ("integer", "int32") => is_integral && value >= f64::from(i32::MIN) && value <= f64::from(i32::MAX),
+        ("integer", _) => is_integral && value.abs() <= 9_223_372_036_854_775_807.0,
         (_, "float") => value.abs() <= f64::from(f32::MAX),
         _ => true,
     };
@@ -350,35 +363,40 @@ fn range(value: f64, whole: bool, kind: &str, checks: &Checks, prefix: &str, pat
     })
 }
 
-fn options(value: &Value, checks: &Checks, path: &str) -> Found {
-    let same = |option: &Value| match (option, value) {
+fn check_enum(value: &Value, checks: &Checks, path: &str) -> CheckResult {
+    let is_equal = |option: &Value| match (option, value) {
         (Value::Null, _) => false,
         (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
         (option, value) => option == value,
     };
-    if checks.options.is_empty() || checks.options.iter().any(same) {
-        return Found::default();
+    if checks.enum_values.is_empty() || checks.enum_values.iter().any(is_equal) {
+        return CheckResult::default();
     }
     let listed: Vec<String> = checks
-        .options
+        .enum_values
         .iter()
         .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
         .collect();
     let detail = format!("{path} in body should be one of [{}]", listed.join(" "));
-    Found::failed(Failure::new(
+    CheckResult::failed(Failure::new(
         path,
         FailureKind::NotSupported(show::value(value), listed),
         detail,
     ))
 }
 
-fn list(items: &[Value], schema: &Node, path: &str, old: Option<Old<'_>>) -> Found {
-    let mut found = Found::matched();
+fn check_list(items: &[Value], schema: &Node, path: &str, old: Option<OldValue<'_>>) -> CheckResult {
+    let mut found = CheckResult::matched();
     let checks = &schema.checks;
-    if let Some(below) = &schema.items {
+    if let Some(item_schema) = &schema.items {
         for (index, item) in items.iter().enumerate() {
             let before = old.and_then(|old| old.item(item));
-            found.merge(at(item, below, &format!("{path}[{index}]"), before));
+            found.merge(validate_value(
+                item,
+                item_schema,
+                &format!("{path}[{index}]"),
+                before,
+            ));
         }
     }
     let size = items.len();
@@ -390,15 +408,20 @@ fn list(items: &[Value], schema: &Node, path: &str, old: Option<Old<'_>>) -> Fou
         let detail = format!("{path} in body should have at most {max} items");
         found.add(Failure::new(path, FailureKind::TooMany(size, max), detail));
     }
-    if checks.unique_items && super::lists::first_repeated(items).is_some() {
+    if checks.unique_items && super::lists::first_duplicate(items).is_some() {
         let detail = format!("{path} in body shouldn't contain duplicates");
         found.add(Failure::new(path, FailureKind::Invalid("\"\"".into()), detail));
     }
     found
 }
 
-fn object(map: &Map<String, Value>, schema: &Node, path: &str, old: Option<Old<'_>>) -> Found {
-    let mut found = Found::default();
+fn check_object(
+    map: &Map<String, Value>,
+    schema: &Node,
+    path: &str,
+    old: Option<OldValue<'_>>,
+) -> CheckResult {
+    let mut found = CheckResult::default();
     let checks = &schema.checks;
     let size = map.len();
     if let Some(min) = checks.min_properties.filter(|min| (size as u64) < *min) {
@@ -409,10 +432,10 @@ fn object(map: &Map<String, Value>, schema: &Node, path: &str, old: Option<Old<'
         let detail = format!("{path} in body should have at most {max} properties");
         found.add(Failure::new(path, FailureKind::TooMany(size, max), detail));
     }
-    let others = map
+    let additional = map
         .iter()
         .filter(|(key, _)| !schema.properties.contains_key(*key));
-    for (key, value) in others {
+    for (key, value) in additional {
         match &schema.additional {
             Some(Additional::Any(false)) => {
                 let detail = format!("{path}.{key} in body is a forbidden property");
@@ -422,24 +445,24 @@ fn object(map: &Map<String, Value>, schema: &Node, path: &str, old: Option<Old<'
                     detail,
                 ));
             }
-            Some(Additional::Like(below)) => {
+            Some(Additional::Schema(values)) => {
                 let before = old.and_then(|old| old.field(key));
-                found.merge(at(value, below, &format!("{path}.{key}"), before));
+                found.merge(validate_value(value, values, &format!("{path}.{key}"), before));
             }
             _ => {}
         }
     }
-    for (key, below) in &schema.properties {
+    for (key, property) in &schema.properties {
         let Some(value) = map.get(key) else { continue };
-        // The type of an object never changes, whatever was stored.
-        let typed = path.is_empty() && matches!(key.as_str(), "apiVersion" | "kind");
-        let before = old.filter(|_| !typed).and_then(|old| old.field(key));
+        // Violations of the type of an object are never ignored.
+        let is_type = path.is_empty() && matches!(key.as_str(), "apiVersion" | "kind");
+        let before = old.filter(|_| !is_type).and_then(|old| old.field(key));
         let location = if path.is_empty() {
             key.clone()
         } else {
             format!("{path}.{key}")
         };
-        found.merge(at(value, below, &location, before));
+        found.merge(validate_value(value, property, &location, before));
     }
     for key in checks.required.iter().filter(|key| !map.contains_key(*key)) {
         let detail = format!("{path}.{key} in body is required");
@@ -452,32 +475,32 @@ fn object(map: &Map<String, Value>, schema: &Node, path: &str, old: Option<Old<'
     found
 }
 
-/// `anyOf`, `oneOf`, `allOf` and `not`.
-fn choices(value: &Value, checks: &Checks, path: &str, old: Option<Old<'_>>) -> Found {
-    let mut found = Found::default();
+/// Checks `anyOf`, `oneOf`, `allOf` and `not`.
+fn check_combinations(value: &Value, checks: &Checks, path: &str, old: Option<OldValue<'_>>) -> CheckResult {
+    let mut found = CheckResult::default();
     let quoted = show::quoted(path);
     if !checks.any_of.is_empty() {
-        any_of(value, checks, path, old, &mut found);
+        check_any_of(value, checks, path, old, &mut found);
     }
     if !checks.one_of.is_empty() {
-        one_of(value, checks, path, old, &mut found);
+        check_one_of(value, checks, path, old, &mut found);
     }
     let mut valid = 0;
     for branch in &checks.all_of {
-        let result = plain(value, branch, path, old);
+        let result = check_value(value, branch, path, old);
         valid += usize::from(result.is_valid());
         found.merge(result);
     }
     if valid != checks.all_of.len() {
         let none = if valid == 0 { ". None validated" } else { "" };
-        found.add(Failure::choice(format!(
+        found.add(Failure::without_path(format!(
             "{quoted} must validate all the schemas (allOf){none}"
         )));
     }
     if let Some(not) = &checks.not
-        && plain(value, not, path, old).is_valid()
+        && check_value(value, not, path, old).is_valid()
     {
-        found.add(Failure::choice(format!(
+        found.add(Failure::without_path(format!(
             "{quoted} must not validate the schema (not)"
         )));
     }
@@ -485,10 +508,16 @@ fn choices(value: &Value, checks: &Checks, path: &str, old: Option<Old<'_>>) -> 
     found
 }
 
-fn any_of(value: &Value, checks: &Checks, path: &str, old: Option<Old<'_>>, found: &mut Found) {
-    let mut best: Option<Found> = None;
+fn check_any_of(
+    value: &Value,
+    checks: &Checks,
+    path: &str,
+    old: Option<OldValue<'_>>,
+    found: &mut CheckResult,
+) {
+    let mut best: Option<CheckResult> = None;
     for branch in &checks.any_of {
-        let result = plain(value, branch, path, old);
+        let result = check_value(value, branch, path, old);
         if result.is_valid() {
             found.merge(result);
             return;
@@ -498,7 +527,7 @@ fn any_of(value: &Value, checks: &Checks, path: &str, old: Option<Old<'_>>, foun
         }
     }
     let quoted = show::quoted(path);
-    found.add(Failure::choice(format!(
+    found.add(Failure::without_path(format!(
         "{quoted} must validate at least one schema (anyOf)"
     )));
     if let Some(best) = best {
@@ -506,11 +535,17 @@ fn any_of(value: &Value, checks: &Checks, path: &str, old: Option<Old<'_>>, foun
     }
 }
 
-fn one_of(value: &Value, checks: &Checks, path: &str, old: Option<Old<'_>>, found: &mut Found) {
-    let (mut best, mut first): (Option<Found>, Option<Found>) = (None, None);
+fn check_one_of(
+    value: &Value,
+    checks: &Checks,
+    path: &str,
+    old: Option<OldValue<'_>>,
+    found: &mut CheckResult,
+) {
+    let (mut best, mut first): (Option<CheckResult>, Option<CheckResult>) = (None, None);
     let mut valid = 0;
     for branch in &checks.one_of {
-        let result = plain(value, branch, path, old);
+        let result = check_value(value, branch, path, old);
         if result.is_valid() {
             valid += 1;
             best = None;
@@ -523,14 +558,14 @@ fn one_of(value: &Value, checks: &Checks, path: &str, old: Option<Old<'_>>, foun
         found.merge(first.unwrap_or_default());
         return;
     }
-    let how = if valid == 0 {
+    let count_text = if valid == 0 {
         "Found none valid".to_owned()
     } else {
         format!("Found {valid} valid alternatives")
     };
     let quoted = show::quoted(path);
-    found.add(Failure::choice(format!(
-        "{quoted} must validate one and only one schema (oneOf). {how}"
+    found.add(Failure::without_path(format!(
+        "{quoted} must validate one and only one schema (oneOf). {count_text}"
     )));
     if let Some(best) = best {
         found.merge(best);

@@ -4,58 +4,58 @@ use serde_json::{Value, json};
 
 use crate::tree;
 
-/// `ValidatingWebhookConfiguration`.
+/// Applies the defaults of a `ValidatingWebhookConfiguration`.
 pub(super) fn validating(value: &mut Value) {
     for webhook in tree::list_mut(value, &["webhooks"]).into_iter().flatten() {
-        common(webhook);
+        default_webhook(webhook);
     }
 }
 
-/// `MutatingWebhookConfiguration`.
+/// Applies the defaults of a `MutatingWebhookConfiguration`.
 pub(super) fn mutating(value: &mut Value) {
     for webhook in tree::list_mut(value, &["webhooks"]).into_iter().flatten() {
-        common(webhook);
+        default_webhook(webhook);
         tree::set_default(webhook, &["reinvocationPolicy"], "Never");
     }
 }
 
-fn common(webhook: &mut Value) {
+fn default_webhook(webhook: &mut Value) {
     tree::set_default(webhook, &["failurePolicy"], "Fail");
-    matching(webhook);
+    default_matching(webhook);
     tree::set_default(webhook, &["timeoutSeconds"], 10);
     if tree::get(webhook, &["clientConfig", "service"]).is_some_and(Value::is_object) {
         tree::set_default(webhook, &["clientConfig", "service", "port"], 443);
     }
-    scopes(webhook, &["rules"]);
+    default_scopes(webhook, &["rules"]);
 }
 
-fn matching(value: &mut Value) {
+fn default_matching(value: &mut Value) {
     tree::set_default(value, &["matchPolicy"], "Equivalent");
     tree::set_default(value, &["namespaceSelector"], json!({}));
     tree::set_default(value, &["objectSelector"], json!({}));
 }
 
-fn scopes(value: &mut Value, path: &[&str]) {
+fn default_scopes(value: &mut Value, path: &[&str]) {
     for rule in tree::list_mut(value, path).into_iter().flatten() {
         tree::set_default(rule, &["scope"], "*");
     }
 }
 
-/// `ValidatingAdmissionPolicy` and `MutatingAdmissionPolicy`.
+/// Applies the defaults of a `ValidatingAdmissionPolicy` or `MutatingAdmissionPolicy`.
 pub(super) fn policy(value: &mut Value) {
     tree::set_default(value, &["spec", "failurePolicy"], "Fail");
-    resources(value, &["spec", "matchConstraints"]);
+    default_match_resources(value, &["spec", "matchConstraints"]);
 }
 
-/// `ValidatingAdmissionPolicyBinding`.
+/// Applies the defaults of a `ValidatingAdmissionPolicyBinding`.
 pub(super) fn binding(value: &mut Value) {
-    resources(value, &["spec", "matchResources"]);
+    default_match_resources(value, &["spec", "matchResources"]);
 }
 
-fn resources(value: &mut Value, path: &[&str]) {
-    if let Some(constraints) = tree::get_mut(value, path).filter(|there| there.is_object()) {
-        matching(constraints);
-        scopes(constraints, &["resourceRules"]);
-        scopes(constraints, &["excludeResourceRules"]);
+fn default_match_resources(value: &mut Value, path: &[&str]) {
+    if let Some(constraints) = tree::get_mut(value, path).filter(|constraints| constraints.is_object()) {
+        default_matching(constraints);
+        default_scopes(constraints, &["resourceRules"]);
+        default_scopes(constraints, &["excludeResourceRules"]);
     }
 }

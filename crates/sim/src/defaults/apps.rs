@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use super::pod_spec;
 use crate::tree;
 
-fn template(value: &mut Value, path: &[&str]) {
+fn default_template(value: &mut Value, path: &[&str]) {
     if let Some(spec) = tree::get_mut(value, path) {
         pod_spec(spec);
     }
 }
 
-/// Deployment.
+/// Applies the defaults of a Deployment.
 pub(super) fn deployment(value: &mut Value) {
-    template(value, &["spec", "template", "spec"]);
+    default_template(value, &["spec", "template", "spec"]);
     tree::set_default(value, &["spec", "replicas"], 1);
     tree::set_default_text(value, &["spec", "strategy", "type"], "RollingUpdate");
     if tree::text(value, &["spec", "strategy", "type"]) == "RollingUpdate" {
@@ -28,15 +28,15 @@ pub(super) fn deployment(value: &mut Value) {
     tree::set_default(value, &["spec", "progressDeadlineSeconds"], 600);
 }
 
-/// `ReplicaSet`.
+/// Applies the defaults of a `ReplicaSet`.
 pub(super) fn replica_set(value: &mut Value) {
-    template(value, &["spec", "template", "spec"]);
+    default_template(value, &["spec", "template", "spec"]);
     tree::set_default(value, &["spec", "replicas"], 1);
 }
 
-/// `DaemonSet`.
+/// Applies the defaults of a `DaemonSet`.
 pub(super) fn daemon_set(value: &mut Value) {
-    template(value, &["spec", "template", "spec"]);
+    default_template(value, &["spec", "template", "spec"]);
     tree::set_default_text(value, &["spec", "updateStrategy", "type"], "RollingUpdate");
     if tree::text(value, &["spec", "updateStrategy", "type"]) == "RollingUpdate" {
         tree::set_default(
@@ -49,9 +49,9 @@ pub(super) fn daemon_set(value: &mut Value) {
     tree::set_default(value, &["spec", "revisionHistoryLimit"], 10);
 }
 
-/// `StatefulSet`.
+/// Applies the defaults of a `StatefulSet`.
 pub(super) fn stateful_set(value: &mut Value) {
-    template(value, &["spec", "template", "spec"]);
+    default_template(value, &["spec", "template", "spec"]);
     tree::set_default_text(value, &["spec", "podManagementPolicy"], "OrderedReady");
     if tree::set_default_text(value, &["spec", "updateStrategy", "type"], "RollingUpdate") {
         tree::set_default(value, &["spec", "updateStrategy", "rollingUpdate"], json!({}));
@@ -65,10 +65,10 @@ pub(super) fn stateful_set(value: &mut Value) {
             0,
         );
     }
-    for when in ["whenDeleted", "whenScaled"] {
+    for field in ["whenDeleted", "whenScaled"] {
         tree::set_default_text(
             value,
-            &["spec", "persistentVolumeClaimRetentionPolicy", when],
+            &["spec", "persistentVolumeClaimRetentionPolicy", field],
             "Retain",
         );
     }
@@ -85,9 +85,9 @@ pub(super) fn stateful_set(value: &mut Value) {
     }
 }
 
-/// Job.
+/// Applies the defaults of a Job.
 pub(super) fn job(value: &mut Value) {
-    template(value, &["spec", "template", "spec"]);
+    default_template(value, &["spec", "template", "spec"]);
     let labels = tree::get(value, &["spec", "template", "metadata", "labels"]).cloned();
     if let Some(labels) =
         labels.filter(|_| tree::map(value, &["metadata", "labels"]).is_none_or(serde_json::Map::is_empty))
@@ -95,11 +95,11 @@ pub(super) fn job(value: &mut Value) {
         tree::set(value, &["metadata", "labels"], labels);
     }
     if let Some(spec) = value.get_mut("spec") {
-        job_spec(spec);
+        default_job_spec(spec);
     }
 }
 
-fn job_spec(spec: &mut Value) {
+fn default_job_spec(spec: &mut Value) {
     if tree::get(spec, &["completions"]).is_none() && tree::get(spec, &["parallelism"]).is_none() {
         tree::set(spec, &["completions"], 1);
     }
@@ -121,9 +121,9 @@ fn job_spec(spec: &mut Value) {
     tree::set_default(spec, &["manualSelector"], false);
 }
 
-/// `CronJob`: its job template gets pod defaults only.
+/// Applies the defaults of a `CronJob`. Of its job template, only the pod has defaults.
 pub(super) fn cron_job(value: &mut Value) {
-    template(value, &["spec", "jobTemplate", "spec", "template", "spec"]);
+    default_template(value, &["spec", "jobTemplate", "spec", "template", "spec"]);
     tree::set_default_text(value, &["spec", "concurrencyPolicy"], "Allow");
     tree::set_default(value, &["spec", "suspend"], false);
     tree::set_default(value, &["spec", "successfulJobsHistoryLimit"], 3);

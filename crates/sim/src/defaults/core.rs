@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::pod_spec;
 use crate::tree;
 
-/// A kind without defaults, listed so that the table is complete.
-pub(super) fn nothing(_: &mut Value) {}
+/// Does nothing, for kinds without defaults.
+pub(super) fn no_defaults(_: &mut Value) {}
 
-/// Namespace: labelled with its name.
+/// Applies the defaults of a Namespace: a label with its name, and the phase.
 pub(super) fn namespace(value: &mut Value) {
     let name = tree::text(value, &["metadata", "name"]).to_owned();
     if !name.is_empty() {
@@ -21,16 +21,16 @@ pub(super) fn namespace(value: &mut Value) {
     tree::set_default_text(value, &["status", "phase"], "Active");
 }
 
-/// Node: allocatable defaults to capacity.
+/// Applies the defaults of a Node: `allocatable` defaults to `capacity`.
 pub(super) fn node(value: &mut Value) {
     if let Some(capacity) = tree::get(value, &["status", "capacity"]).cloned() {
         tree::set_default(value, &["status", "allocatable"], capacity);
     }
 }
 
-/// Secret.
+/// Applies the defaults of a Secret.
 pub(super) fn secret(value: &mut Value) {
-    // `stringData` is write-only: it overrides `data`.
+    // `stringData` is write-only. Its entries replace those in `data`.
     if let Some(Value::Object(texts)) = tree::remove(value, &["stringData"]) {
         for (key, text) in texts {
             let encoded = base64(text.as_str().unwrap_or("").as_bytes());
@@ -40,7 +40,7 @@ pub(super) fn secret(value: &mut Value) {
     tree::set_default_text(value, &["type"], "Opaque");
 }
 
-/// Service.
+/// Applies the defaults of a Service.
 pub(super) fn service(value: &mut Value) {
     tree::set_default_text(value, &["spec", "sessionAffinity"], "None");
     if tree::text(value, &["spec", "sessionAffinity"]) == "None" {
@@ -55,18 +55,18 @@ pub(super) fn service(value: &mut Value) {
     tree::set_default_text(value, &["spec", "type"], "ClusterIP");
     for port in tree::list_mut(value, &["spec", "ports"]).into_iter().flatten() {
         tree::set_default_text(port, &["protocol"], "TCP");
-        let unset = matches!(port.get("targetPort"), None | Some(Value::Null))
+        let is_unset = matches!(port.get("targetPort"), None | Some(Value::Null))
             || port["targetPort"] == json!(0)
             || port["targetPort"] == json!("");
-        if unset {
+        if is_unset {
             let number = tree::int(port, &["port"]).unwrap_or(0);
             tree::set(port, &["targetPort"], number);
         }
     }
     let kind = tree::text(value, &["spec", "type"]).to_owned();
-    let external = matches!(kind.as_str(), "NodePort" | "LoadBalancer")
+    let is_external = matches!(kind.as_str(), "NodePort" | "LoadBalancer")
         || (kind == "ClusterIP" && !tree::list(value, &["spec", "externalIPs"]).is_empty());
-    if external {
+    if is_external {
         tree::set_default_text(value, &["spec", "externalTrafficPolicy"], "Cluster");
     }
     if kind != "ExternalName" {
@@ -77,7 +77,7 @@ pub(super) fn service(value: &mut Value) {
     }
 }
 
-/// Endpoints.
+/// Applies the defaults of Endpoints.
 pub(super) fn endpoints(value: &mut Value) {
     for subset in tree::list_mut(value, &["subsets"]).into_iter().flatten() {
         for port in tree::list_mut(subset, &["ports"]).into_iter().flatten() {
@@ -86,7 +86,7 @@ pub(super) fn endpoints(value: &mut Value) {
     }
 }
 
-/// `LimitRange`.
+/// Applies the defaults of a `LimitRange`.
 pub(super) fn limit_range(value: &mut Value) {
     for item in tree::list_mut(value, &["spec", "limits"]).into_iter().flatten() {
         if tree::text(item, &["type"]) == "Container" {
@@ -103,27 +103,27 @@ pub(super) fn limit_range(value: &mut Value) {
     }
 }
 
-/// `PersistentVolume`.
+/// Applies the defaults of a `PersistentVolume`.
 pub(super) fn persistent_volume(value: &mut Value) {
     tree::set_default_text(value, &["status", "phase"], "Pending");
     tree::set_default_text(value, &["spec", "persistentVolumeReclaimPolicy"], "Retain");
     tree::set_default(value, &["spec", "volumeMode"], "Filesystem");
 }
 
-/// `PersistentVolumeClaim`.
+/// Applies the defaults of a `PersistentVolumeClaim`.
 pub(super) fn persistent_volume_claim(value: &mut Value) {
     tree::set_default_text(value, &["status", "phase"], "Pending");
     tree::set_default(value, &["spec", "volumeMode"], "Filesystem");
 }
 
-/// `PodTemplate`.
+/// Applies the defaults of a `PodTemplate`.
 pub(super) fn pod_template(value: &mut Value) {
     if let Some(spec) = tree::get_mut(value, &["template", "spec"]) {
         pod_spec(spec);
     }
 }
 
-/// `ReplicationController`.
+/// Applies the defaults of a `ReplicationController`.
 pub(super) fn replication_controller(value: &mut Value) {
     if let Some(spec) = tree::get_mut(value, &["spec", "template", "spec"]) {
         pod_spec(spec);
@@ -136,7 +136,7 @@ pub(super) fn replication_controller(value: &mut Value) {
     }
 }
 
-/// Standard base64 with padding.
+/// Encodes bytes in standard base64 with padding.
 fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let letter = |bits: u32| char::from(ALPHABET.get((bits & 63) as usize).copied().unwrap_or(b'A'));
@@ -158,14 +158,14 @@ mod tests {
 
     #[test]
     fn base64_is_padded() {
-        for (plain, coded) in [
+        for (text, encoded) in [
             ("", ""),
             ("a", "YQ=="),
             ("ab", "YWI="),
             ("abc", "YWJj"),
             ("hello!", "aGVsbG8h"),
         ] {
-            assert_eq!(base64(plain.as_bytes()), coded);
+            assert_eq!(base64(text.as_bytes()), encoded);
         }
     }
 }

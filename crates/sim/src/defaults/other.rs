@@ -6,7 +6,7 @@ use crate::tree;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// `RoleBinding` and `ClusterRoleBinding`.
+/// Applies the defaults of a `RoleBinding` or `ClusterRoleBinding`.
 pub(super) fn role_binding(value: &mut Value) {
     tree::set_default_text(value, &["roleRef", "apiGroup"], RBAC);
     for subject in tree::list_mut(value, &["subjects"]).into_iter().flatten() {
@@ -16,7 +16,7 @@ pub(super) fn role_binding(value: &mut Value) {
     }
 }
 
-/// `EndpointSlice`.
+/// Applies the defaults of an `EndpointSlice`.
 pub(super) fn endpoint_slice(value: &mut Value) {
     for port in tree::list_mut(value, &["ports"]).into_iter().flatten() {
         tree::set_default(port, &["name"], "");
@@ -24,7 +24,7 @@ pub(super) fn endpoint_slice(value: &mut Value) {
     }
 }
 
-/// `NetworkPolicy`.
+/// Applies the defaults of a `NetworkPolicy`.
 pub(super) fn network_policy(value: &mut Value) {
     for direction in ["ingress", "egress"] {
         for rule in tree::list_mut(value, &["spec", direction]).into_iter().flatten() {
@@ -44,25 +44,25 @@ pub(super) fn network_policy(value: &mut Value) {
     }
 }
 
-/// `IngressClass`.
+/// Applies the defaults of an `IngressClass`.
 pub(super) fn ingress_class(value: &mut Value) {
     if tree::get(value, &["spec", "parameters"]).is_some_and(Value::is_object) {
         tree::set_default(value, &["spec", "parameters", "scope"], "Cluster");
     }
 }
 
-/// `PriorityClass`.
+/// Applies the defaults of a `PriorityClass`.
 pub(super) fn priority_class(value: &mut Value) {
     tree::set_default(value, &["preemptionPolicy"], "PreemptLowerPriority");
 }
 
-/// `StorageClass`.
+/// Applies the defaults of a `StorageClass`.
 pub(super) fn storage_class(value: &mut Value) {
     tree::set_default(value, &["reclaimPolicy"], "Delete");
     tree::set_default(value, &["volumeBindingMode"], "Immediate");
 }
 
-/// `CSIDriver`.
+/// Applies the defaults of a `CSIDriver`.
 pub(super) fn csi_driver(value: &mut Value) {
     tree::set_default(value, &["spec", "attachRequired"], true);
     for field in [
@@ -79,7 +79,7 @@ pub(super) fn csi_driver(value: &mut Value) {
     }
 }
 
-/// `HorizontalPodAutoscaler` (v2, the stored version).
+/// Applies the defaults of a `HorizontalPodAutoscaler` in v2, the stored version.
 pub(super) fn autoscaler(value: &mut Value) {
     tree::set_default(value, &["spec", "minReplicas"], 1);
     if tree::text(value, &["apiVersion"]) == "autoscaling/v2"

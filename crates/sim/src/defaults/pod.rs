@@ -1,29 +1,29 @@
-//! Defaults of pods, and of the pod templates in workloads.
+//! Defaults of pods and of pod templates.
 
 use serde_json::{Value, json};
 
 use crate::tree;
 
-/// A Pod object.
+/// Applies the defaults of a Pod.
 pub fn pod(pod: &mut Value) {
     if let Some(spec) = pod.get_mut("spec") {
-        requests_from_limits(spec);
+        default_requests(spec);
         tree::set_default(spec, &["enableServiceLinks"], true);
         if tree::flag(spec, &["hostNetwork"]) {
-            host_ports(spec);
+            default_host_ports(spec);
         }
         pod_spec(spec);
     }
 }
 
-/// The spec of a pod or a pod template.
+/// Applies the defaults of the spec of a pod or pod template.
 pub fn pod_spec(spec: &mut Value) {
     tree::set_default_text(spec, &["dnsPolicy"], "ClusterFirst");
     tree::set_default_text(spec, &["restartPolicy"], "Always");
     tree::set_default(spec, &["securityContext"], json!({}));
     tree::set_default(spec, &["terminationGracePeriodSeconds"], 30);
     tree::set_default_text(spec, &["schedulerName"], "default-scheduler");
-    // The deprecated alias always mirrors the name.
+    // `serviceAccount` is a deprecated alias of `serviceAccountName`.
     let account = tree::text(spec, &["serviceAccountName"]).to_owned();
     if account.is_empty() {
         let alias = tree::text(spec, &["serviceAccount"]).to_owned();
@@ -56,16 +56,16 @@ fn default_container(container: &mut Value) {
         tree::set_default_text(port, &["protocol"], "TCP");
     }
     for env in tree::list_mut(container, &["env"]).into_iter().flatten() {
-        field_ref(env, &["valueFrom", "fieldRef"]);
+        default_field_ref(env, &["valueFrom", "fieldRef"]);
     }
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        if let Some(found) = container.get_mut(name).filter(|found| found.is_object()) {
-            default_probe(found);
+        if let Some(probe) = container.get_mut(name).filter(|probe| probe.is_object()) {
+            default_probe(probe);
         }
     }
     for hook in ["postStart", "preStop"] {
         if let Some(action) = tree::get_mut(container, &["lifecycle", hook, "httpGet"]) {
-            http_get(action);
+            default_http_get(action);
         }
     }
 }
@@ -82,20 +82,20 @@ fn default_probe(probe: &mut Value) {
         }
     }
     if let Some(action) = probe.get_mut("httpGet") {
-        http_get(action);
+        default_http_get(action);
     }
     if probe.get("grpc").is_some() {
         tree::set_default(probe, &["grpc", "service"], "");
     }
 }
 
-fn http_get(action: &mut Value) {
+fn default_http_get(action: &mut Value) {
     tree::set_default_text(action, &["path"], "/");
     tree::set_default_text(action, &["scheme"], "HTTP");
 }
 
-fn field_ref(value: &mut Value, path: &[&str]) {
-    if let Some(selector) = tree::get_mut(value, path).filter(|there| there.is_object()) {
+fn default_field_ref(value: &mut Value, path: &[&str]) {
+    if let Some(selector) = tree::get_mut(value, path).filter(|selector| selector.is_object()) {
         tree::set_default_text(selector, &["apiVersion"], "v1");
     }
 }
@@ -121,7 +121,7 @@ fn default_volume(volume: &mut Value) {
         .into_iter()
         .flatten()
     {
-        field_ref(item, &["fieldRef"]);
+        default_field_ref(item, &["fieldRef"]);
     }
     for source in tree::list_mut(volume, &["projected", "sources"])
         .into_iter()
@@ -134,13 +134,13 @@ fn default_volume(volume: &mut Value) {
             .into_iter()
             .flatten()
         {
-            field_ref(item, &["fieldRef"]);
+            default_field_ref(item, &["fieldRef"]);
         }
     }
-    ephemeral_claim(volume);
+    default_ephemeral_claim(volume);
 }
 
-fn ephemeral_claim(volume: &mut Value) {
+fn default_ephemeral_claim(volume: &mut Value) {
     if tree::get(volume, &["ephemeral", "volumeClaimTemplate", "spec"]).is_some() {
         tree::set_default(
             volume,
@@ -150,7 +150,7 @@ fn ephemeral_claim(volume: &mut Value) {
     }
 }
 
-fn requests_from_limits(spec: &mut Value) {
+fn default_requests(spec: &mut Value) {
     for kind in ["containers", "initContainers"] {
         for container in tree::list_mut(spec, &[kind]).into_iter().flatten() {
             let limits = tree::map(container, &["resources", "limits"])
@@ -163,7 +163,7 @@ fn requests_from_limits(spec: &mut Value) {
     }
 }
 
-fn host_ports(spec: &mut Value) {
+fn default_host_ports(spec: &mut Value) {
     for kind in ["containers", "initContainers"] {
         for container in tree::list_mut(spec, &[kind]).into_iter().flatten() {
             for port in tree::list_mut(container, &["ports"]).into_iter().flatten() {
@@ -177,7 +177,8 @@ fn host_ports(spec: &mut Value) {
     }
 }
 
-/// Returns whether an image's tag is `latest`, explicitly or by default; a digest without a tag is not.
+/// Returns whether the tag of an image is `latest`. This is the default if there is neither a tag nor a
+/// digest.
 fn is_latest(image: &str) -> bool {
     let (name, digest) = image
         .split_once('@')

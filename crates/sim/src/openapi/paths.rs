@@ -1,11 +1,11 @@
-//! The operations of a resource, with the parameters that `kubectl` looks for.
+//! The paths and operations of a resource, with the query parameters that `kubectl` checks.
 
 use serde_json::{Map, Value, json};
 
 use crate::resource::{Resource, Verb, Verbs};
 
 /// Adds the paths of a resource and its subresources.
-pub(super) fn add(resource: &Resource, schema: &str, paths: &mut Map<String, Value>) {
+pub(super) fn add_resource(resource: &Resource, schema: &str, paths: &mut Map<String, Value>) {
     let base = super::group_path(&resource.group, &resource.version);
     let all = format!("/{base}/{}", resource.plural);
     let many = if resource.namespaced {
@@ -16,7 +16,7 @@ pub(super) fn add(resource: &Resource, schema: &str, paths: &mut Map<String, Val
     let kind = json!({"group": &*resource.group, "version": &*resource.version, "kind": &*resource.kind});
     let one = format!("{many}/{{name}}");
     let operations = |verbs: Verbs, which: &[Verb], kind: &Value| operations(verbs, which, kind, schema);
-    insert(
+    insert_path(
         paths,
         many,
         operations(
@@ -26,10 +26,10 @@ pub(super) fn add(resource: &Resource, schema: &str, paths: &mut Map<String, Val
         ),
     );
     if resource.namespaced {
-        insert(paths, all, operations(resource.verbs, &[Verb::List], &kind));
+        insert_path(paths, all, operations(resource.verbs, &[Verb::List], &kind));
     }
     let single = [Verb::Get, Verb::Update, Verb::Patch, Verb::Delete];
-    insert(paths, one.clone(), operations(resource.verbs, &single, &kind));
+    insert_path(paths, one.clone(), operations(resource.verbs, &single, &kind));
     for sub in &resource.subresources {
         let own = sub.version.is_empty();
         let (group, version) = if own {
@@ -39,7 +39,7 @@ pub(super) fn add(resource: &Resource, schema: &str, paths: &mut Map<String, Val
         };
         let kind = json!({"group": &**group, "version": &**version, "kind": &*sub.kind});
         let which = [Verb::Create, Verb::Get, Verb::Update, Verb::Patch];
-        insert(
+        insert_path(
             paths,
             format!("{one}/{}", sub.name),
             operations(sub.verbs, &which, &kind),
@@ -47,7 +47,7 @@ pub(super) fn add(resource: &Resource, schema: &str, paths: &mut Map<String, Val
     }
 }
 
-fn insert(paths: &mut Map<String, Value>, path: String, operations: Map<String, Value>) {
+fn insert_path(paths: &mut Map<String, Value>, path: String, operations: Map<String, Value>) {
     if !operations.is_empty() {
         paths.insert(path, Value::Object(operations));
     }
@@ -71,7 +71,8 @@ fn method(verb: Verb) -> &'static str {
     }
 }
 
-/// The query parameters of a verb; `kubectl` looks for `fieldValidation` and `dryRun` before it uses them.
+/// Returns the query parameters of a verb and their types. `kubectl` checks that `fieldValidation` and
+/// `dryRun` are listed before it uses them.
 fn parameters(verb: Verb) -> &'static [(&'static str, &'static str)] {
     match verb {
         Verb::Create | Verb::Update => &[

@@ -8,7 +8,7 @@ use crate::resource::Resource;
 use crate::schema::{Field, ListKind, Schema, Type, TypeId};
 use crate::tree;
 
-/// The Go packages of the table, as in definition names.
+/// Prefixes of Go packages in the table, and the prefixes of their definition names.
 const PACKAGES: [(&str, &str); 5] = [
     ("meta/", "io.k8s.apimachinery.pkg.apis.meta."),
     (
@@ -25,25 +25,25 @@ const PACKAGES: [(&str, &str); 5] = [
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-/// `core/v1.PodSpec` becomes `io.k8s.api.core.v1.PodSpec`.
-pub(super) fn name(go: &str) -> String {
+/// Returns the definition name of a Go type: `io.k8s.api.core.v1.PodSpec` for `core/v1.PodSpec`.
+pub(super) fn definition_name(go: &str) -> String {
     let known = PACKAGES
         .iter()
         .find_map(|(package, prefix)| Some(format!("{prefix}{}", go.strip_prefix(package)?)));
     known.unwrap_or_else(|| format!("io.k8s.api.{}", go.replacen('/', ".", 1)))
 }
 
-/// `example.com`, `v1`, `Thing` become `com.example.v1.Thing`.
-pub(super) fn custom_name(resource: &Resource) -> String {
+/// Returns the definition name of a custom kind: `com.example.v1.Thing` for `Thing` in `example.com/v1`.
+pub(super) fn custom_definition_name(resource: &Resource) -> String {
     let group: Vec<&str> = resource.group.rsplit('.').collect();
     format!("{}.{}.{}", group.join("."), resource.version, resource.kind)
 }
 
-/// Schemas by name, with everything they refer to.
+/// Schemas by name, including all schemas that they refer to.
 pub(super) struct Schemas {
     schema: &'static Schema,
     done: BTreeMap<String, Value>,
-    waiting: Vec<TypeId>,
+    pending: Vec<TypeId>,
 }
 
 impl Schemas {
@@ -51,14 +51,14 @@ impl Schemas {
         Self {
             schema,
             done: BTreeMap::new(),
-            waiting: Vec::new(),
+            pending: Vec::new(),
         }
     }
 
     /// Adds a kind and the types of its fields.
     pub(super) fn add_kind(&mut self, group: &str, version: &str, kind: &str, id: TypeId) {
         self.add(id);
-        let name = name(&self.schema.get(id).name);
+        let name = definition_name(&self.schema.get(id).name);
         if let Some(schema) = self.done.get_mut(&name) {
             let kind = json!([{"group": group, "version": version, "kind": kind}]);
             tree::set(schema, &["x-kubernetes-group-version-kind"], kind);
@@ -72,14 +72,18 @@ impl Schemas {
         } else {
             json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
         };
-        let object = self.schema.named("meta/v1.ObjectMeta");
+        let object = self.schema.find_struct("meta/v1.ObjectMeta");
         let metadata = object.map_or_else(|| json!({"type": "object"}), |id| self.reference(id));
         tree::set(
             &mut schema,
             &["properties", "apiVersion"],
-            text(TYPE_META_VERSION),
+            described_string(TYPE_META_VERSION),
         );
-        tree::set(&mut schema, &["properties", "kind"], text(TYPE_META_KIND));
+        tree::set(
+            &mut schema,
+            &["properties", "kind"],
+            described_string(TYPE_META_KIND),
+        );
         tree::set(
             &mut schema,
             &["properties", "metadata"],
@@ -88,39 +92,39 @@ impl Schemas {
         let kind =
             json!([{"group": &*resource.group, "version": &*resource.version, "kind": &*resource.kind}]);
         tree::set(&mut schema, &["x-kubernetes-group-version-kind"], kind);
-        self.done.insert(custom_name(resource), schema);
+        self.done.insert(custom_definition_name(resource), schema);
         self.drain();
     }
 
-    /// Returns everything added so far.
+    /// Returns all schemas that were added.
     pub(super) fn finish(self) -> Value {
         Value::Object(self.done.into_iter().collect())
     }
 
     fn add(&mut self, id: TypeId) {
-        self.waiting.push(id);
+        self.pending.push(id);
         self.drain();
     }
 
     fn drain(&mut self) {
-        while let Some(id) = self.waiting.pop() {
+        while let Some(id) = self.pending.pop() {
             let found = self.schema.get(id);
-            let name = name(&found.name);
+            let name = definition_name(&found.name);
             if self.done.contains_key(&name) {
                 continue;
             }
-            // Inserted before its fields are visited: types may be recursive.
+            // Insert a placeholder before the fields are visited, because types may be recursive.
             self.done.insert(name.clone(), Value::Null);
-            let schema = self.of_struct(id);
+            let schema = self.struct_schema(id);
             self.done.insert(name, schema);
         }
     }
 
-    fn of_struct(&mut self, id: TypeId) -> Value {
+    fn struct_schema(&mut self, id: TypeId) -> Value {
         let found = self.schema.get(id);
         let mut properties = Map::new();
         for field in &found.fields {
-            properties.insert(field.name.to_string(), self.of_field(field));
+            properties.insert(field.name.to_string(), self.field_schema(field));
         }
         let required: Vec<&str> = found
             .fields
@@ -141,8 +145,8 @@ impl Schemas {
         schema
     }
 
-    fn of_field(&mut self, field: &Field) -> Value {
-        let mut schema = self.of_type(&field.kind, free(field));
+    fn field_schema(&mut self, field: &Field) -> Value {
+        let mut schema = self.type_schema(&field.kind, free_form_definition(field));
         if !field.choices.is_empty() {
             let choices: Vec<Value> = field.choices.iter().map(|one| Value::from(&**one)).collect();
             let at: &[&str] = if matches!(field.kind.pointee(), Type::List(_)) {
@@ -152,21 +156,21 @@ impl Schemas {
             };
             tree::set(&mut schema, at, choices);
         }
-        if let Some(default) = default(field) {
+        if let Some(default) = default_value(field) {
             schema = with_siblings(schema);
             tree::set(&mut schema, &["default"], default);
         }
-        if let Some(description) = described(field) {
+        if let Some(description) = standard_description(field) {
             schema = with_siblings(schema);
             tree::set(&mut schema, &["description"], description);
         }
-        put_rules(&mut schema, field);
+        set_extensions(&mut schema, field);
         schema
     }
 
-    fn of_type(&mut self, kind: &Type, free: &str) -> Value {
+    fn type_schema(&mut self, kind: &Type, free_form: &str) -> Value {
         match kind {
-            Type::Pointer(inner) => self.of_type(inner, free),
+            Type::Pointer(inner) => self.type_schema(inner, free_form),
             Type::Text(_) => json!({"type": "string"}),
             Type::Int(name) => {
                 json!({"type": "integer", "format": if &**name == "int64" { "int64" } else { "int32" }})
@@ -174,41 +178,43 @@ impl Schemas {
             Type::Float => json!({"type": "number", "format": "double"}),
             Type::Bool => json!({"type": "boolean"}),
             Type::Bytes => json!({"type": "string", "format": "byte"}),
-            Type::Quantity => self.special(
+            Type::Quantity => self.define(
                 "io.k8s.apimachinery.pkg.api.resource.Quantity",
                 json!({"oneOf": [{"type": "string"}, {"type": "number"}]}),
             ),
-            Type::IntOrString => self.special(
+            Type::IntOrString => self.define(
                 "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
                 json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]}),
             ),
-            Type::Time => self.special(
+            Type::Time => self.define(
                 &format!("{META}.Time"),
                 json!({"type": "string", "format": "date-time"}),
             ),
-            Type::MicroTime => self.special(
+            Type::MicroTime => self.define(
                 &format!("{META}.MicroTime"),
                 json!({"type": "string", "format": "date-time"}),
             ),
-            Type::Duration => self.special(&format!("{META}.Duration"), json!({"type": "string"})),
+            Type::Duration => self.define(&format!("{META}.Duration"), json!({"type": "string"})),
             Type::Any => {
-                let shape = if free.ends_with("FieldsV1") || free.ends_with("RawExtension") {
+                let shape = if free_form.ends_with("FieldsV1") || free_form.ends_with("RawExtension") {
                     json!({"type": "object"})
                 } else {
                     json!({})
                 };
-                self.special(free, shape)
+                self.define(free_form, shape)
             }
-            Type::List(item) => json!({"type": "array", "items": self.of_item(item, free)}),
-            Type::Map(item) => json!({"type": "object", "additionalProperties": self.of_item(item, free)}),
+            Type::List(item) => json!({"type": "array", "items": self.item_schema(item, free_form)}),
+            Type::Map(item) => {
+                json!({"type": "object", "additionalProperties": self.item_schema(item, free_form)})
+            }
             Type::Struct(id) => self.reference(*id),
         }
     }
 
-    /// The type of an item, with its zero value as the default.
-    fn of_item(&mut self, kind: &Type, free: &str) -> Value {
-        let schema = self.of_type(kind, free);
-        match zero(kind) {
+    /// Returns the schema of an item of a list or map, with its zero value as the default.
+    fn item_schema(&mut self, kind: &Type, free_form: &str) -> Value {
+        let schema = self.type_schema(kind, free_form);
+        match zero_value(kind) {
             Some(zero) => {
                 let mut schema = with_siblings(schema);
                 tree::set(&mut schema, &["default"], zero);
@@ -218,26 +224,26 @@ impl Schemas {
         }
     }
 
-    fn special(&mut self, name: &str, schema: Value) -> Value {
+    fn define(&mut self, name: &str, schema: Value) -> Value {
         self.done.entry(name.to_owned()).or_insert(schema);
-        refer(name)
+        reference_to(name)
     }
 
     fn reference(&mut self, id: TypeId) -> Value {
-        self.waiting.push(id);
-        refer(&name(&self.schema.get(id).name))
+        self.pending.push(id);
+        reference_to(&definition_name(&self.schema.get(id).name))
     }
 }
 
-fn refer(name: &str) -> Value {
+fn reference_to(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
-fn text(description: &str) -> Value {
+fn described_string(description: &str) -> Value {
     json!({"type": "string", "description": description})
 }
 
-/// A reference cannot have siblings; it is moved into an `allOf`.
+/// Moves a reference into an `allOf`, because a reference cannot have sibling keys.
 fn with_siblings(schema: Value) -> Value {
     if schema.get("$ref").is_some() {
         json!({"allOf": [schema]})
@@ -250,9 +256,9 @@ const TYPE_META_VERSION: &str = "The group and version in which this object is w
 const TYPE_META_KIND: &str = "What this object is.";
 const METADATA: &str = "Name, labels and everything else that all objects have.";
 
-/// The type name of the part of a field that can be anything.
-fn free(field: &Field) -> &'static str {
-    match (&*field.free, &*field.name) {
+/// Returns the definition name of the part of a field that can contain any value.
+fn free_form_definition(field: &Field) -> &'static str {
+    match (&*field.free_form, &*field.name) {
         ("raw", _) => "io.k8s.apimachinery.pkg.runtime.RawExtension",
         ("any", "fieldsV1") => "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
         ("schemaorarray", _) => {
@@ -268,8 +274,9 @@ fn free(field: &Field) -> &'static str {
     }
 }
 
-/// Our own descriptions of the fields that every object has; all other texts are upstream's.
-fn described(field: &Field) -> Option<&'static str> {
+/// Returns our own description of a field that every object has. The descriptions of all other fields belong
+/// to upstream.
+fn standard_description(field: &Field) -> Option<&'static str> {
     match (&*field.name, field.wire.is_empty()) {
         ("apiVersion", true) => Some(TYPE_META_VERSION),
         ("kind", true) => Some(TYPE_META_KIND),
@@ -278,19 +285,19 @@ fn described(field: &Field) -> Option<&'static str> {
     }
 }
 
-/// The declared default, or else the zero value if Go always prints the field.
-fn default(field: &Field) -> Option<Value> {
+/// Returns the declared default, or the zero value if Go always prints the field.
+fn default_value(field: &Field) -> Option<Value> {
     if let Some(default) = &field.default {
         return Some(default.clone());
     }
     match &field.kind {
         Type::Struct(_) => Some(json!({})),
-        kind if !field.omit_empty => zero(kind),
+        kind if !field.omit_empty => zero_value(kind),
         _ => None,
     }
 }
 
-fn zero(kind: &Type) -> Option<Value> {
+fn zero_value(kind: &Type) -> Option<Value> {
     match kind {
         Type::Text(_) => Some("".into()),
         Type::Int(_) | Type::Float => Some(0.into()),
@@ -300,7 +307,7 @@ fn zero(kind: &Type) -> Option<Value> {
     }
 }
 
-fn put_rules(schema: &mut Value, field: &Field) {
+fn set_extensions(schema: &mut Value, field: &Field) {
     match &field.list {
         ListKind::Set => tree::set(schema, &["x-kubernetes-list-type"], "set"),
         ListKind::Map(keys) => {

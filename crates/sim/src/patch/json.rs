@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::status::Status;
 use crate::tree;
 
-/// The reason a JSON patch was rejected.
+/// Reason for which a JSON patch is rejected.
 enum PatchError {
     /// The patch is malformed.
     Malformed(String),
@@ -19,8 +19,8 @@ const MAX_OPERATIONS: usize = 10_000;
 /// Maximum total size of the values that `copy` operations of a patch add, as in the API server.
 const MAX_COPIED_SIZE: usize = 3 << 20;
 
-/// Maximum total number of list items that a patch moves to insert or remove others before them: 10,000
-/// insertions at the start of a long list take minutes otherwise.
+/// Maximum total number of list items that a patch moves when it inserts or removes items before them.
+/// Without this limit, 10,000 insertions at the start of a long list take minutes.
 const MAX_SHIFTED_ITEMS: usize = 100_000_000;
 
 /// Applies an RFC 6902 patch to a tree.
@@ -41,13 +41,13 @@ pub fn apply_json_patch(target: &Value, patch: &Value) -> Result<Value, Status> 
             format!("Request entity too large: {text}"),
         ));
     }
-    let mut patched = Patched {
+    let mut patched = PatchedObject {
         value: target.clone(),
-        copied: MAX_COPIED_SIZE,
-        shifted: MAX_SHIFTED_ITEMS,
+        remaining_copy_size: MAX_COPIED_SIZE,
+        remaining_shifts: MAX_SHIFTED_ITEMS,
     };
     for operation in operations {
-        patched.step(operation).map_err(to_status)?;
+        patched.apply(operation).map_err(to_status)?;
     }
     Ok(patched.value)
 }
@@ -65,16 +65,16 @@ fn to_status(error: PatchError) -> Status {
 }
 
 /// A partially patched object.
-struct Patched {
+struct PatchedObject {
     value: Value,
-    /// Remaining size of copied values.
-    copied: usize,
-    /// Remaining number of shifted list items.
-    shifted: usize,
+    /// Remaining size of values that `copy` operations may add, in bytes.
+    remaining_copy_size: usize,
+    /// Remaining number of list items that may be moved.
+    remaining_shifts: usize,
 }
 
-impl Patched {
-    fn step(&mut self, operation: &Value) -> Result<(), PatchError> {
+impl PatchedObject {
+    fn apply(&mut self, operation: &Value) -> Result<(), PatchError> {
         let text = |key: &str| operation.get(key).and_then(Value::as_str);
         let path = text("path").ok_or(PatchError::Inapplicable)?;
         let value = || operation.get("value").cloned().ok_or(PatchError::Inapplicable);
@@ -82,12 +82,12 @@ impl Patched {
             "add" => self.add(path, value()?),
             "remove" => self.remove(path).map(drop),
             "replace" => {
-                if let Some(there) = self.value.pointer_mut(path) {
-                    *there = value()?;
+                if let Some(existing) = self.value.pointer_mut(path) {
+                    *existing = value()?;
                     return Ok(());
                 }
                 // The API server's library allows replacing a missing key of a map.
-                let (parent, _) = split(path)?;
+                let (parent, _) = split_pointer(path)?;
                 match self.value.pointer(parent) {
                     Some(Value::Object(_)) => self.add(path, value()?),
                     _ => Err(PatchError::Inapplicable),
@@ -117,8 +117,8 @@ impl Patched {
 
     fn copy(&mut self, from: &str) -> Result<Value, PatchError> {
         let value = self.value.pointer(from).ok_or(PatchError::Inapplicable)?;
-        let size = tree::json_size(value, self.copied).ok_or(PatchError::Inapplicable)?;
-        self.copied -= size;
+        let size = tree::json_size(value, self.remaining_copy_size).ok_or(PatchError::Inapplicable)?;
+        self.remaining_copy_size -= size;
         Ok(value.clone())
     }
 
@@ -127,7 +127,7 @@ impl Patched {
             self.value = value;
             return Ok(());
         }
-        let (parent, last) = split(path)?;
+        let (parent, last) = split_pointer(path)?;
         match self.value.pointer_mut(parent).ok_or(PatchError::Inapplicable)? {
             Value::Object(map) => {
                 map.insert(last, value);
@@ -137,9 +137,9 @@ impl Patched {
                 let at = if last == "-" {
                     items.len()
                 } else {
-                    index(&last, items.len() + 1)?
+                    parse_index(&last, items.len() + 1)?
                 };
-                shift(&mut self.shifted, items.len() - at)?;
+                spend_shifts(&mut self.remaining_shifts, items.len() - at)?;
                 items.insert(at, value);
                 Ok(())
             }
@@ -148,12 +148,12 @@ impl Patched {
     }
 
     fn remove(&mut self, path: &str) -> Result<Value, PatchError> {
-        let (parent, last) = split(path)?;
+        let (parent, last) = split_pointer(path)?;
         match self.value.pointer_mut(parent).ok_or(PatchError::Inapplicable)? {
             Value::Object(map) => map.remove(&last).ok_or(PatchError::Inapplicable),
             Value::Array(items) => {
-                let at = index(&last, items.len())?;
-                shift(&mut self.shifted, items.len() - at)?;
+                let at = parse_index(&last, items.len())?;
+                spend_shifts(&mut self.remaining_shifts, items.len() - at)?;
                 Ok(items.remove(at))
             }
             _ => Err(PatchError::Inapplicable),
@@ -161,18 +161,18 @@ impl Patched {
     }
 }
 
-fn shift(left: &mut usize, items: usize) -> Result<(), PatchError> {
-    *left = left.checked_sub(items).ok_or(PatchError::Inapplicable)?;
+fn spend_shifts(remaining: &mut usize, items: usize) -> Result<(), PatchError> {
+    *remaining = remaining.checked_sub(items).ok_or(PatchError::Inapplicable)?;
     Ok(())
 }
 
-fn split(path: &str) -> Result<(&str, String), PatchError> {
+fn split_pointer(path: &str) -> Result<(&str, String), PatchError> {
     let (parent, last) = path.rsplit_once('/').ok_or(PatchError::Inapplicable)?;
     Ok((parent, last.replace("~1", "/").replace("~0", "~")))
 }
 
-/// Parses an index below `bound`; negative ones count from the end, as in the API server's library.
-fn index(text: &str, bound: usize) -> Result<usize, PatchError> {
+/// Parses an index below `bound`. Negative indexes count from the end, as in the API server's library.
+fn parse_index(text: &str, bound: usize) -> Result<usize, PatchError> {
     let number: i64 = text.parse().map_err(|_| PatchError::Inapplicable)?;
     let at = if number < 0 {
         number + i64::try_from(bound).unwrap_or(0)

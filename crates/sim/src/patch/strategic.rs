@@ -19,15 +19,19 @@ pub fn merge(schema: &Schema, id: TypeId, target: &Value, patch: &Value) -> Resu
             "unable to find api field in struct for a patch that is no map",
         ));
     };
-    Ok(Value::Object(Merge { schema }.map(Some(id), target, patch)?))
+    Ok(Value::Object(Merger { schema }.merge_map(
+        Some(id),
+        target,
+        patch,
+    )?))
 }
 
-struct Merge<'s> {
+struct Merger<'s> {
     schema: &'s Schema,
 }
 
-impl<'s> Merge<'s> {
-    fn map(
+impl<'s> Merger<'s> {
+    fn merge_map(
         &self,
         id: Option<TypeId>,
         target: &Map<String, Value>,
@@ -39,7 +43,7 @@ impl<'s> Merge<'s> {
             Some("delete") => return Ok(Map::new()),
             Some("merge") | None => {}
             Some(other) => {
-                let text = format!("unknown patch type: {other} in map: {}", go_map(patch));
+                let text = format!("unknown patch type: {other} in map: {}", format_go_map(patch));
                 return Err(Status::unknown(text));
             }
         }
@@ -48,17 +52,17 @@ impl<'s> Merge<'s> {
         }
         for (key, change) in patch.iter().filter(|(key, _)| !key.starts_with('$')) {
             let field = id.and_then(|id| self.schema.field(id, key));
-            match self.value(field, out.get(key), change, patch, key)? {
+            match self.merge_value(field, out.get(key), change, patch, key)? {
                 Some(value) => drop(out.insert(key.clone(), value)),
                 None => drop(out.remove(key)),
             }
         }
-        self.lists_only_directed(id, &mut out, patch)?;
+        self.apply_standalone_directives(id, &mut out, patch)?;
         Ok(out)
     }
 
-    /// Applies directives for lists that are not in the patch themselves.
-    fn lists_only_directed(
+    /// Applies list directives for lists that are not part of the patch.
+    fn apply_standalone_directives(
         &self,
         id: Option<TypeId>,
         out: &mut Map<String, Value>,
@@ -72,7 +76,7 @@ impl<'s> Merge<'s> {
             let field = id.and_then(|id| self.schema.field(id, name));
             let empty = Value::Array(Vec::new());
             if out.contains_key(name)
-                && let Some(value) = self.value(field, out.get(name), &empty, patch, name)?
+                && let Some(value) = self.merge_value(field, out.get(name), &empty, patch, name)?
             {
                 out.insert(name.to_owned(), value);
             }
@@ -80,12 +84,12 @@ impl<'s> Merge<'s> {
         Ok(())
     }
 
-    fn value(
+    fn merge_value(
         &self,
         field: Option<&'s Field>,
         target: Option<&Value>,
         change: &Value,
-        around: &Map<String, Value>,
+        parent_patch: &Map<String, Value>,
         key: &str,
     ) -> Result<Option<Value>> {
         if change.is_null() {
@@ -93,42 +97,44 @@ impl<'s> Merge<'s> {
         }
         match (target, change) {
             (Some(Value::Object(target)), Value::Object(change)) => {
-                let id = field.and_then(|field| struct_of(&field.kind));
-                Ok(Some(Value::Object(self.map(id, target, change)?)))
+                let id = field.and_then(|field| struct_type(&field.kind));
+                Ok(Some(Value::Object(self.merge_map(id, target, change)?)))
             }
             (_, Value::Object(change)) => {
-                let id = field.and_then(|field| struct_of(&field.kind));
+                let id = field.and_then(|field| struct_type(&field.kind));
                 if change.get(PATCH).and_then(Value::as_str) == Some("delete") {
                     return Ok(None);
                 }
-                Ok(Some(Value::Object(self.map(id, &Map::new(), change)?)))
+                Ok(Some(Value::Object(self.merge_map(id, &Map::new(), change)?)))
             }
             (target, Value::Array(change)) => {
                 let target = target.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-                self.list(field, target, change, around, key)
+                self.merge_list(field, target, change, parent_patch, key)
                     .map(|list| Some(Value::Array(list)))
             }
             _ => Ok(Some(change.clone())),
         }
     }
 
-    fn list(
+    fn merge_list(
         &self,
         field: Option<&'s Field>,
         target: &[Value],
         change: &[Value],
-        around: &Map<String, Value>,
+        parent_patch: &Map<String, Value>,
         key: &str,
     ) -> Result<Vec<Value>> {
         let Some(field) = field.filter(|field| field.patch_merge) else {
             return Ok(change.to_vec());
         };
-        let order = around.get(&format!("{ORDER}{key}")).and_then(Value::as_array);
+        let order = parent_patch
+            .get(&format!("{ORDER}{key}"))
+            .and_then(Value::as_array);
         let Some(merge_key) = &field.merge_key else {
-            let gone = around
+            let deleted = parent_patch
                 .get(&format!("{DELETE_FROM}{key}"))
                 .and_then(Value::as_array);
-            return Ok(merge_scalars(target, change, gone, order));
+            return Ok(merge_scalars(target, change, deleted, order));
         };
         if change
             .iter()
@@ -146,7 +152,7 @@ impl<'s> Merge<'s> {
         }
         let mut out = target.to_vec();
         for item in change {
-            self.item(field, merge_key, &mut out, item)?;
+            self.merge_item(field, merge_key, &mut out, item)?;
         }
         if let Some(order) = order {
             let wanted: Vec<&Value> = order.iter().filter_map(|one| one.get(&**merge_key)).collect();
@@ -155,12 +161,18 @@ impl<'s> Merge<'s> {
         Ok(out)
     }
 
-    fn item(&self, field: &'s Field, merge_key: &str, out: &mut Vec<Value>, item: &Value) -> Result<()> {
+    fn merge_item(
+        &self,
+        field: &'s Field,
+        merge_key: &str,
+        out: &mut Vec<Value>,
+        item: &Value,
+    ) -> Result<()> {
         let Value::Object(change) = item else {
             return Err(Status::bad_request("delete patch type with no merge key defined"));
         };
         let Some(key) = change.get(merge_key) else {
-            let shown = go_map(change);
+            let shown = format_go_map(change);
             return Err(Status::unknown(format!(
                 "map: {shown} does not contain declared merge key: {merge_key}"
             )));
@@ -170,44 +182,47 @@ impl<'s> Merge<'s> {
             out.retain(|have| have.get(merge_key) != Some(key));
             return Ok(());
         }
-        let id = item_struct(&field.kind);
+        let id = item_struct_type(&field.kind);
         match at.and_then(|at| out.get_mut(at)) {
-            Some(Value::Object(have)) => *have = self.map(id, have, change)?,
-            _ => out.push(Value::Object(self.map(id, &Map::new(), change)?)),
+            Some(Value::Object(have)) => *have = self.merge_map(id, have, change)?,
+            _ => out.push(Value::Object(self.merge_map(id, &Map::new(), change)?)),
         }
         Ok(())
     }
 }
 
-/// A map as Go's `%v` prints it.
-fn go_map(map: &Map<String, Value>) -> String {
+/// Formats a map as Go's `%v` does.
+fn format_go_map(map: &Map<String, Value>) -> String {
     let pairs: Vec<String> = map
         .iter()
-        .map(|(key, value)| format!("{key}:{}", go_value(value)))
+        .map(|(key, value)| format!("{key}:{}", format_go_value(value)))
         .collect();
     format!("map[{}]", pairs.join(" "))
 }
 
-fn go_value(value: &Value) -> String {
+fn format_go_value(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".into(),
         Value::String(text) => text.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(go_value).collect::<Vec<_>>().join(" ")),
-        Value::Object(map) => go_map(map),
+        Value::Array(items) => format!(
+            "[{}]",
+            items.iter().map(format_go_value).collect::<Vec<_>>().join(" ")
+        ),
+        Value::Object(map) => format_go_map(map),
         other => other.to_string(),
     }
 }
 
-fn struct_of(kind: &Type) -> Option<TypeId> {
+fn struct_type(kind: &Type) -> Option<TypeId> {
     match kind.pointee() {
         Type::Struct(id) => Some(*id),
         _ => None,
     }
 }
 
-fn item_struct(kind: &Type) -> Option<TypeId> {
+fn item_struct_type(kind: &Type) -> Option<TypeId> {
     match kind.pointee() {
-        Type::List(inner) => struct_of(inner),
+        Type::List(inner) => struct_type(inner),
         _ => None,
     }
 }
@@ -222,12 +237,12 @@ fn without_directives(map: &Map<String, Value>) -> Map<String, Value> {
 fn merge_scalars(
     target: &[Value],
     change: &[Value],
-    gone: Option<&Vec<Value>>,
+    deleted: Option<&Vec<Value>>,
     order: Option<&Vec<Value>>,
 ) -> Vec<Value> {
     let mut out: Vec<Value> = target
         .iter()
-        .filter(|item| !gone.is_some_and(|gone| gone.contains(item)))
+        .filter(|item| !deleted.is_some_and(|deleted| deleted.contains(item)))
         .cloned()
         .collect();
     for item in change {
@@ -242,8 +257,8 @@ fn merge_scalars(
     out
 }
 
-/// Sorts the items named in `wanted` into that order; other items keep their position relative to the item
-/// before them.
+/// Sorts the items with a key in `wanted` into that order. Other items keep their position relative to the
+/// item before them.
 fn reorder(items: &mut [Value], wanted: &[&Value], key: impl Fn(&Value) -> Option<&Value>) {
     let rank = |item: &Value| key(item).and_then(|key| wanted.iter().position(|one| *one == key));
     let mut ranks: Vec<(usize, usize)> = Vec::with_capacity(items.len());

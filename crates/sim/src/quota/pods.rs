@@ -1,4 +1,4 @@
-//! The usage of pods: requests and limits of their containers.
+//! Quota usage of pods: requests and limits of their containers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +11,9 @@ use crate::state::State;
 use crate::strategy::qos_class;
 use crate::tree;
 
-/// Resources whose requests count under their own name too.
+/// Resources for which requests also count under the bare resource name.
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// Names that every container of a pod must specify if a quota limits them.
+/// Resource names that every container of a pod must specify if a quota limits them.
 const REQUIRED: [&str; 6] = [
     "cpu",
     "memory",
@@ -23,7 +23,7 @@ const REQUIRED: [&str; 6] = [
     "limits.memory",
 ];
 
-/// Adds the usage of a pod. A completed pod, or one past its deletion time, uses only its object count.
+/// Adds the usage of a pod. A completed pod, or a pod past its deletion time, counts only as an object.
 pub(super) fn add_usage(state: &State, pod: &Value, used: &mut Amounts) {
     if has_ended(state, pod) {
         return;
@@ -41,7 +41,7 @@ fn has_ended(state: &State, pod: &Value) -> bool {
     deleted.is_some_and(|at| at < state.now())
 }
 
-/// Adds requests and limits under the names of quotas.
+/// Adds requests and limits under the resource names that quotas use.
 fn add_named(requests: &Amounts, limits: &Amounts, used: &mut Amounts) {
     for (name, amount) in requests {
         if COMPUTE.contains(&name.as_str()) || name.starts_with("hugepages-") {
@@ -58,32 +58,32 @@ fn add_named(requests: &Amounts, limits: &Amounts, used: &mut Amounts) {
     }
 }
 
-/// Returns the requests or limits of a pod: the sum of its containers and sidecars, but at least what each of
-/// its init containers needs.
+/// Returns the total requests or limits of a pod: the sum over its containers and sidecars, or the amount
+/// that one of its init containers needs if that is larger.
 pub(crate) fn total(pod: &Value, kind: &str) -> Amounts {
-    let own = |container: &Value| super::amounts(tree::get(container, &["resources", kind]));
+    let declared = |container: &Value| super::parse_amounts(tree::get(container, &["resources", kind]));
     let mut sum = Amounts::new();
     for container in tree::list(pod, &["spec", "containers"]) {
-        super::add(&mut sum, &own(container));
+        super::add_amounts(&mut sum, &declared(container));
     }
     let (mut sidecars, mut needed) = (Amounts::new(), Amounts::new());
     for container in tree::list(pod, &["spec", "initContainers"]) {
         let mut at_once = sidecars.clone();
-        super::add(&mut at_once, &own(container));
+        super::add_amounts(&mut at_once, &declared(container));
         if tree::text(container, &["restartPolicy"]) == "Always" {
-            super::add(&mut sum, &own(container));
+            super::add_amounts(&mut sum, &declared(container));
             sidecars.clone_from(&at_once);
         }
         keep_larger(&mut needed, &at_once);
     }
     keep_larger(&mut sum, &needed);
-    for (name, amount) in super::amounts(tree::get(pod, &["spec", "resources", kind])) {
+    for (name, amount) in super::parse_amounts(tree::get(pod, &["spec", "resources", kind])) {
         sum.insert(name, amount);
     }
-    let overhead = super::amounts(tree::get(pod, &["spec", "overhead"]));
+    let overhead = super::parse_amounts(tree::get(pod, &["spec", "overhead"]));
     for (name, amount) in overhead {
         if kind == "requests" || sum.contains_key(&name) {
-            super::add(&mut sum, &Amounts::from([(name, amount)]));
+            super::add_amounts(&mut sum, &Amounts::from([(name, amount)]));
         }
     }
     sum
@@ -98,7 +98,7 @@ fn keep_larger(into: &mut Amounts, other: &Amounts) {
     }
 }
 
-/// Returns whether the usage of pods has this name.
+/// Reports whether pods use the quota resource `name`.
 pub(super) fn is_counted(name: &str) -> bool {
     let bare = name
         .strip_prefix("requests.")
@@ -111,7 +111,7 @@ pub(super) fn is_counted(name: &str) -> bool {
             .is_some_and(|bare| bare.contains('/') || bare.starts_with("hugepages-"))
 }
 
-/// Returns whether a pod is in a scope of a quota.
+/// Reports whether a pod is in a scope of a quota.
 pub(super) fn in_scope(pod: &Value, scope: &str, expression: Option<&Value>) -> bool {
     let has_deadline = tree::int(pod, &["spec", "activeDeadlineSeconds"]).is_some();
     let best_effort = qos_class(pod) == "BestEffort";
@@ -141,7 +141,7 @@ fn in_priority_class(class: &str, expression: Option<&Value>) -> bool {
     }
 }
 
-/// Returns whether an affinity term of the pod refers to other namespaces.
+/// Reports whether an affinity term of the pod refers to other namespaces.
 fn crosses_namespaces(pod: &Value) -> bool {
     let affinities = ["podAffinity", "podAntiAffinity"].map(|kind| ["spec", "affinity", kind]);
     let terms = affinities
@@ -163,8 +163,8 @@ fn crosses_namespaces(pod: &Value) -> bool {
     })
 }
 
-/// Returns the message about containers that lack required requests or limits.
-pub(super) fn missing(pod: &Value, required: &[String]) -> Option<String> {
+/// Returns the message about containers that lack required requests or limits, or `None` if there are none.
+pub(super) fn missing_resources_message(pod: &Value, required: &[String]) -> Option<String> {
     if tree::get(pod, &["spec", "resources"]).is_some_and(|own| !own.is_null()) {
         return None;
     }
@@ -173,7 +173,7 @@ pub(super) fn missing(pod: &Value, required: &[String]) -> Option<String> {
         .iter()
         .flat_map(|kind| tree::list(pod, &["spec", kind]))
     {
-        let part = |kind: &str| super::amounts(tree::get(container, &["resources", kind]));
+        let part = |kind: &str| super::parse_amounts(tree::get(container, &["resources", kind]));
         let mut named = Amounts::new();
         add_named(&part("requests"), &part("limits"), &mut named);
         let needed = required.iter().filter(|name| REQUIRED.contains(&name.as_str()));

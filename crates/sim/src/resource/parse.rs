@@ -1,4 +1,4 @@
-//! Parses the table of builtin resources; its first lines explain the columns.
+//! Parses the table of builtin resources. The first lines of the table explain its columns.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use crate::schema::Schema;
 
 const TABLE: &str = include_str!("builtin.txt");
 
-/// Resources whose objects are stored in another group's table, in its `apiVersion`.
+/// Resources that are stored in the table of another group or version: `apiVersion`, plural, table, stored
+/// `apiVersion`.
 const SHARED: [(&str, &str, &str, &str); 2] = [
     ("events.k8s.io/v1", "events", "events", "v1"),
     (
@@ -18,16 +19,16 @@ const SHARED: [(&str, &str, &str, &str); 2] = [
     ),
 ];
 
-/// All builtin resources, in the order of the table.
+/// Returns all builtin resources, in the order of the table.
 pub(super) fn builtin(schema: &Schema) -> Vec<Resource> {
     TABLE
         .lines()
         .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| resource(line, schema))
+        .filter_map(|line| parse_resource(line, schema))
         .collect()
 }
 
-fn resource(line: &str, schema: &Schema) -> Option<Resource> {
+fn parse_resource(line: &str, schema: &Schema) -> Option<Resource> {
     let mut columns = line.split(' ');
     let api_version = columns.next()?;
     let (group, version) = split_api_version(api_version);
@@ -35,11 +36,11 @@ fn resource(line: &str, schema: &Schema) -> Option<Resource> {
     let kind = columns.next()?;
     let singular = columns.next()?;
     let namespaced = columns.next()? == "N";
-    let short_names = names(columns.next()?);
-    let categories = names(columns.next()?);
+    let short_names = parse_names(columns.next()?);
+    let categories = parse_names(columns.next()?);
     let verbs = Verbs::parse(columns.next()?);
-    let traits = traits(columns.next()?);
-    let (table, stored_as) = kept(api_version, group, plural);
+    let traits = parse_traits(columns.next()?);
+    let (table, stored_as) = storage_location(api_version, group, plural);
     Some(Resource {
         group: group.into(),
         version: version.into(),
@@ -51,14 +52,14 @@ fn resource(line: &str, schema: &Schema) -> Option<Resource> {
         categories,
         verbs,
         traits,
-        subresources: columns.filter_map(subresource).collect(),
+        subresources: columns.filter_map(parse_subresource).collect(),
         table,
         stored_as,
         shape: Shape::Builtin(schema.kind(api_version, kind)),
     })
 }
 
-fn kept(api_version: &str, group: &str, plural: &str) -> (Arc<str>, Box<str>) {
+fn storage_location(api_version: &str, group: &str, plural: &str) -> (Arc<str>, Box<str>) {
     let shared = SHARED
         .iter()
         .find(|(version, name, ..)| *version == api_version && *name == plural);
@@ -68,7 +69,7 @@ fn kept(api_version: &str, group: &str, plural: &str) -> (Arc<str>, Box<str>) {
     }
 }
 
-/// `deployments.apps`, or `pods`.
+/// Returns the name of the table of a resource, such as `deployments.apps` or `pods`.
 pub(super) fn table_name(group: &str, plural: &str) -> String {
     if group.is_empty() {
         plural.to_owned()
@@ -77,7 +78,7 @@ pub(super) fn table_name(group: &str, plural: &str) -> String {
     }
 }
 
-fn names(column: &str) -> Vec<Box<str>> {
+fn parse_names(column: &str) -> Vec<Box<str>> {
     column
         .split(',')
         .filter(|name| *name != "-")
@@ -85,7 +86,7 @@ fn names(column: &str) -> Vec<Box<str>> {
         .collect()
 }
 
-fn traits(column: &str) -> Traits {
+fn parse_traits(column: &str) -> Traits {
     Traits {
         returns_deleted: column.contains('r'),
         upsert: column.contains('u'),
@@ -96,7 +97,7 @@ fn traits(column: &str) -> Traits {
     }
 }
 
-fn subresource(column: &str) -> Option<Subresource> {
+fn parse_subresource(column: &str) -> Option<Subresource> {
     let mut parts = column.split(':');
     let name = parts.next()?;
     let kind = parts.next()?;

@@ -1,22 +1,22 @@
-//! Decodes JSON as Go does: returns the tree that results from decoding into the Go struct and encoding
-//! again: unknown fields dropped, empty ones omitted, zero values filled in, quantities and times in
-//! canonical form.
+//! Decodes JSON as Go does. The result is the tree that decoding into the Go struct and encoding it again
+//! produces: without unknown and empty fields, with zero values, and with quantities and times in canonical
+//! form.
 
 use serde_json::{Map, Value};
 
 use super::{Field, Schema, Type, TypeId, canonical_quantity};
 use crate::clock::Instant;
 
-/// A tree as the Go struct would print it.
+/// A decoded tree, in the form in which the Go struct is encoded.
 #[derive(Debug)]
 pub struct Decoded {
-    /// The tree.
+    /// Decoded tree.
     pub value: Value,
     /// Paths of unknown fields, in document order.
     pub unknown: Vec<String>,
 }
 
-/// A value that does not fit a Go type, with the message of `encoding/json`.
+/// Error for a value that does not match its Go type, with the message of `encoding/json`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DecodeError(pub String);
@@ -24,19 +24,19 @@ pub struct DecodeError(pub String);
 impl Schema {
     /// Decodes `value` as the struct `id` and encodes it again.
     pub fn decode(&self, id: TypeId, value: Value) -> Result<Decoded, DecodeError> {
-        let mut walk = Walk {
+        let mut decoder = Decoder {
             schema: self,
             unknown: Vec::new(),
         };
         let mut value = value;
-        walk.fields(id, &mut value, &Position::default())?;
+        decoder.decode_struct(id, &mut value, &Position::default())?;
         Ok(Decoded {
             value,
-            unknown: walk.unknown,
+            unknown: decoder.unknown,
         })
     }
 
-    /// What Go prints for an empty struct.
+    /// Returns the JSON that Go prints for an empty struct.
     #[must_use]
     pub fn zero(&self, id: TypeId) -> &Value {
         self.get(id).zero.get_or_init(|| {
@@ -46,12 +46,12 @@ impl Schema {
     }
 }
 
-/// The current position: a chain up to the root, formatted only for errors.
+/// Current position in a tree: a chain of steps up to the root, which is formatted only for errors.
 #[derive(Clone, Copy, Default)]
 struct Position<'a> {
     parent: Option<&'a Position<'a>>,
     step: Step<'a>,
-    /// The full name of the enclosing struct.
+    /// Full name of the enclosing struct.
     inside: &'a str,
 }
 
@@ -73,9 +73,9 @@ impl<'a> Position<'a> {
         }
     }
 
-    /// The path as in strict decoding errors.
-    fn strict(&self) -> String {
-        let above = self.parent.map_or(String::new(), Position::strict);
+    /// Formats the path as in strict decoding errors.
+    fn strict_path(&self) -> String {
+        let above = self.parent.map_or(String::new(), Position::strict_path);
         match self.step {
             Step::Root => above,
             Step::Field(name) | Step::Key(name) if above.is_empty() => name.to_owned(),
@@ -84,9 +84,9 @@ impl<'a> Position<'a> {
         }
     }
 
-    /// The path as in type errors: fields only.
-    fn fields(&self) -> String {
-        let above = self.parent.map_or(String::new(), Position::fields);
+    /// Formats the path as in type errors, which contain only fields.
+    fn field_path(&self) -> String {
+        let above = self.parent.map_or(String::new(), Position::field_path);
         match self.step {
             Step::Field(name) if above.is_empty() => name.to_owned(),
             Step::Field(name) => format!("{above}.{name}"),
@@ -95,27 +95,37 @@ impl<'a> Position<'a> {
     }
 }
 
-struct Walk<'s> {
+struct Decoder<'s> {
     schema: &'s Schema,
     unknown: Vec<String>,
 }
 
-impl Walk<'_> {
-    /// Converts a value to Go's form; null becomes the zero value.
-    fn value(&mut self, kind: &Type, value: &mut Value, position: &Position<'_>) -> Result<(), DecodeError> {
+impl Decoder<'_> {
+    /// Converts a value to the form that Go encodes. Null becomes the zero value.
+    fn decode_value(
+        &mut self,
+        kind: &Type,
+        value: &mut Value,
+        position: &Position<'_>,
+    ) -> Result<(), DecodeError> {
         match kind.pointee() {
-            Type::Struct(id) => self.fields(*id, value, position),
+            Type::Struct(id) => self.decode_struct(*id, value, position),
             other if value.is_null() => {
-                *value = zero(other);
+                *value = zero_value(other);
                 Ok(())
             }
-            Type::List(inner) => self.items(inner, value, kind, position),
-            Type::Map(inner) => self.entries(inner, value, kind, position),
-            other => self.scalar(other, value, position),
+            Type::List(inner) => self.decode_list(inner, value, kind, position),
+            Type::Map(inner) => self.decode_map(inner, value, kind, position),
+            other => self.decode_scalar(other, value, position),
         }
     }
 
-    fn fields(&mut self, id: TypeId, value: &mut Value, position: &Position<'_>) -> Result<(), DecodeError> {
+    fn decode_struct(
+        &mut self,
+        id: TypeId,
+        value: &mut Value,
+        position: &Position<'_>,
+    ) -> Result<(), DecodeError> {
         if value.is_null() {
             *value = Value::Object(Map::new());
         }
@@ -126,7 +136,7 @@ impl Walk<'_> {
         let (before, mut own, mut done) = (self.unknown.len(), Vec::new(), Ok(()));
         map.retain(|name, given| {
             let Some(field) = kind.field(name) else {
-                own.push(position.below(Step::Key(name)).strict());
+                own.push(position.below(Step::Key(name)).strict_path());
                 return false;
             };
             if done.is_err() || given.is_null() {
@@ -137,32 +147,32 @@ impl Walk<'_> {
                 step: Step::Field(&field.name),
                 inside: &kind.name,
             };
-            done = self.value(&field.kind, given, &below);
-            // Storage has no empty collections: they are read back as nil.
+            done = self.decode_value(&field.kind, given, &below);
+            // Storage does not contain empty collections: they are read as nil.
             if !field.omit_empty && is_empty_collection(&field.kind, given) {
                 *given = Value::Null;
             }
-            !left_out(field, given)
+            !is_omitted(field, given)
         });
         done?;
         self.unknown.splice(before..before, own);
         for field in kind.printed() {
             if !map.contains_key(&*field.name) {
-                map.insert(field.name.to_string(), self.unset(&field.kind));
+                map.insert(field.name.to_string(), self.unset_value(&field.kind));
             }
         }
         Ok(())
     }
 
-    /// What Go prints for an unset field.
-    fn unset(&self, kind: &Type) -> Value {
+    /// Returns the JSON that Go prints for an unset field.
+    fn unset_value(&self, kind: &Type) -> Value {
         match kind {
             Type::Struct(id) => self.schema.zero(*id).clone(),
-            other => zero(other),
+            other => zero_value(other),
         }
     }
 
-    fn items(
+    fn decode_list(
         &mut self,
         inner: &Type,
         value: &mut Value,
@@ -173,12 +183,12 @@ impl Walk<'_> {
             return Err(self.mismatch(kind, value, position));
         };
         for (at, item) in items.iter_mut().enumerate() {
-            self.value(inner, item, &position.below(Step::Index(at)))?;
+            self.decode_value(inner, item, &position.below(Step::Index(at)))?;
         }
         Ok(())
     }
 
-    fn entries(
+    fn decode_map(
         &mut self,
         inner: &Type,
         value: &mut Value,
@@ -189,13 +199,18 @@ impl Walk<'_> {
             return Err(self.mismatch(kind, value, position));
         };
         for (key, item) in map.iter_mut() {
-            self.value(inner, item, &position.below(Step::Key(key)))?;
+            self.decode_value(inner, item, &position.below(Step::Key(key)))?;
         }
         Ok(())
     }
 
-    fn scalar(&self, kind: &Type, value: &mut Value, position: &Position<'_>) -> Result<(), DecodeError> {
-        let fits = match (kind, &*value) {
+    fn decode_scalar(
+        &self,
+        kind: &Type,
+        value: &mut Value,
+        position: &Position<'_>,
+    ) -> Result<(), DecodeError> {
+        let is_valid = match (kind, &*value) {
             (Type::Any, _)
             | (Type::Text(_) | Type::Duration | Type::IntOrString, Value::String(_))
             | (Type::Bool, Value::Bool(_))
@@ -205,29 +220,29 @@ impl Walk<'_> {
                 number.as_i64().is_some_and(|n| fits_int("int32", n))
             }
             (Type::Quantity, Value::String(text)) => {
-                *value = quantity(text)?;
+                *value = parse_quantity(text)?;
                 true
             }
             (Type::Quantity, Value::Number(number)) => {
-                *value = quantity(&number.to_string())?;
+                *value = parse_quantity(&number.to_string())?;
                 true
             }
             (Type::Time, Value::String(text)) => {
-                *value = time(text, Instant::rfc3339, "2006-01-02T15:04:05Z07:00")?;
+                *value = parse_time(text, Instant::rfc3339, "2006-01-02T15:04:05Z07:00")?;
                 true
             }
             (Type::Bytes, Value::String(text)) => {
-                base64(text)?;
+                check_base64(text)?;
                 true
             }
             (Type::MicroTime, Value::String(text)) => {
-                micro(text)?;
-                *value = time(text, Instant::rfc3339_micro, "2006-01-02T15:04:05.000000Z07:00")?;
+                check_micro_time(text)?;
+                *value = parse_time(text, Instant::rfc3339_micro, "2006-01-02T15:04:05.000000Z07:00")?;
                 true
             }
             _ => false,
         };
-        if fits {
+        if is_valid {
             Ok(())
         } else {
             Err(self.mismatch(kind, value, position))
@@ -237,7 +252,7 @@ impl Walk<'_> {
     fn mismatch(&self, kind: &Type, value: &Value, position: &Position<'_>) -> DecodeError {
         let described = match (kind, value) {
             (Type::Int(_) | Type::IntOrString, Value::Number(number)) => format!("number {number}"),
-            _ => describe(value).to_owned(),
+            _ => json_type_name(value).to_owned(),
         };
         let wanted = self.go_type(kind);
         if position.inside.is_empty() {
@@ -248,7 +263,7 @@ impl Walk<'_> {
         DecodeError(format!(
             "json: cannot unmarshal {described} into Go struct field {}.{} of type {wanted}",
             position.inside.rsplit('.').next().unwrap_or_default(),
-            position.fields()
+            position.field_path()
         ))
     }
 
@@ -274,7 +289,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns whether Go's encoder prints an unset field.
+/// Reports whether Go's encoder prints the field if it is unset.
 pub(super) fn is_printed_unset(field: &Field) -> bool {
     match &field.kind {
         Type::Struct(_) => !field.omit_zero,
@@ -282,14 +297,14 @@ pub(super) fn is_printed_unset(field: &Field) -> bool {
     }
 }
 
-/// Returns whether Go's encoder omits a field that is set.
-fn left_out(field: &Field, value: &Value) -> bool {
+/// Reports whether Go's encoder omits a field that is set to `value`.
+fn is_omitted(field: &Field, value: &Value) -> bool {
     (field.omit_empty && is_empty(&field.kind, value))
         || (field.omit_zero && value.as_object().is_some_and(Map::is_empty))
 }
 
-/// Whether `omitempty` omits it: zero scalars and empty collections, but not structs or pointers to zero
-/// values.
+/// Reports whether `omitempty` omits a value: zero scalars and empty collections are omitted, structs and
+/// pointers to zero values are not.
 fn is_empty(kind: &Type, value: &Value) -> bool {
     match (kind, value) {
         (
@@ -319,7 +334,7 @@ fn is_empty_collection(kind: &Type, value: &Value) -> bool {
     }
 }
 
-/// Types that are structs in Go, so that `omitempty` has no effect on them.
+/// Reports whether a type is a struct in Go, so that `omitempty` has no effect.
 fn is_go_struct(kind: &Type) -> bool {
     matches!(
         kind,
@@ -327,8 +342,8 @@ fn is_go_struct(kind: &Type) -> bool {
     )
 }
 
-/// What Go prints for the zero value of a type that is not a struct.
-fn zero(kind: &Type) -> Value {
+/// Returns the JSON that Go prints for the zero value of a type that is not a struct.
+fn zero_value(kind: &Type) -> Value {
     match kind {
         Type::Text(_) => "".into(),
         Type::Int(_) | Type::Float | Type::IntOrString => 0.into(),
@@ -349,7 +364,7 @@ fn fits_int(name: &str, number: i64) -> bool {
     }
 }
 
-fn describe(value: &Value) -> &'static str {
+fn json_type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
@@ -360,7 +375,7 @@ fn describe(value: &Value) -> &'static str {
     }
 }
 
-fn quantity(text: &str) -> Result<Value, DecodeError> {
+fn parse_quantity(text: &str) -> Result<Value, DecodeError> {
     let pattern =
         "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
     canonical_quantity(text.trim())
@@ -369,7 +384,7 @@ fn quantity(text: &str) -> Result<Value, DecodeError> {
 }
 
 /// Checks that a text is base64, with the errors of Go's decoder.
-fn base64(text: &str) -> Result<(), DecodeError> {
+fn check_base64(text: &str) -> Result<(), DecodeError> {
     let wrong = |at: usize| Err(DecodeError(format!("illegal base64 data at input byte {at}")));
     let (mut digits, mut padding) = (0_usize, 0_usize);
     for (at, byte) in text.bytes().enumerate() {
@@ -387,8 +402,8 @@ fn base64(text: &str) -> Result<(), DecodeError> {
     }
 }
 
-/// Parses a `metav1.MicroTime`, which requires microseconds.
-fn micro(text: &str) -> Result<(), DecodeError> {
+/// Checks that a `metav1.MicroTime` has a fraction of a second, which Go requires.
+fn check_micro_time(text: &str) -> Result<(), DecodeError> {
     let rest = text.get(19..).unwrap_or("");
     if rest.is_empty() || rest.starts_with('.') {
         return Ok(());
@@ -399,14 +414,14 @@ fn micro(text: &str) -> Result<(), DecodeError> {
     )))
 }
 
-fn time(text: &str, show: fn(Instant) -> String, layout: &str) -> Result<Value, DecodeError> {
+fn parse_time(text: &str, format: fn(Instant) -> String, layout: &str) -> Result<Value, DecodeError> {
     let parsed = Instant::parse(text);
     let wrong = || {
         DecodeError(format!(
             "parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""
         ))
     };
-    parsed.map(|at| show(at).into()).ok_or_else(wrong)
+    parsed.map(|at| format(at).into()).ok_or_else(wrong)
 }
 
 #[cfg(test)]

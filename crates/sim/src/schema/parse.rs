@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use super::{Field, ListKind, Schema, Struct, Type, TypeId};
 
-/// Parses the table; invalid lines are skipped (a test counts them).
-pub(super) fn parse(text: &str) -> Schema {
+/// Parses the table. Invalid lines are skipped; a test checks that there are none.
+pub(super) fn parse_schema(text: &str) -> Schema {
     let mut schema = Schema {
         structs: Vec::new(),
-        names: names(text),
+        names: parse_struct_names(text),
         kinds: HashMap::new(),
     };
     for line in text.lines() {
@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Schema {
     schema
 }
 
-fn names(text: &str) -> HashMap<Box<str>, TypeId> {
+fn parse_struct_names(text: &str) -> HashMap<Box<str>, TypeId> {
     let structs = text.lines().filter(|line| !line.starts_with(['\t', '=']));
     let names = structs.filter_map(|line| line.split(' ').next());
     names
@@ -54,15 +54,15 @@ fn add_kind(schema: &mut Schema, line: &str) {
 fn parse_field(line: &str, names: &HashMap<Box<str>, TypeId>) -> Option<Field> {
     let mut parts = line.split(' ');
     let name = parts.next()?;
-    let spelled = parts.next()?;
-    let kind = parse_type(spelled, names)?;
-    let leaf = spelled.trim_start_matches(['*', '[', ']', '{', '}']);
-    let free = matches!(scalar(leaf), Some(Type::Any));
+    let type_text = parts.next()?;
+    let kind = parse_type(type_text, names)?;
+    let leaf = type_text.trim_start_matches(['*', '[', ']', '{', '}']);
+    let is_free_form = matches!(parse_scalar(leaf), Some(Type::Any));
     let mut field = Field {
         name: name.into(),
         kind,
         wire: Box::default(),
-        free: if free { leaf.into() } else { "".into() },
+        free_form: if is_free_form { leaf.into() } else { "".into() },
         omit_empty: false,
         omit_zero: false,
         required: false,
@@ -116,10 +116,10 @@ fn parse_type(text: &str, names: &HashMap<Box<str>, TypeId>) -> Option<Type> {
     if let Some(name) = text.strip_prefix('@') {
         return names.get(name).copied().map(Type::Struct);
     }
-    scalar(text)
+    parse_scalar(text)
 }
 
-fn scalar(text: &str) -> Option<Type> {
+fn parse_scalar(text: &str) -> Option<Type> {
     let (base, named) = match text.split_once('=') {
         Some((base, named)) => (base, Some(named)),
         None => (text, None),
@@ -147,14 +147,14 @@ mod tests {
     #[test]
     fn every_line_of_the_table_is_parsed() {
         let text = include_str!("builtin.txt");
-        let schema = parse(text);
+        let schema = parse_schema(text);
         let fields: usize = schema.structs.iter().map(|one| one.fields.len()).sum();
         assert_eq!(fields, text.lines().filter(|line| line.starts_with('\t')).count());
         assert_eq!(
             schema.kinds.len(),
             text.lines().filter(|line| line.starts_with('=')).count()
         );
-        let pod_spec = schema.named("core/v1.PodSpec").unwrap();
+        let pod_spec = schema.find_struct("core/v1.PodSpec").unwrap();
         let containers = schema.field(pod_spec, "containers").unwrap();
         assert_eq!(containers.merge_key.as_deref(), Some("name"));
         assert_eq!(containers.list, ListKind::Map(vec!["name".into()]));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The suffixes in ascending order: text, base, exponent.
+/// Decimal suffixes in ascending order, with their exponents of ten.
 const DECIMAL: [(&str, i32); 10] = [
     ("n", -9),
     ("u", -6),
@@ -15,6 +15,7 @@ const DECIMAL: [(&str, i32); 10] = [
     ("P", 15),
     ("E", 18),
 ];
+/// Binary suffixes in ascending order, with their exponents of two.
 const BINARY: [(&str, u32); 6] = [
     ("Ki", 10),
     ("Mi", 20),
@@ -24,14 +25,14 @@ const BINARY: [(&str, u32); 6] = [
     ("Ei", 60),
 ];
 
-/// Returns the canonical form: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`. `None` if it is not a
-/// quantity.
+/// Returns the canonical form of a quantity: `1` for `1000m`, `500m` for `0.5`, `1Gi` for `1024Mi`. Returns
+/// `None` if the text is not a quantity.
 #[must_use]
 pub fn canonical_quantity(text: &str) -> Option<String> {
     Quantity::parse(text).map(|quantity| quantity.to_string())
 }
 
-/// Returns the value in thousandths, rounded up; `None` if it is not a quantity.
+/// Returns the value of a quantity in thousandths, rounded up, or `None` if the text is not a quantity.
 #[must_use]
 pub fn quantity_millis(text: &str) -> Option<i128> {
     let nanos = Quantity::parse(text)?.nanos;
@@ -39,7 +40,7 @@ pub fn quantity_millis(text: &str) -> Option<i128> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum Format {
     Decimal,
     Binary,
     Exponent,
@@ -49,7 +50,7 @@ enum Form {
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
     nanos: i128,
-    form: Form,
+    form: Format,
 }
 
 const NANO: i128 = 1_000_000_000;
@@ -57,27 +58,27 @@ const NANO: i128 = 1_000_000_000;
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&match self.form {
-            Form::Binary => self.binary(),
-            Form::Decimal => self.decimal(false),
-            Form::Exponent => self.decimal(true),
+            Format::Binary => self.format_binary(),
+            Format::Decimal => self.format_decimal(false),
+            Format::Exponent => self.format_decimal(true),
         })
     }
 }
 
 impl Quantity {
-    /// Zero.
+    /// A quantity of zero.
     pub const ZERO: Self = Self {
         nanos: 0,
-        form: Form::Decimal,
+        form: Format::Decimal,
     };
 
-    /// Returns a whole number.
+    /// Creates a quantity from a whole number.
     #[must_use]
     pub fn count(number: usize) -> Self {
         let number = i128::try_from(number).unwrap_or(i128::MAX / NANO);
         Self {
             nanos: number.saturating_mul(NANO),
-            form: Form::Decimal,
+            form: Format::Decimal,
         }
     }
 
@@ -104,7 +105,7 @@ impl Quantity {
         })
     }
 
-    /// Parses a quantity; returns `None` if the text is not one.
+    /// Parses a quantity. Returns `None` if the text is not a quantity.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let split = text
@@ -125,18 +126,19 @@ impl Quantity {
         {
             return None;
         }
-        let (form, multiplier) = scale(suffix)?;
-        let nanos = value(whole, fraction, &multiplier)?;
+        let (form, multiplier) = parse_suffix(suffix)?;
+        let nanos = to_nanos(whole, fraction, &multiplier)?;
         Some(Self {
             nanos: if negative { -nanos } else { nanos },
             form,
         })
     }
 
-    /// Formats with the largest binary suffix that divides the value; fractions fall back to decimal.
-    fn binary(&self) -> String {
+    /// Formats the value with the largest binary suffix that divides it. Fractions are formatted with a
+    /// decimal suffix.
+    fn format_binary(&self) -> String {
         if self.nanos % NANO != 0 || self.nanos.abs() < 1024 * NANO {
-            return self.decimal(false);
+            return self.format_decimal(false);
         }
         let mut number = self.nanos / NANO;
         let mut suffix = "";
@@ -150,7 +152,7 @@ impl Quantity {
         format!("{number}{suffix}")
     }
 
-    fn decimal(&self, exponent: bool) -> String {
+    fn format_decimal(&self, exponent: bool) -> String {
         if self.nanos == 0 {
             return "0".into();
         }
@@ -168,16 +170,16 @@ impl Quantity {
     }
 }
 
-/// The format and multiplier (in nanos per unit, as numerator and denominator) of a suffix.
-fn scale(suffix: &str) -> Option<(Form, Multiplier)> {
+/// Parses a suffix into its format and multiplier.
+fn parse_suffix(suffix: &str) -> Option<(Format, Multiplier)> {
     if let Some((_, shift)) = BINARY.iter().find(|(name, _)| *name == suffix) {
-        return Some((Form::Binary, Multiplier::Shift(*shift)));
+        return Some((Format::Binary, Multiplier::Shift(*shift)));
     }
     if let Some((_, power)) = DECIMAL.iter().find(|(name, _)| *name == suffix) {
-        return Some((Form::Decimal, Multiplier::Power(*power)));
+        return Some((Format::Decimal, Multiplier::Power(*power)));
     }
     let power: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    Some((Form::Exponent, Multiplier::Power(power)))
+    Some((Format::Exponent, Multiplier::Power(power)))
 }
 
 enum Multiplier {
@@ -185,8 +187,9 @@ enum Multiplier {
     Power(i32),
 }
 
-/// Whole part and fraction times the multiplier, in nanos, rounded away from zero; `None` on overflow.
-fn value(whole: &str, fraction: &str, multiplier: &Multiplier) -> Option<i128> {
+/// Multiplies a number, given by its whole part and fraction, and returns the product in billionths, rounded
+/// away from zero. Returns `None` on overflow.
+fn to_nanos(whole: &str, fraction: &str, multiplier: &Multiplier) -> Option<i128> {
     let digits: i128 = format!("0{whole}{fraction}").parse().ok()?;
     let shift = -i32::try_from(fraction.len()).ok()?;
     let (digits, power) = match multiplier {

@@ -1,8 +1,8 @@
-//! Allocates pod IPs of a network, reusing each as late as possible.
+//! Allocates the pod IPs of a network. A released IP is reused as late as possible.
 
 use std::collections::HashSet;
 
-/// The addresses in `10.N.0.0/16`.
+/// Allocator of the addresses in `10.N.0.0/16`.
 #[derive(Debug)]
 pub struct Addresses {
     network: u8,
@@ -11,7 +11,7 @@ pub struct Addresses {
 }
 
 impl Default for Addresses {
-    /// 10.244.0.0/16.
+    /// Creates an allocator for `10.244.0.0/16`.
     fn default() -> Self {
         Self::for_network(244)
     }
@@ -29,7 +29,7 @@ impl Addresses {
     }
 
     /// Allocates an address.
-    pub fn take(&mut self) -> String {
+    pub fn allocate(&mut self) -> String {
         for _ in 0..u16::MAX {
             self.last = self.last.wrapping_add(1).max(2);
             if self.used.insert(self.last) {

@@ -36,19 +36,19 @@ impl RestartPolicy {
 pub enum ContainerPhase {
     /// The containers are being created.
     Creating,
-    /// The image cannot be pulled: first the error, then the back-off.
+    /// The image cannot be pulled. The error and the back-off alternate.
     NoImage {
-        /// Whether this is the back-off.
-        pausing: bool,
+        /// Whether the pull is in back-off; otherwise the error is reported.
+        backing_off: bool,
     },
     /// The containers are running.
     Running {
         /// Whether the containers are ready.
         ready: bool,
     },
-    /// Terminated; restarted after a back-off.
+    /// The containers have terminated and restart after a back-off.
     BackOff,
-    /// Terminated permanently.
+    /// The containers have terminated permanently.
     Ended(CompletedRun),
 }
 
@@ -65,7 +65,7 @@ pub struct CompletedRun {
 
 const INITIAL_BACKOFF: Duration = Duration::from_secs(10);
 const MAX_BACKOFF: Duration = Duration::from_mins(5);
-/// A run of this duration resets the back-off.
+/// Duration of a run that resets the back-off.
 const BACKOFF_RESET_AFTER: Duration = Duration::from_mins(10);
 
 /// The lifecycle of a pod's containers, which all behave identically.
@@ -74,13 +74,14 @@ pub struct ContainerLifecycle {
     script: Script,
     restart: RestartPolicy,
     phase: ContainerPhase,
-    /// Start of the phase; in `Running`, start of the run.
+    /// Start of the phase; in `Running`, the start of the run.
     since: Instant,
     /// Number of restarts.
     pub restarts: u32,
-    /// The previous run.
+    /// Previous run; `None` during the first one.
     pub last: Option<CompletedRun>,
-    pause: Duration,
+    /// Duration of the back-off or of the pull error. `Duration::MAX` marks a run that has become unready.
+    backoff: Duration,
 }
 
 impl ContainerLifecycle {
@@ -94,35 +95,35 @@ impl ContainerLifecycle {
             since: now,
             restarts: 0,
             last: None,
-            pause: Duration::ZERO,
+            backoff: Duration::ZERO,
         }
     }
 
-    /// The current phase.
+    /// Returns the current phase.
     #[must_use]
     pub fn phase(&self) -> ContainerPhase {
         self.phase
     }
 
-    /// Start of the phase; in `Running`, start of the run.
+    /// Returns the start of the phase; in `Running`, the start of the run.
     #[must_use]
     pub fn since(&self) -> Instant {
         self.since
     }
 
-    /// Time the containers take to stop.
+    /// Returns the time that the containers take to stop.
     #[must_use]
     pub fn stop(&self) -> Duration {
         self.script.stop
     }
 
-    /// Time of the next transition, or `None` if the phase is final.
+    /// Returns the time of the next transition, or `None` if the phase is final.
     #[must_use]
     pub fn next_transition(&self) -> Option<Instant> {
         let script = &self.script;
         match self.phase {
             ContainerPhase::Creating => Some(self.since.plus(script.start)),
-            ContainerPhase::NoImage { .. } | ContainerPhase::BackOff => Some(self.since.plus(self.pause)),
+            ContainerPhase::NoImage { .. } | ContainerPhase::BackOff => Some(self.since.plus(self.backoff)),
             ContainerPhase::Running { ready } => {
                 let end = script.end.map(|end| end.after);
                 let ready_at = script.ready;
@@ -143,39 +144,39 @@ impl ContainerLifecycle {
         }
     }
 
-    /// Whether this run was ready and permanently lost its readiness.
+    /// Reports whether this run was ready and has become permanently unready.
     fn faltered(&self) -> bool {
-        self.pause == Duration::MAX
+        self.backoff == Duration::MAX
     }
 
-    /// Performs all transitions that are due; returns whether the phase changed.
+    /// Performs all transitions that are due and reports whether the phase changed.
     pub fn advance_to(&mut self, now: Instant) -> bool {
         let mut changed = false;
         while let Some(at) = self.next_transition().filter(|at| *at <= now) {
-            self.transition(at);
+            self.perform_transition(at);
             changed = true;
         }
         changed
     }
 
     /// Performs the transition that is due at `at`.
-    fn transition(&mut self, at: Instant) {
+    fn perform_transition(&mut self, at: Instant) {
         match self.phase {
             ContainerPhase::Creating if self.script.no_image => self.fail_image_pull(at, false),
-            ContainerPhase::NoImage { pausing } => self.fail_image_pull(at, !pausing),
-            ContainerPhase::Creating => self.run(at),
+            ContainerPhase::NoImage { backing_off } => self.fail_image_pull(at, !backing_off),
+            ContainerPhase::Creating => self.start_run(at),
             ContainerPhase::BackOff => {
                 self.restarts = self.restarts.saturating_add(1);
-                self.run(at);
+                self.start_run(at);
             }
             ContainerPhase::Running { ready } => {
                 let end = self.script.end.filter(|end| self.since.plus(end.after) <= at);
                 if let Some(end) = end {
-                    self.end(at, end.exit_code);
+                    self.end_run(at, end.exit_code);
                     return;
                 }
                 if ready {
-                    self.pause = Duration::MAX;
+                    self.backoff = Duration::MAX;
                 }
                 self.phase = ContainerPhase::Running { ready: !ready };
             }
@@ -183,67 +184,67 @@ impl ContainerLifecycle {
         }
     }
 
-    fn run(&mut self, at: Instant) {
+    fn start_run(&mut self, at: Instant) {
         self.since = at;
         self.phase = ContainerPhase::Running { ready: false };
     }
 
-    fn fail_image_pull(&mut self, at: Instant, pausing: bool) {
+    fn fail_image_pull(&mut self, at: Instant, backing_off: bool) {
         self.since = at;
-        self.phase = ContainerPhase::NoImage { pausing };
-        // The error is visible for a second; the back-off doubles.
-        self.pause = if pausing {
+        self.phase = ContainerPhase::NoImage { backing_off };
+        // The error is reported for one second. The back-off doubles with each failure.
+        self.backoff = if backing_off {
             self.restarts = self.restarts.saturating_add(1);
-            grown(INITIAL_BACKOFF, self.restarts)
+            exponential_backoff(INITIAL_BACKOFF, self.restarts)
         } else {
             Duration::from_secs(1)
         };
     }
 
-    fn end(&mut self, at: Instant, exit_code: i32) {
-        let stopped = CompletedRun {
+    fn end_run(&mut self, at: Instant, exit_code: i32) {
+        let completed = CompletedRun {
             started: self.since,
             finished: at,
             exit_code,
         };
-        let again = match self.restart {
+        let restarts = match self.restart {
             RestartPolicy::Always => true,
             RestartPolicy::OnFailure => exit_code != 0,
             RestartPolicy::Never => false,
         };
-        if !again {
-            self.phase = ContainerPhase::Ended(stopped);
+        if !restarts {
+            self.phase = ContainerPhase::Ended(completed);
             self.since = at;
             return;
         }
-        let reliable = at.since(self.since) >= BACKOFF_RESET_AFTER;
-        self.pause = match self.pause {
+        let resets_backoff = at.since(self.since) >= BACKOFF_RESET_AFTER;
+        self.backoff = match self.backoff {
             Duration::ZERO | Duration::MAX => INITIAL_BACKOFF,
-            _ if reliable => INITIAL_BACKOFF,
-            pause => (pause * 2).min(MAX_BACKOFF),
+            _ if resets_backoff => INITIAL_BACKOFF,
+            backoff => (backoff * 2).min(MAX_BACKOFF),
         };
-        self.last = Some(stopped);
+        self.last = Some(completed);
         self.phase = ContainerPhase::BackOff;
         self.since = at;
     }
 
     /// Sets readiness as reported by a probe, for pods backed by a real process.
     pub fn set_ready(&mut self, ready: bool) {
-        if let ContainerPhase::Running { ready: shown } = &mut self.phase {
-            *shown = ready;
+        if let ContainerPhase::Running { ready: current } = &mut self.phase {
+            *current = ready;
         }
     }
 
     /// Ends the current run, for pods backed by a real process.
     pub fn exit(&mut self, at: Instant, exit_code: i32) {
         if matches!(self.phase, ContainerPhase::Running { .. }) {
-            self.end(at, exit_code);
+            self.end_run(at, exit_code);
         }
     }
 
-    /// The restart count in the status. Failed image pulls are not restarts.
+    /// Returns the restart count for the status. Failed image pulls are not restarts.
     #[must_use]
-    pub fn shown_restarts(&self) -> u32 {
+    pub fn reported_restarts(&self) -> u32 {
         match self.phase {
             ContainerPhase::NoImage { .. } => 0,
             _ => self.restarts,
@@ -251,7 +252,7 @@ impl ContainerLifecycle {
     }
 }
 
-fn grown(first: Duration, times: u32) -> Duration {
+fn exponential_backoff(first: Duration, times: u32) -> Duration {
     let factor = 1_u32 << times.saturating_sub(1).min(10);
     first.saturating_mul(factor).min(MAX_BACKOFF)
 }
@@ -268,7 +269,7 @@ mod tests {
             life.advance_to(at);
             let stage = match life.phase() {
                 ContainerPhase::Creating => "creating".to_owned(),
-                ContainerPhase::NoImage { pausing } => format!("no image, pausing {pausing}"),
+                ContainerPhase::NoImage { backing_off } => format!("no image, pausing {backing_off}"),
                 ContainerPhase::Running { ready } => {
                     format!("running, ready {ready}, {} restarts", life.restarts)
                 }

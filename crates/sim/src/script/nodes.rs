@@ -8,14 +8,14 @@ use crate::clock::Instant;
 use crate::selector::LabelSelector;
 use crate::tree;
 
-/// All nodes.
+/// Nodes with their load.
 #[derive(Debug, Default)]
 pub struct Nodes {
     by_name: BTreeMap<Box<str>, Node>,
     by_load: BTreeSet<(i64, Box<str>)>,
-    /// Pods bound recently that are not in the store's events yet.
+    /// Names of the nodes of recently bound pods that have not been observed as events yet.
     expected: Vec<Box<str>>,
-    /// Whether a node was added, changed or removed.
+    /// Whether a node was added, changed or removed since the last [`Nodes::take_changed`].
     changed: bool,
 }
 
@@ -25,12 +25,12 @@ struct Node {
     load: i64,
 }
 
-/// The kubelet version of nodes, equal to that of the API server.
+/// Kubelet version of the nodes, equal to the version of the API server.
 const KUBELET_VERSION: &str = "v1.36.4";
 
-/// Returns a ready Node object with the name `node-N`.
+/// Returns a ready Node object with the name `node-NUMBER`.
 #[must_use]
-pub fn node(number: usize, now: Instant) -> Value {
+pub fn node_object(number: usize, now: Instant) -> Value {
     let (name, now) = (format!("node-{number}"), now.rfc3339());
     json!({
         "metadata": {"name": name, "labels": {
@@ -39,7 +39,7 @@ pub fn node(number: usize, now: Instant) -> Value {
         "status": {
             "capacity": {"cpu": "64", "memory": "256Gi", "pods": "1000"},
             "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "1000"},
-            "addresses": [{"type": "InternalIP", "address": address(number)}, {"type": "Hostname", "address": name}],
+            "addresses": [{"type": "InternalIP", "address": node_address(number)}, {"type": "Hostname", "address": name}],
             "conditions": [{
                 "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status",
                 "lastHeartbeatTime": now, "lastTransitionTime": now,
@@ -53,13 +53,13 @@ pub fn node(number: usize, now: Instant) -> Value {
     })
 }
 
-/// The address of a node by number.
-fn address(number: usize) -> String {
+/// Returns the address of a node by its number.
+fn node_address(number: usize) -> String {
     format!("10.0.{}.{}", number / 250 + 100, number % 250 + 2)
 }
 
 impl Nodes {
-    /// Adds or updates a node; `None` removes it.
+    /// Adds or updates a node. Removes it if `value` is `None`.
     pub fn put(&mut self, name: &str, value: Option<Value>) {
         let name: Box<str> = name.into();
         let old = self.by_name.remove(&name);
@@ -72,13 +72,13 @@ impl Nodes {
         }
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn count(&self) -> usize {
         self.by_name.len()
     }
 
-    /// The address of a node.
+    /// Returns the internal IP of a node, or an empty string if it has none.
     #[must_use]
     pub fn ip(&self, name: &str) -> String {
         let addresses = self
@@ -106,32 +106,32 @@ impl Nodes {
         self.expected.push(name.into());
     }
 
-    /// Stops counting expected pods; observed pods count from now on.
+    /// Stops counting the expected pods, because they are now counted as observed pods.
     pub fn clear_expected(&mut self) {
         for name in std::mem::take(&mut self.expected) {
             self.adjust_load(&name, -1);
         }
     }
 
-    /// Returns whether nodes changed since the last call.
+    /// Reports whether nodes changed since the last call.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
-    /// Returns the least loaded node that fits the pod.
+    /// Returns the name of the least loaded node that fits the pod, or `None` if no node fits.
     #[must_use]
     pub fn choose(&self, pod: &Value) -> Option<String> {
-        if let Some(name) = pinned(pod) {
+        if let Some(name) = required_node(pod) {
             return self.by_name.contains_key(name).then(|| name.to_owned());
         }
-        let suits = |name: &str| self.by_name.get(name).is_some_and(|node| suits(&node.value, pod));
-        let found = self.by_load.iter().find(|(_, name)| suits(name));
+        let fits = |name: &str| self.by_name.get(name).is_some_and(|node| fits(&node.value, pod));
+        let found = self.by_load.iter().find(|(_, name)| fits(name));
         found.map(|(_, name)| name.to_string())
     }
 }
 
-/// The node that the pod of a `DaemonSet` requires.
-fn pinned(pod: &Value) -> Option<&str> {
+/// Returns the node that the affinity of a `DaemonSet` pod requires.
+fn required_node(pod: &Value) -> Option<&str> {
     let path = [
         "spec",
         "affinity",
@@ -144,26 +144,32 @@ fn pinned(pod: &Value) -> Option<&str> {
     tree::list(field, &["values"]).first()?.as_str()
 }
 
-/// Whether labels match and every taint is tolerated.
-fn suits(node: &Value, pod: &Value) -> bool {
+/// Reports whether a pod can be scheduled to a node: the labels match, the node is schedulable and all its
+/// taints are tolerated.
+fn fits(node: &Value, pod: &Value) -> bool {
     let wanted = LabelSelector::from_map(tree::get(pod, &["spec", "nodeSelector"]));
     wanted.matches_map(tree::get(node, &["metadata", "labels"]))
         && !tree::flag(node, &["spec", "unschedulable"])
         && tolerates(node, pod)
 }
 
-/// Returns whether the pod tolerates all taints of the node.
+/// Reports whether the pod tolerates all taints of the node, except taints with the effect
+/// `PreferNoSchedule`.
 #[must_use]
 pub fn tolerates(node: &Value, pod: &Value) -> bool {
     let tolerations = tree::list(pod, &["spec", "tolerations"]);
     tree::list(node, &["spec", "taints"])
         .iter()
         .filter(|taint| tree::text(taint, &["effect"]) != "PreferNoSchedule")
-        .all(|taint| tolerations.iter().any(|toleration| covers(toleration, taint)))
+        .all(|taint| {
+            tolerations
+                .iter()
+                .any(|toleration| tolerates_taint(toleration, taint))
+        })
 }
 
-/// Returns whether a toleration covers a taint.
-pub(crate) fn covers(toleration: &Value, taint: &Value) -> bool {
+/// Reports whether a toleration tolerates a taint.
+pub(crate) fn tolerates_taint(toleration: &Value, taint: &Value) -> bool {
     let text = |value, key| tree::text(value, &[key]);
     let effect = text(toleration, "effect");
     let key = text(toleration, "key");

@@ -6,20 +6,20 @@ use super::{CompletedRun, ContainerLifecycle, ContainerPhase};
 use crate::clock::Instant;
 use crate::tree;
 
-/// The state of a pod as known to its kubelet.
+/// State of a pod from which its status is written.
 #[derive(Clone, Copy, Debug)]
 pub struct PodStatusWriter<'a> {
-    /// The lifecycle of its containers.
+    /// Lifecycle of the containers.
     pub lifecycle: &'a ContainerLifecycle,
-    /// The time it was bound to a node.
+    /// Time at which the pod was bound to a node.
     pub bound: Instant,
-    /// The IP of the pod.
+    /// IP of the pod.
     pub ip: &'a str,
-    /// The IP of its node.
+    /// IP of the node.
     pub node_ip: &'a str,
 }
 
-/// Sets the condition that no node fits the pod, with the reason.
+/// Sets the condition `PodScheduled` to false with the reason `Unschedulable` and the message `text`.
 pub fn mark_unschedulable(pod: &mut Value, now: Instant, text: &str) {
     let condition = PodCondition {
         reason: "Unschedulable",
@@ -31,13 +31,13 @@ pub fn mark_unschedulable(pod: &mut Value, now: Instant, text: &str) {
 
 /// A condition of a pod.
 pub(crate) struct PodCondition<'a> {
-    /// The type.
+    /// Type of the condition.
     pub(crate) kind: &'a str,
     /// Whether the status is `True`.
     pub(crate) status: bool,
-    /// The reason, or empty.
+    /// Reason; empty if there is none.
     pub(crate) reason: &'a str,
-    /// The message, or empty.
+    /// Message; empty if there is none.
     pub(crate) message: &'a str,
 }
 
@@ -52,7 +52,7 @@ impl<'a> PodCondition<'a> {
         }
     }
 
-    /// Sets the condition; an equal status keeps its transition time.
+    /// Sets the condition in the status of a pod. The transition time changes only if the status differs.
     pub(crate) fn set(&self, pod: &mut Value, now: Instant) {
         let kind = self.kind;
         let status = if self.status { "True" } else { "False" };
@@ -86,7 +86,7 @@ impl<'a> PodCondition<'a> {
 }
 
 impl PodStatusWriter<'_> {
-    /// Writes the status for the current phase.
+    /// Writes the status of the pod for the current phase.
     pub fn write(&self, pod: &mut Value, now: Instant) {
         tree::set(pod, &["status", "phase"], self.phase());
         tree::set(pod, &["status", "hostIP"], self.node_ip);
@@ -99,7 +99,7 @@ impl PodStatusWriter<'_> {
         if let Some(generation) = tree::int(pod, &["metadata", "generation"]) {
             tree::set(pod, &["status", "observedGeneration"], generation);
         }
-        self.show_conditions(pod, now);
+        self.set_conditions(pod, now);
         for (spec, field) in [
             ("containers", "containerStatuses"),
             ("initContainers", "initContainerStatuses"),
@@ -107,8 +107,8 @@ impl PodStatusWriter<'_> {
             let shown: Vec<Value> = tree::list(pod, &["spec", spec])
                 .iter()
                 .map(|container| match spec {
-                    "containers" => self.container(container),
-                    _ => self.init_container(container),
+                    "containers" => self.container_status(container),
+                    _ => self.init_container_status(container),
                 })
                 .collect();
             if !shown.is_empty() {
@@ -118,7 +118,8 @@ impl PodStatusWriter<'_> {
         self.write_ephemeral(pod, now);
     }
 
-    /// Ephemeral containers run from the time at which the kubelet first sees them.
+    /// Writes the status of ephemeral containers, which run from the time at which the kubelet first observes
+    /// them.
     fn write_ephemeral(&self, pod: &mut Value, now: Instant) {
         let known = tree::list(pod, &["status", "ephemeralContainerStatuses"]);
         let shown: Vec<Value> = tree::list(pod, &["spec", "ephemeralContainers"])
@@ -126,7 +127,8 @@ impl PodStatusWriter<'_> {
             .map(|container| {
                 let name = tree::text(container, &["name"]);
                 let old = known.iter().find(|one| tree::text(one, &["name"]) == name);
-                old.cloned().unwrap_or_else(|| self.ephemeral(container, now))
+                old.cloned()
+                    .unwrap_or_else(|| self.ephemeral_container_status(container, now))
             })
             .collect();
         if !shown.is_empty() && self.has_run() {
@@ -134,7 +136,7 @@ impl PodStatusWriter<'_> {
         }
     }
 
-    fn ephemeral(&self, container: &Value, now: Instant) -> Value {
+    fn ephemeral_container_status(&self, container: &Value, now: Instant) -> Value {
         let name = tree::text(container, &["name"]);
         json!({
             "name": name, "image": tree::text(container, &["image"]), "imageID": "", "ready": false,
@@ -156,7 +158,7 @@ impl PodStatusWriter<'_> {
         !matches!(self.lifecycle.phase(), ContainerPhase::Creating)
     }
 
-    fn show_conditions(&self, pod: &mut Value, now: Instant) {
+    fn set_conditions(&self, pod: &mut Value, now: Instant) {
         let ready = self.lifecycle.phase() == ContainerPhase::Running { ready: true };
         let ended = matches!(
             self.lifecycle.phase(),
@@ -196,59 +198,60 @@ impl PodStatusWriter<'_> {
         for condition in &conditions {
             condition.set(pod, now);
         }
-        // Binding wrote this condition first; a kubelet moves it behind its own.
+        // Binding wrote this condition first. A kubelet moves it to the end.
         if let Some(conditions) = tree::list_mut(pod, &["status", "conditions"]) {
             conditions.sort_by_key(|one| tree::text(one, &["type"]) == "PodScheduled");
         }
     }
 
-    fn container(&self, container: &Value) -> Value {
+    fn container_status(&self, container: &Value) -> Value {
         let life = self.lifecycle;
         let name = tree::text(container, &["name"]);
         let ready = life.phase() == ContainerPhase::Running { ready: true };
         let started = matches!(life.phase(), ContainerPhase::Running { .. });
         let mut shown = json!({
             "name": name, "image": tree::text(container, &["image"]), "imageID": "", "ready": ready,
-            "started": started, "restartCount": life.shown_restarts(), "state": self.state(container), "lastState": {},
+            "started": started, "restartCount": life.reported_restarts(), "state": self.container_state(container), "lastState": {},
         });
         if self.has_run() && !matches!(life.phase(), ContainerPhase::NoImage { .. }) {
             let id = format!("sim://{}/{name}/{}", self.ip, life.restarts);
             tree::set(&mut shown, &["containerID"], id);
         }
         if let Some(last) = life.last {
-            tree::set(&mut shown, &["lastState"], terminated(last));
+            tree::set(&mut shown, &["lastState"], terminated_state(last));
         }
         shown
     }
 
-    fn state(&self, container: &Value) -> Value {
+    fn container_state(&self, container: &Value) -> Value {
         let image = tree::text(container, &["image"]);
         match self.lifecycle.phase() {
-            ContainerPhase::Creating => waiting("ContainerCreating", ""),
-            ContainerPhase::NoImage { pausing: false } => waiting(
+            ContainerPhase::Creating => waiting_state("ContainerCreating", ""),
+            ContainerPhase::NoImage { backing_off: false } => waiting_state(
                 "ErrImagePull",
                 &format!("failed to pull and unpack image {image:?}: not found"),
             ),
-            ContainerPhase::NoImage { pausing: true } => {
-                waiting("ImagePullBackOff", &format!("Back-off pulling image {image:?}"))
+            ContainerPhase::NoImage { backing_off: true } => {
+                waiting_state("ImagePullBackOff", &format!("Back-off pulling image {image:?}"))
             }
             ContainerPhase::Running { .. } => {
                 json!({"running": {"startedAt": self.lifecycle.since().rfc3339()}})
             }
-            ContainerPhase::BackOff => waiting(
+            ContainerPhase::BackOff => waiting_state(
                 "CrashLoopBackOff",
                 &format!(
                     "back-off restarting failed container={}",
                     tree::text(container, &["name"])
                 ),
             ),
-            ContainerPhase::Ended(stopped) => terminated(stopped),
+            ContainerPhase::Ended(stopped) => terminated_state(stopped),
         }
     }
 
-    /// Regular init containers have completed before the others start; sidecars run with them.
-    fn init_container(&self, container: &Value) -> Value {
-        let mut shown = self.container(container);
+    /// Returns the status of an init container. A regular init container completes before the other
+    /// containers start; a sidecar runs together with them.
+    fn init_container_status(&self, container: &Value) -> Value {
+        let mut shown = self.container_status(container);
         if tree::text(container, &["restartPolicy"]) == "Always" {
             return shown;
         }
@@ -258,7 +261,7 @@ impl PodStatusWriter<'_> {
                 finished: self.bound,
                 exit_code: 0,
             };
-            tree::set(&mut shown, &["state"], terminated(done));
+            tree::set(&mut shown, &["state"], terminated_state(done));
             tree::set(&mut shown, &["ready"], true);
             tree::set(&mut shown, &["started"], false);
         }
@@ -268,7 +271,7 @@ impl PodStatusWriter<'_> {
     }
 }
 
-fn waiting(reason: &str, message: &str) -> Value {
+fn waiting_state(reason: &str, message: &str) -> Value {
     let mut state = json!({"waiting": {"reason": reason}});
     if !message.is_empty() {
         tree::set(&mut state, &["waiting", "message"], message);
@@ -276,7 +279,7 @@ fn waiting(reason: &str, message: &str) -> Value {
     state
 }
 
-fn terminated(stopped: CompletedRun) -> Value {
+fn terminated_state(stopped: CompletedRun) -> Value {
     let reason = if stopped.exit_code == 0 {
         "Completed"
     } else {

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::Script;
 
-/// A script that cannot be parsed.
+/// Error for a script that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    /// There is no script of this name.
+    /// No script has this name.
     #[error("unknown script {0:?}")]
     UnknownScript(String),
     /// A duration is not in `s` or `ms`.
@@ -22,6 +22,8 @@ pub enum ScriptError {
 impl FromStr for Script {
     type Err = ScriptError;
 
+    /// Parses a script:
+    ///
     /// ```text
     /// ready-after 2s       ready 2s after the start
     /// slow-start 2s        containers start after 2s
@@ -33,24 +35,25 @@ impl FromStr for Script {
     /// image-pull-error     the image cannot be pulled
     /// ```
     ///
-    /// An optional `stop 5s` sets the time the pod takes to stop. Durations are in `s` or `ms`.
+    /// An optional `stop 5s` at the end sets the time that the pod takes to stop. Durations are in `s` or
+    /// `ms`.
     fn from_str(text: &str) -> Result<Self, ScriptError> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (script, rest) = match words.as_slice() {
             ["never-ready", rest @ ..] => (Self::never_ready(), rest),
             ["image-pull-error", rest @ ..] => (Self::image_pull_error(), rest),
-            [word, time, rest @ ..] => (timed(word, duration(time)?)?, rest),
+            [word, time, rest @ ..] => (parse_timed_script(word, parse_duration(time)?)?, rest),
             _ => return Err(ScriptError::UnknownScript(text.to_owned())),
         };
         match rest {
             [] => Ok(script),
-            ["stop", time] => Ok(script.stopping_after(duration(time)?)),
+            ["stop", time] => Ok(script.stopping_after(parse_duration(time)?)),
             _ => Err(ScriptError::TrailingText(rest.join(" "))),
         }
     }
 }
 
-fn timed(word: &str, time: Duration) -> Result<Script, ScriptError> {
+fn parse_timed_script(word: &str, time: Duration) -> Result<Script, ScriptError> {
     let make = match word {
         "ready-after" => Script::ready_after,
         "slow-start" => Script::slow_start,
@@ -63,17 +66,17 @@ fn timed(word: &str, time: Duration) -> Result<Script, ScriptError> {
     Ok(make(time))
 }
 
-fn duration(text: &str) -> Result<Duration, ScriptError> {
+fn parse_duration(text: &str) -> Result<Duration, ScriptError> {
     let millis = text
         .strip_suffix("ms")
         .map(str::parse)
         .map(|it| it.map(Duration::from_millis));
-    let whole = || {
+    let seconds = || {
         text.strip_suffix('s')
             .map(str::parse)
             .map(|it| it.map(Duration::from_secs))
     };
-    match millis.or_else(whole) {
+    match millis.or_else(seconds) {
         Some(Ok(duration)) => Ok(duration),
         _ => Err(ScriptError::InvalidDuration(text.to_owned())),
     }

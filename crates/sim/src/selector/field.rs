@@ -1,12 +1,12 @@
-//! Field selectors: `metadata.name=a,status.phase!=Running`.
+//! Field selectors, such as `metadata.name=a,status.phase!=Running`.
 
 use serde_json::Value;
 
 use super::SelectorError;
 use crate::resource::{Resource, Shape};
 
-/// Selectable fields per table, besides name and namespace.
-const KNOWN: &[(&str, &[&str])] = &[
+/// Selectable fields per table, in addition to name and namespace.
+const KNOWN_FIELDS: &[(&str, &[&str])] = &[
     (
         "pods",
         &[
@@ -49,16 +49,16 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The selectable fields of a builtin table.
-pub(super) fn known(table: &str) -> &'static [&'static str] {
-    KNOWN
+/// Returns the selectable fields of a builtin table, without name and namespace.
+pub(super) fn known_fields(table: &str) -> &'static [&'static str] {
+    KNOWN_FIELDS
         .iter()
         .find(|(name, _)| *name == table)
         .map_or(&[], |(_, paths)| paths)
 }
 
-/// Returns the value to compare: scalars as text, a missing value as its zero value.
-pub(super) fn text_at(value: &Value, path: &str) -> String {
+/// Returns the text of a field for comparison. A missing value has the text of its zero value.
+pub(super) fn field_text(value: &Value, path: &str) -> String {
     if path == "source" {
         return crate::tree::text(value, &["source", "component"]).to_owned();
     }
@@ -88,15 +88,15 @@ struct Term {
 }
 
 impl FieldSelector {
-    /// Parses a selector; the error is the API server's message.
+    /// Parses a selector. The error contains the API server's message.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let mut terms = Vec::new();
-        for part in split(text) {
+        for part in split_terms(text) {
             if part.is_empty() {
                 continue;
             }
             let wrong = || SelectorError(format!("invalid selector: '{text}'; can't understand '{part}'"));
-            let term = term(part).ok_or_else(wrong)?;
+            let term = parse_term(part).ok_or_else(wrong)?;
             terms.push(Term {
                 value: unescape(&term.value).ok_or_else(wrong)?,
                 ..term
@@ -105,13 +105,13 @@ impl FieldSelector {
         Ok(Self(terms))
     }
 
-    /// Returns whether every object matches.
+    /// Reports whether the selector matches every object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The only name that matches, if the selector has a term for the name.
+    /// Returns the name that the selector requires, if it requires one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         let term = self
@@ -121,7 +121,7 @@ impl FieldSelector {
         Some(&term.value)
     }
 
-    /// Returns whether an object with these fields matches.
+    /// Reports whether an object with these fields matches.
     #[must_use]
     pub fn matches<'a>(&self, field: &dyn Fn(&str) -> &'a str) -> bool {
         self.0
@@ -131,31 +131,33 @@ impl FieldSelector {
 
     /// Checks that `resource` supports all fields of the selector.
     pub(super) fn check(&self, resource: &Resource) -> Result<(), SelectorError> {
-        self.0.iter().try_for_each(|term| supported(resource, &term.path))
+        self.0
+            .iter()
+            .try_for_each(|term| check_field(resource, &term.path))
     }
 }
 
-fn supported(resource: &Resource, path: &str) -> Result<(), SelectorError> {
+fn check_field(resource: &Resource, path: &str) -> Result<(), SelectorError> {
     let common = path == "metadata.name" || (path == "metadata.namespace" && resource.namespaced);
     let own = match &resource.shape {
         Shape::Custom(custom) => custom
             .selectable
             .iter()
             .any(|one| one.trim_start_matches('.') == path),
-        Shape::Builtin(_) => known(&resource.table).contains(&path),
+        Shape::Builtin(_) => known_fields(&resource.table).contains(&path),
     };
     if common
         || own
         || path == "metadata.namespace"
             && matches!(resource.shape, Shape::Builtin(_))
-            && known(&resource.table).is_empty()
+            && known_fields(&resource.table).is_empty()
     {
         return Ok(());
     }
     let message = match (&*resource.group, &*resource.kind) {
         ("batch", "Job") => format!("field label {path:?} not supported for Job"),
         ("apps", "ReplicaSet") => format!("field label not supported: {path}"),
-        _ if matches!(resource.shape, Shape::Custom(_)) || !known(&resource.table).is_empty() => {
+        _ if matches!(resource.shape, Shape::Custom(_)) || !known_fields(&resource.table).is_empty() => {
             format!("field label not supported: {path}")
         }
         _ => {
@@ -165,8 +167,8 @@ fn supported(resource: &Resource, path: &str) -> Result<(), SelectorError> {
     Err(SelectorError(message))
 }
 
-/// Commas separate terms unless escaped.
-fn split(text: &str) -> Vec<&str> {
+/// Splits a selector into terms at commas that are not escaped.
+fn split_terms(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut escaped) = (Vec::new(), 0, false);
     for (at, c) in text.char_indices() {
         match c {
@@ -183,7 +185,7 @@ fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-fn term(part: &str) -> Option<Term> {
+fn parse_term(part: &str) -> Option<Term> {
     let at = part.find(['=', '!'])?;
     let (path, rest) = part.split_at_checked(at)?;
     let (value, equal) = match rest {

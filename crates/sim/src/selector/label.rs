@@ -10,18 +10,18 @@ use crate::validation::names;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector {
     terms: Vec<Term>,
-    nothing: bool,
+    matches_nothing: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Term {
     key: String,
-    test: Test,
+    operator: Operator,
     values: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Test {
+enum Operator {
     In,
     NotIn,
     Exists,
@@ -31,26 +31,26 @@ enum Test {
 }
 
 impl LabelSelector {
-    /// Parses a selector; the error is the API server's message.
+    /// Parses a selector. The error contains the API server's message.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         Parser {
             tokens: lex(text),
             at: 0,
         }
-        .selector()
+        .parse_selector()
         .map(|terms| Self {
             terms,
-            nothing: false,
+            matches_nothing: false,
         })
     }
 
-    /// Parses a `metav1.LabelSelector`; a missing one selects nothing, an empty one everything.
+    /// Parses a `metav1.LabelSelector`. `None` matches no object, an empty selector matches every object.
     #[must_use]
     pub fn from_object(selector: Option<&Value>) -> Self {
         let Some(selector) = selector.filter(|there| there.is_object()) else {
             return Self {
                 terms: Vec::new(),
-                nothing: true,
+                matches_nothing: true,
             };
         };
         let equal = tree::map(selector, &["matchLabels"])
@@ -58,46 +58,46 @@ impl LabelSelector {
             .flatten()
             .map(|(key, value)| Term {
                 key: key.clone(),
-                test: Test::In,
+                operator: Operator::In,
                 values: vec![value.as_str().unwrap_or("").to_owned()],
             });
         let expressions = tree::list(selector, &["matchExpressions"])
             .iter()
-            .filter_map(expression);
+            .filter_map(parse_expression);
         Self {
             terms: equal.chain(expressions).collect(),
-            nothing: false,
+            matches_nothing: false,
         }
     }
 
-    /// Parses a map of labels, as in Services and replication controllers.
+    /// Parses a map of labels, the selector of Services and replication controllers.
     #[must_use]
     pub fn from_map(labels: Option<&Value>) -> Self {
         let labels = labels.and_then(Value::as_object);
         let term = |(key, value): (&String, &Value)| Term {
             key: key.clone(),
-            test: Test::In,
+            operator: Operator::In,
             values: vec![value.as_str().unwrap_or("").to_owned()],
         };
         Self {
             terms: labels.into_iter().flatten().map(term).collect(),
-            nothing: false,
+            matches_nothing: false,
         }
     }
 
-    /// Returns whether every object matches.
+    /// Reports whether the selector matches every object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.terms.is_empty() && !self.nothing
+        self.terms.is_empty() && !self.matches_nothing
     }
 
-    /// Returns whether an object with these labels matches.
+    /// Reports whether an object with these labels matches.
     #[must_use]
     pub fn matches<'a>(&self, label: &dyn Fn(&str) -> Option<&'a str>) -> bool {
-        !self.nothing && self.terms.iter().all(|term| term.matches(label(&term.key)))
+        !self.matches_nothing && self.terms.iter().all(|term| term.matches(label(&term.key)))
     }
 
-    /// Returns whether an object with the labels in `labels` (a JSON map) matches.
+    /// Reports whether an object with these labels, given as a JSON map, matches.
     #[must_use]
     pub fn matches_map(&self, labels: Option<&Value>) -> bool {
         self.matches(&|key| labels?.get(key)?.as_str())
@@ -108,14 +108,14 @@ impl Term {
     fn matches(&self, value: Option<&str>) -> bool {
         let listed = |value: &str| self.values.iter().any(|one| one == value);
         let number = |text: &str| text.parse::<i64>().ok();
-        match (self.test, value) {
-            (Test::In, Some(value)) => listed(value),
-            (Test::NotIn, Some(value)) => !listed(value),
-            (Test::Exists, Some(_)) | (Test::NotIn | Test::Absent, None) => true,
-            (Test::Greater | Test::Less, Some(value)) => {
+        match (self.operator, value) {
+            (Operator::In, Some(value)) => listed(value),
+            (Operator::NotIn, Some(value)) => !listed(value),
+            (Operator::Exists, Some(_)) | (Operator::NotIn | Operator::Absent, None) => true,
+            (Operator::Greater | Operator::Less, Some(value)) => {
                 let bound = self.values.first().and_then(|bound| number(bound));
                 match (number(value), bound) {
-                    (Some(value), Some(bound)) if self.test == Test::Greater => value > bound,
+                    (Some(value), Some(bound)) if self.operator == Operator::Greater => value > bound,
                     (Some(value), Some(bound)) => value < bound,
                     _ => false,
                 }
@@ -125,12 +125,12 @@ impl Term {
     }
 }
 
-fn expression(value: &Value) -> Option<Term> {
-    let test = match tree::text(value, &["operator"]) {
-        "In" => Test::In,
-        "NotIn" => Test::NotIn,
-        "Exists" => Test::Exists,
-        "DoesNotExist" => Test::Absent,
+fn parse_expression(value: &Value) -> Option<Term> {
+    let operator = match tree::text(value, &["operator"]) {
+        "In" => Operator::In,
+        "NotIn" => Operator::NotIn,
+        "Exists" => Operator::Exists,
+        "DoesNotExist" => Operator::Absent,
         _ => return None,
     };
     let values = tree::list(value, &["values"])
@@ -140,7 +140,7 @@ fn expression(value: &Value) -> Option<Term> {
         .collect();
     Some(Term {
         key: tree::text(value, &["key"]).to_owned(),
-        test,
+        operator,
         values,
     })
 }
@@ -148,12 +148,12 @@ fn expression(value: &Value) -> Option<Term> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
     Word(String),
-    Sign(String),
+    Symbol(String),
     End,
 }
 
-/// Characters that are tokens by themselves or in runs.
-fn is_sign(c: char) -> bool {
+/// Reports whether a character belongs to a symbol. Symbols are `==`, `!=` and the single characters.
+fn is_symbol(c: char) -> bool {
     matches!(c, '=' | '!' | '(' | ')' | ',' | '>' | '<')
 }
 
@@ -164,14 +164,14 @@ fn lex(text: &str) -> Vec<Token> {
         let length = match first {
             '=' if rest.starts_with("==") => 2,
             '!' if rest.starts_with("!=") => 2,
-            c if is_sign(c) => 1,
+            c if is_symbol(c) => 1,
             _ => rest
-                .find(|c: char| is_sign(c) || c.is_ascii_whitespace())
+                .find(|c: char| is_symbol(c) || c.is_ascii_whitespace())
                 .unwrap_or(rest.len()),
         };
         let (token, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
-        tokens.push(if is_sign(first) {
-            Token::Sign(token.into())
+        tokens.push(if is_symbol(first) {
+            Token::Symbol(token.into())
         } else {
             Token::Word(token.into())
         });
@@ -197,55 +197,55 @@ impl Parser {
         token
     }
 
-    fn selector(mut self) -> Result<Vec<Term>, SelectorError> {
+    fn parse_selector(mut self) -> Result<Vec<Term>, SelectorError> {
         let mut terms = Vec::new();
         loop {
             match self.peek() {
                 Token::End => return Ok(terms),
                 Token::Word(_) => {}
-                Token::Sign(sign) if sign == "!" => {}
-                Token::Sign(sign) => {
+                Token::Symbol(symbol) if symbol == "!" => {}
+                Token::Symbol(symbol) => {
                     return Err(SelectorError(format!(
-                        "found '{sign}', expected: !, identifier, or 'end of string'"
+                        "found '{symbol}', expected: !, identifier, or 'end of string'"
                     )));
                 }
             }
             terms.push(
-                self.requirement()
+                self.parse_requirement()
                     .map_err(|error| SelectorError(format!("unable to parse requirement: {error}")))?,
             );
             match self.next() {
                 Token::End => return Ok(terms),
-                Token::Sign(sign) if sign == "," => match self.peek() {
+                Token::Symbol(symbol) if symbol == "," => match self.peek() {
                     Token::Word(_) => {}
-                    Token::Sign(sign) if sign == "!" => {}
+                    Token::Symbol(symbol) if symbol == "!" => {}
                     other => {
                         return Err(SelectorError(format!(
                             "found '{}', expected: identifier after ','",
-                            shown(other)
+                            token_text(other)
                         )));
                     }
                 },
                 other => {
                     return Err(SelectorError(format!(
                         "found '{}', expected: ',' or 'end of string'",
-                        shown(&other)
+                        token_text(&other)
                     )));
                 }
             }
         }
     }
 
-    fn requirement(&mut self) -> Result<Term, SelectorError> {
+    fn parse_requirement(&mut self) -> Result<Term, SelectorError> {
         let mut token = self.next();
-        let absent = token == Token::Sign("!".into());
+        let absent = token == Token::Symbol("!".into());
         if absent {
             token = self.next();
         }
         let Token::Word(key) = token else {
             return Err(SelectorError(format!(
                 "found '{}', expected: identifier",
-                shown(&token)
+                token_text(&token)
             )));
         };
         let wrong = names::qualified(&key);
@@ -255,30 +255,42 @@ impl Parser {
                 wrong.join("; ")
             )));
         }
-        let ends = matches!(self.peek(), Token::End) || *self.peek() == Token::Sign(",".into());
+        let ends = matches!(self.peek(), Token::End) || *self.peek() == Token::Symbol(",".into());
         if absent || ends {
-            let test = if absent { Test::Absent } else { Test::Exists };
+            let operator = if absent {
+                Operator::Absent
+            } else {
+                Operator::Exists
+            };
             return Ok(Term {
                 key,
-                test,
+                operator,
                 values: Vec::new(),
             });
         }
-        let (test, set) = self.operator()?;
-        let values = if set { self.values()? } else { vec![self.exact()?] };
-        check_values(&key, test, &values)?;
-        Ok(Term { key, test, values })
+        let (operator, is_set) = self.parse_operator()?;
+        let values = if is_set {
+            self.parse_values()?
+        } else {
+            vec![self.parse_value()?]
+        };
+        check_values(&key, operator, &values)?;
+        Ok(Term {
+            key,
+            operator,
+            values,
+        })
     }
 
-    fn operator(&mut self) -> Result<(Test, bool), SelectorError> {
+    fn parse_operator(&mut self) -> Result<(Operator, bool), SelectorError> {
         let token = self.next();
-        Ok(match shown(&token) {
-            "in" => (Test::In, true),
-            "notin" => (Test::NotIn, true),
-            "=" | "==" => (Test::In, false),
-            "!=" => (Test::NotIn, false),
-            ">" => (Test::Greater, false),
-            "<" => (Test::Less, false),
+        Ok(match token_text(&token) {
+            "in" => (Operator::In, true),
+            "notin" => (Operator::NotIn, true),
+            "=" | "==" => (Operator::In, false),
+            "!=" => (Operator::NotIn, false),
+            ">" => (Operator::Greater, false),
+            "<" => (Operator::Less, false),
             other => {
                 return Err(SelectorError(format!(
                     "found '{other}', expected: in, notin, =, ==, !=, gt, lt"
@@ -287,23 +299,26 @@ impl Parser {
         })
     }
 
-    fn exact(&mut self) -> Result<String, SelectorError> {
-        if matches!(self.peek(), Token::End) || *self.peek() == Token::Sign(",".into()) {
+    fn parse_value(&mut self) -> Result<String, SelectorError> {
+        if matches!(self.peek(), Token::End) || *self.peek() == Token::Symbol(",".into()) {
             return Ok(String::new());
         }
         match self.next() {
             Token::Word(word) => Ok(word),
             other => Err(SelectorError(format!(
                 "found '{}', expected: identifier",
-                shown(&other)
+                token_text(&other)
             ))),
         }
     }
 
-    fn values(&mut self) -> Result<Vec<String>, SelectorError> {
+    fn parse_values(&mut self) -> Result<Vec<String>, SelectorError> {
         let open = self.next();
-        if shown(&open) != "(" {
-            return Err(SelectorError(format!("found '{}' expected: '('", shown(&open))));
+        if token_text(&open) != "(" {
+            return Err(SelectorError(format!(
+                "found '{}' expected: '('",
+                token_text(&open)
+            )));
         }
         let mut values = Vec::new();
         let mut after_word = false;
@@ -313,13 +328,13 @@ impl Parser {
                     values.push(word);
                     after_word = true;
                 }
-                Token::Sign(sign) if sign == ")" => {
+                Token::Symbol(symbol) if symbol == ")" => {
                     if !after_word {
                         values.push(String::new());
                     }
                     break;
                 }
-                Token::Sign(sign) if sign == "," => {
+                Token::Symbol(symbol) if symbol == "," => {
                     if !after_word {
                         values.push(String::new());
                     }
@@ -328,13 +343,13 @@ impl Parser {
                 other if after_word => {
                     return Err(SelectorError(format!(
                         "found '{}', expected: ',' or ')'",
-                        shown(&other)
+                        token_text(&other)
                     )));
                 }
                 other => {
                     return Err(SelectorError(format!(
                         "found '{}', expected: ',', or identifier",
-                        shown(&other)
+                        token_text(&other)
                     )));
                 }
             }
@@ -345,19 +360,19 @@ impl Parser {
     }
 }
 
-fn check_values(key: &str, test: Test, values: &[String]) -> Result<(), SelectorError> {
+fn check_values(key: &str, operator: Operator, values: &[String]) -> Result<(), SelectorError> {
     let mut wrong = Vec::new();
     for (at, value) in values.iter().enumerate() {
-        if matches!(test, Test::Greater | Test::Less) && value.parse::<i64>().is_err() {
+        if matches!(operator, Operator::Greater | Operator::Less) && value.parse::<i64>().is_err() {
             wrong.push(format!("values[{at}]: Invalid value: {value:?}: for 'Gt', 'Lt' operators, the value must be an integer"));
         }
     }
     for (at, value) in values.iter().enumerate() {
-        let faults = names::label_value(value);
-        if !faults.is_empty() {
+        let problems = names::label_value(value);
+        if !problems.is_empty() {
             wrong.push(format!(
                 "values[{at}][{key}]: Invalid value: {value:?}: {}",
-                faults.join("; ")
+                problems.join("; ")
             ));
         }
     }
@@ -368,9 +383,9 @@ fn check_values(key: &str, test: Test, values: &[String]) -> Result<(), Selector
     }
 }
 
-fn shown(token: &Token) -> &str {
+fn token_text(token: &Token) -> &str {
     match token {
-        Token::Word(text) | Token::Sign(text) => text,
+        Token::Word(text) | Token::Symbol(text) => text,
         Token::End => "",
     }
 }

@@ -1,5 +1,5 @@
-//! Client certificates, encoded as DER. Hand-written because a user may be in several groups, and rcgen
-//! supports only one organization per subject.
+//! Client certificates, encoded as DER. The encoder is hand-written because a user may be in several groups,
+//! and rcgen supports only one organization per subject.
 
 use rcgen::{PublicKeyData as _, SigningKey as _};
 
@@ -21,19 +21,19 @@ const EXTENSIONS: u8 = 0xA3;
 
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0A];
-/// ECDSA with SHA-256.
+/// Object identifier of ECDSA with SHA-256.
 const SIGNATURE: &[u8] = &[0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x02];
 const KEY_USAGE: &[u8] = &[0x55, 0x1D, 0x25];
 const CLIENT_AUTH: &[u8] = &[0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02];
 
-/// The period of validity of a certificate.
+/// Period of validity of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Validity {
     pub(super) not_before: Instant,
     pub(super) not_after: Instant,
 }
 
-/// Issues a certificate for `user` and `key`, valid during `validity`, with the serial number `serial`.
+/// Issues a client certificate for `user` with the public key of `key`. Returns it as DER.
 pub(super) fn issue(
     authority: &Authority,
     user: &User,
@@ -46,14 +46,20 @@ pub(super) fn issue(
         SEQUENCE,
         &[
             &der(VERSION, &[&der(INTEGER, &[&[2]])]),
-            // A set leading bit would make the number negative.
+            // The leading byte 1 keeps the number positive if the first bit of the serial is set.
             &der(INTEGER, &[&[1], &serial]),
             &algorithm,
-            &der(SEQUENCE, &[&attribute(COMMON_NAME, AUTHORITY_NAME)]),
-            &der(SEQUENCE, &[&time(validity.not_before), &time(validity.not_after)]),
-            &subject(user),
+            &der(SEQUENCE, &[&encode_attribute(COMMON_NAME, AUTHORITY_NAME)]),
+            &der(
+                SEQUENCE,
+                &[
+                    &encode_time(validity.not_before),
+                    &encode_time(validity.not_after),
+                ],
+            ),
+            &encode_subject(user),
             &key.subject_public_key_info(),
-            &der(EXTENSIONS, &[&der(SEQUENCE, &[&usage()])]),
+            &der(EXTENSIONS, &[&der(SEQUENCE, &[&encode_key_usage()])]),
         ],
     );
     let signature = authority.key().sign(&signed)?;
@@ -63,20 +69,22 @@ pub(super) fn issue(
     ))
 }
 
-/// Returns the subject: the user's name, and its groups except `system:authenticated`.
-fn subject(user: &User) -> Vec<u8> {
+/// Encodes the subject: the name of the user, and its groups except `system:authenticated`.
+fn encode_subject(user: &User) -> Vec<u8> {
     let groups = user.groups.iter().filter(|group| *group != AUTHENTICATED);
-    let mut names: Vec<Vec<u8>> = groups.map(|group| attribute(ORGANIZATION, group)).collect();
-    names.push(attribute(COMMON_NAME, &user.name));
+    let mut names: Vec<Vec<u8>> = groups
+        .map(|group| encode_attribute(ORGANIZATION, group))
+        .collect();
+    names.push(encode_attribute(COMMON_NAME, &user.name));
     der(SEQUENCE, &[&names.concat()])
 }
 
-fn attribute(kind: &[u8], value: &str) -> Vec<u8> {
+fn encode_attribute(kind: &[u8], value: &str) -> Vec<u8> {
     let pair = [der(OBJECT_ID, &[kind]), der(UTF8, &[value.as_bytes()])].concat();
     der(SET, &[&der(SEQUENCE, &[&pair])])
 }
 
-fn usage() -> Vec<u8> {
+fn encode_key_usage() -> Vec<u8> {
     let purposes = der(SEQUENCE, &[&der(OBJECT_ID, &[CLIENT_AUTH])]);
     der(
         SEQUENCE,
@@ -84,8 +92,8 @@ fn usage() -> Vec<u8> {
     )
 }
 
-/// Encodes a time: `UTCTime` before 2050, `GeneralizedTime` from then on.
-fn time(at: Instant) -> Vec<u8> {
+/// Encodes a time as `UTCTime` before 2050, and as `GeneralizedTime` since 2050.
+fn encode_time(at: Instant) -> Vec<u8> {
     let digits: String = at.rfc3339().chars().filter(char::is_ascii_digit).collect();
     let text = format!("{digits}Z");
     match text.strip_prefix("20") {
@@ -94,7 +102,7 @@ fn time(at: Instant) -> Vec<u8> {
     }
 }
 
-/// Encodes one element.
+/// Encodes an element with the concatenated `content`.
 fn der(tag: u8, content: &[&[u8]]) -> Vec<u8> {
     let length: usize = content.iter().map(|part| part.len()).sum();
     let mut out = vec![tag];
@@ -104,7 +112,7 @@ fn der(tag: u8, content: &[&[u8]]) -> Vec<u8> {
             let digits = length.to_be_bytes();
             let zeros = digits.iter().take_while(|digit| **digit == 0).count();
             let digits = digits.get(zeros..).unwrap_or_default();
-            // Eight bytes hold any length.
+            // A length has at most eight bytes, so the conversion does not fail.
             out.push(0x80 | u8::try_from(digits.len()).unwrap_or_default());
             out.extend(digits);
         }
@@ -143,7 +151,7 @@ mod tests {
 
     #[test]
     fn times_use_utc_time_or_generalized_time() {
-        let at = |text: &str| time(Instant::parse(text).unwrap());
+        let at = |text: &str| encode_time(Instant::parse(text).unwrap());
         assert_eq!(at("2049-12-31T23:59:59Z"), der(SHORT_TIME, &[b"491231235959Z"]));
         assert_eq!(at("2050-01-01T00:00:00Z"), der(LONG_TIME, &[b"20500101000000Z"]));
         assert_eq!(at("1970-01-01T00:00:00Z"), der(LONG_TIME, &[b"19700101000000Z"]));

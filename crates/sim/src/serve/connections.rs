@@ -1,5 +1,5 @@
-//! The open connections of a server. At the limit, the connection that has been idle for longest is closed,
-//! so that idle clients cannot lock out others.
+//! The open connections of a server. If the limit is reached, the connection that has been idle for longest
+//! is closed, so that idle clients cannot block other clients.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,12 +21,12 @@ struct Entries {
 struct Entry {
     /// Number of requests and watches in progress.
     in_progress: usize,
-    /// The sequence number of its last use.
+    /// Sequence number of the last start or end of a request.
     last_used: u64,
     close: Arc<Notify>,
 }
 
-/// One open connection; dropping it removes it from the list.
+/// An open connection. Dropping it removes it from [`Connections`].
 #[derive(Debug)]
 pub(super) struct OpenConnection {
     all: Arc<Connections>,
@@ -34,7 +34,7 @@ pub(super) struct OpenConnection {
     close: Arc<Notify>,
 }
 
-/// A request in progress, until its response has been sent.
+/// A request in progress. It is dropped when its response has been sent.
 #[derive(Debug)]
 pub(super) struct RequestInProgress(Arc<OpenConnection>);
 
@@ -61,7 +61,7 @@ impl Connections {
         })
     }
 
-    /// Closes the connection that has been idle for longest, if any is idle.
+    /// Closes the connection that has been idle for longest, if a connection is idle.
     pub(super) fn close_idle(&self) {
         let mut entries = self.lock();
         let idle = entries.by_id.iter().filter(|(_, entry)| entry.in_progress == 0);
@@ -73,18 +73,18 @@ impl Connections {
 }
 
 impl OpenConnection {
-    /// Completes when the connection is to be closed.
-    pub(super) async fn closed(&self) {
+    /// Waits until the connection must be closed.
+    pub(super) async fn wait_for_close(&self) {
         self.close.notified().await;
     }
 
     /// Records the start of a request.
-    pub(super) fn begin(self: &Arc<Self>) -> RequestInProgress {
-        self.use_now(|entry| entry.in_progress += 1);
+    pub(super) fn begin_request(self: &Arc<Self>) -> RequestInProgress {
+        self.update_entry(|entry| entry.in_progress += 1);
         RequestInProgress(Arc::clone(self))
     }
 
-    fn use_now(&self, change: impl FnOnce(&mut Entry)) {
+    fn update_entry(&self, change: impl FnOnce(&mut Entry)) {
         let mut entries = self.all.lock();
         entries.sequence += 1;
         let now = entries.sequence;
@@ -104,6 +104,6 @@ impl Drop for OpenConnection {
 impl Drop for RequestInProgress {
     fn drop(&mut self) {
         self.0
-            .use_now(|entry| entry.in_progress = entry.in_progress.saturating_sub(1));
+            .update_entry(|entry| entry.in_progress = entry.in_progress.saturating_sub(1));
     }
 }

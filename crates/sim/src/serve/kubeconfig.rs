@@ -1,4 +1,4 @@
-//! Kubeconfig files.
+//! Renders and writes kubeconfig files.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -7,10 +7,10 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// First line of the file, by which a later sandbox recognizes it.
+/// First line of the file, by which a later sandbox recognizes a file that a sandbox has written.
 pub const KUBECONFIG_HEADER: &str = "# Written by a sandbox; it is removed when the sandbox stops.";
 
-/// The credentials of a user.
+/// Credentials of a user.
 pub(super) enum Credential<'a> {
     /// A bearer token.
     Token(&'a str),
@@ -24,7 +24,7 @@ pub(super) enum Credential<'a> {
 }
 
 impl Credential<'_> {
-    /// Returns the lines of the kubeconfig's user.
+    /// Returns the lines of the kubeconfig that contain the credentials.
     fn lines(&self) -> String {
         match self {
             Self::Token(token) => format!("token: {token}"),
@@ -37,11 +37,11 @@ impl Credential<'_> {
     }
 }
 
-/// Returns the kubeconfig of one user.
-pub(super) fn text(url: &str, authority: &str, user: &str, secret: &Credential<'_>) -> String {
+/// Returns a kubeconfig with one user.
+pub(super) fn render(url: &str, authority: &str, user: &str, secret: &Credential<'_>) -> String {
     let authority = STANDARD.encode(authority);
     let secret = secret.lines();
-    // JSON strings are valid YAML strings for any name.
+    // Write the name as a JSON string, which is valid YAML for any name.
     let user = serde_json::Value::from(user);
     format!(
         "\
@@ -67,8 +67,8 @@ contexts:
     )
 }
 
-/// Creates a file with owner-only permissions; fails if it exists.
-pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
+/// Creates a file that only its owner can read. Fails if the file exists.
+pub(super) fn write_file(path: &Path, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

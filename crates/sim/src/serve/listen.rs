@@ -16,34 +16,35 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::connections::{Connections, OpenConnection, RequestInProgress};
-use super::tls::Clients;
+use super::tls::ClientVerifier;
 use super::{Pace, protobuf};
 use crate::api::{ApiRequest, ApiResponse};
 use crate::auth::{Authenticator, User};
 use crate::body::{Body, Guard};
 use crate::cluster::Cluster;
-use crate::connection::{TransportError, respond};
+use crate::connection::{TransportError, to_http_response};
 use crate::schema::Schema;
 use crate::status::Status;
 
 /// Timeout of the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Timeout of a request, or of the start of a watch, equal to the real server's.
+/// Timeout of a request, or of the start of a watch, equal to the timeout of the real server.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
-/// Time for requests in progress to complete at shutdown; watches do not end by themselves.
+/// Maximum time to wait for requests in progress at shutdown. Watches do not end by themselves and are
+/// aborted after this time.
 const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_millis(300);
-/// Time until connections are accepted again after a failure.
+/// Interval until connections are accepted again after a failure.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
-/// Maximum number of concurrent streams per HTTP/2 connection, equal to Go's server.
+/// Maximum number of concurrent streams per HTTP/2 connection, equal to the default of Go's server.
 const MAX_STREAMS: u32 = 250;
 
-/// The shared state of all connections.
+/// State that all connections share.
 pub(super) struct Host {
     pub(super) cluster: Cluster,
     pub(super) authenticator: Authenticator,
     pub(super) pace: Pace,
     pub(super) tls: TlsAcceptor,
-    pub(super) clients: Clients,
+    pub(super) clients: ClientVerifier,
     pub(super) max_connections: usize,
 }
 
@@ -62,7 +63,7 @@ pub(super) async fn run(listener: TcpListener, host: Host, mut stopped: watch::R
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, _)) = accepted else {
-            // The process has too many open files.
+            // The usual cause is that the process has too many open files.
             open.close_idle();
             tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
             continue;
@@ -77,7 +78,7 @@ pub(super) async fn run(listener: TcpListener, host: Host, mut stopped: watch::R
         let (host, stopped, connection) = (Arc::clone(&host), stopped.clone(), open.open());
         tasks.spawn(async move {
             tokio::select! {
-                () = connection.closed() => {}
+                () = connection.wait_for_close() => {}
                 () = serve_connection(stream, host, &connection, stopped) => {}
             }
             drop(permit);
@@ -97,12 +98,15 @@ async fn serve_connection(
     let Ok(Ok(stream)) = timeout(HANDSHAKE_TIMEOUT, host.tls.accept(stream)).await else {
         return;
     };
-    let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
-    let shown: Arc<[CertificateDer<'static>]> =
-        shown.iter().cloned().map(CertificateDer::into_owned).collect();
+    let peer_certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
+    let peer_certificates: Arc<[CertificateDer<'static>]> = peer_certificates
+        .iter()
+        .cloned()
+        .map(CertificateDer::into_owned)
+        .collect();
     let service = service_fn(|request| {
-        let in_progress = open.begin();
-        let response = handle(Arc::clone(&host), Arc::clone(&shown), request);
+        let in_progress = open.begin_request();
+        let response = handle_request(Arc::clone(&host), Arc::clone(&peer_certificates), request);
         async move {
             let mut response = response.await?;
             response.body_mut().set_guard(in_progress);
@@ -126,47 +130,57 @@ async fn serve_connection(
     let _ = timeout(SHUTDOWN_GRACE_PERIOD, connection).await;
 }
 
-/// Authenticates a request by its headers and the connection's client certificates. As in the real server, an
-/// untrusted or expired certificate without a token is rejected rather than treated as anonymous.
+/// Authenticates a request by its headers and the client certificates of its connection. As in the real
+/// server, a request with an untrusted or expired certificate and without a token is rejected instead of
+/// being treated as anonymous.
 fn authenticate(
     host: &Host,
-    shown: &[CertificateDer<'_>],
+    peer_certificates: &[CertificateDer<'_>],
     headers: &http::HeaderMap,
 ) -> Result<User, Status> {
     let now = host.cluster.with(|state| state.now().as_seconds());
     let now = Duration::from_secs(u64::try_from(now).unwrap_or_default());
-    let vouched = host.clients.verified_certificate(shown, now);
-    let user = host.authenticator.authenticate(headers, vouched)?;
-    let strange = !shown.is_empty() && vouched.is_none();
-    if strange && user == User::anonymous() {
+    let verified = host.clients.verified_certificate(peer_certificates, now);
+    let user = host.authenticator.authenticate(headers, verified)?;
+    let is_untrusted = !peer_certificates.is_empty() && verified.is_none();
+    if is_untrusted && user == User::anonymous() {
         return Err(Status::unauthorized());
     }
     Ok(user)
 }
 
-async fn handle(
+async fn handle_request(
     host: Arc<Host>,
-    shown: Arc<[CertificateDer<'static>]>,
+    peer_certificates: Arc<[CertificateDer<'static>]>,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, TransportError> {
     host.pace.catch_up(&host.cluster);
-    let user = match authenticate(&host, &shown, request.headers()) {
+    let user = match authenticate(&host, &peer_certificates, request.headers()) {
         Ok(user) => user,
-        Err(status) => return Ok(respond(ApiResponse::from_status(&status))),
+        Err(status) => return Ok(to_http_response(ApiResponse::from_status(&status))),
     };
-    let connection = host.cluster.connect_as(client(&request), user);
+    let connection = host.cluster.connect_as(client_name(&request), user);
     let streaming = streaming_request(&request);
-    match timeout(REQUEST_TIMEOUT, connection.handle_with(request, as_json)).await {
-        Ok(Ok(response)) if streaming.is_some_and(|code| code == response.status()) => {
-            Ok(respond(ApiResponse::from_status(&nothing_runs())))
-        }
+    match timeout(
+        REQUEST_TIMEOUT,
+        connection.handle_with(request, decode_protobuf_body),
+    )
+    .await
+    {
+        Ok(Ok(response)) if streaming.is_some_and(|code| code == response.status()) => Ok(to_http_response(
+            ApiResponse::from_status(&no_containers_status()),
+        )),
         Ok(response) => response,
-        Err(_) => Ok(respond(ApiResponse::text(504, "the request timed out\n"))),
+        Err(_) => Ok(to_http_response(ApiResponse::text(
+            504,
+            "the request timed out\n",
+        ))),
     }
 }
 
-/// Returns the status code with which authorization succeeds if the request is for a process in a pod (exec,
-/// attach, port-forward), which does not exist here.
+/// Returns the status code that the API returns for an authorized request to a process in a pod (logs, exec,
+/// attach, port-forward), or `None` for other requests. Simulated pods have no processes, so this response is
+/// replaced by an error.
 fn streaming_request(request: &Request<Incoming>) -> Option<StatusCode> {
     let path = request.uri().path();
     let (_, last) = path.rsplit_once('/')?;
@@ -179,14 +193,14 @@ fn streaming_request(request: &Request<Incoming>) -> Option<StatusCode> {
     }
 }
 
-fn nothing_runs() -> Status {
+fn no_containers_status() -> Status {
     let text = "the pods of this cluster are simulated: no container runs in them, so there are no logs, no commands and no ports";
     Status::new(501, "NotImplemented", text)
 }
 
-/// Converts protobuf bodies to JSON, which the API expects.
-fn as_json(request: &mut ApiRequest) -> Result<(), Status> {
-    if request.content_type != protobuf::MEDIA || request.body.is_empty() {
+/// Converts a protobuf body to JSON, because the API accepts only JSON.
+fn decode_protobuf_body(request: &mut ApiRequest) -> Result<(), Status> {
+    if request.content_type != protobuf::MEDIA_TYPE || request.body.is_empty() {
         return Ok(());
     }
     let decoded = protobuf::decode(Schema::builtin(), &request.body);
@@ -196,8 +210,8 @@ fn as_json(request: &mut ApiRequest) -> Result<(), Status> {
     Ok(())
 }
 
-/// Returns the client's name for faults and traces: the program in the user agent.
-fn client(request: &Request<Incoming>) -> &str {
+/// Returns the name of the client for faults and traces: the program in its user agent.
+fn client_name(request: &Request<Incoming>) -> &str {
     let agent = request.headers().get(header::USER_AGENT);
     let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or("");
     match agent.split(['/', ' ']).next() {

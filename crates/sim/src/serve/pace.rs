@@ -8,14 +8,14 @@ use tokio::time::Instant;
 use crate::clock;
 use crate::cluster::Cluster;
 
-/// Interval of clock updates while a controller has work to do.
+/// Interval of clock updates while controllers have work.
 const TICK: Duration = Duration::from_millis(20);
-/// Interval of clock updates otherwise; watches need them for deadlines and bookmarks.
+/// Interval of clock updates without such work. Watches need the updates for deadlines and bookmarks.
 const IDLE: Duration = Duration::from_millis(250);
 /// Maximum simulated time per update after a long pause, such as a suspended laptop.
 const MAX_CATCH_UP: Duration = Duration::from_hours(1);
-/// Maximum time that an update keeps requests waiting. If the simulation is slower than the clock, it lags
-/// behind.
+/// Maximum time that an update delays requests. If the simulation is slower than the system clock, the
+/// cluster's clock lags.
 const MAX_BUSY: Duration = Duration::from_millis(50);
 
 /// Maps the system clock to the cluster's clock.
@@ -27,7 +27,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Creates a mapping at which `speed` seconds of cluster time pass per second.
+    /// Creates a mapping in which `speed` seconds of cluster time pass per second.
     pub(super) fn new(cluster: &Cluster, speed: f64) -> Self {
         let speed = if speed.is_finite() {
             speed.clamp(0.0, 1e6)
@@ -41,20 +41,20 @@ impl Pace {
         }
     }
 
-    /// Returns the current cluster time.
-    fn target(&self) -> clock::Instant {
+    /// Returns the cluster time that corresponds to the current system time.
+    fn cluster_time(&self) -> clock::Instant {
         self.start.plus(self.origin.elapsed().mul_f64(self.speed))
     }
 
-    /// Advances the cluster's clock to the current cluster time and does the work that is due. At speed 0
-    /// only work that a request left is due.
+    /// Advances the cluster's clock to the time that corresponds to the system time, and does the work that
+    /// is due. At speed 0, only work that requests have caused is due.
     pub(super) fn catch_up(&self, cluster: &Cluster) {
-        let (started, target) = (Instant::now(), self.target());
-        let late = target.since(cluster.now());
+        let (started, cluster_time) = (Instant::now(), self.cluster_time());
+        let late = cluster_time.since(cluster.now());
         if late > MAX_CATCH_UP {
             cluster.skip(late.saturating_sub(MAX_CATCH_UP));
         }
-        while !cluster.advance_once(target) && started.elapsed() < MAX_BUSY {}
+        while !cluster.advance_once(cluster_time) && started.elapsed() < MAX_BUSY {}
     }
 
     /// Updates the clock until stopped.
@@ -67,7 +67,7 @@ impl Pace {
                 _ = stopped.changed() => return,
                 _ = ticks.tick() => {}
             }
-            let due = cluster.due().is_some_and(|due| due <= self.target());
+            let due = cluster.due().is_some_and(|due| due <= self.cluster_time());
             if due || idle.elapsed() >= IDLE {
                 idle = Instant::now();
                 self.catch_up(&cluster);

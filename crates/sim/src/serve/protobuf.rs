@@ -1,5 +1,5 @@
-//! Decodes protobuf request bodies, which typed clients such as `kubectl create deployment` send, into JSON.
-//! Responses are always JSON, which every client accepts.
+//! Decodes protobuf request bodies into JSON. Typed clients such as `kubectl create deployment` send
+//! protobuf. Responses are always JSON, which every client accepts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use crate::clock::Instant;
 use crate::schema::{Schema, Type, TypeId};
 
-/// The media type.
-pub(super) const MEDIA: &str = "application/vnd.kubernetes.protobuf";
+/// Media type of protobuf bodies.
+pub(super) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
 /// Prefix of every body.
 const MAGIC: &[u8] = b"k8s\0";
@@ -19,28 +19,28 @@ const MAX_DEPTH: usize = 64;
 /// Errors of decoding a body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WireError {
-    /// Truncated, or not protobuf.
+    /// The body is truncated or not protobuf.
     #[error("unexpected EOF")]
-    Short,
+    UnexpectedEof,
     /// The Kubernetes prefix is missing.
     #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
-    Prefix,
-    /// An unknown kind.
+    MissingPrefix,
+    /// The kind is unknown: `apiVersion` and kind.
     #[error("no kind {1:?} is registered for version {0:?}")]
-    Kind(String, String),
-    /// A field with an unexpected wire type.
+    UnknownKind(String, String),
+    /// A field has this unexpected wire type.
     #[error("proto: wrong wireType = {0}")]
-    Wire(u8),
-    /// Nested too deeply, or not representable.
+    UnexpectedWireType(u8),
+    /// The body is nested too deeply, or a value cannot be represented as JSON.
     #[error("proto: {0}")]
-    Unfit(&'static str),
+    Unsupported(&'static str),
 }
 
 /// Decodes the object in a body.
 pub(super) fn decode(schema: &Schema, body: &[u8]) -> Result<Value, WireError> {
-    let envelope = body.strip_prefix(MAGIC).ok_or(WireError::Prefix)?;
+    let envelope = body.strip_prefix(MAGIC).ok_or(WireError::MissingPrefix)?;
     let (mut meta, mut raw): (&[u8], &[u8]) = (&[], &[]);
-    for part in parts(envelope) {
+    for part in message_fields(envelope) {
         match part? {
             (1, Wire::Bytes(bytes)) => meta = bytes,
             (2, Wire::Bytes(bytes)) => raw = bytes,
@@ -48,41 +48,41 @@ pub(super) fn decode(schema: &Schema, body: &[u8]) -> Result<Value, WireError> {
         }
     }
     let (mut api_version, mut kind) = (String::new(), String::new());
-    for part in parts(meta) {
+    for part in message_fields(meta) {
         match part? {
-            (1, Wire::Bytes(bytes)) => api_version = text(bytes),
-            (2, Wire::Bytes(bytes)) => kind = text(bytes),
+            (1, Wire::Bytes(bytes)) => api_version = decode_text(bytes),
+            (2, Wire::Bytes(bytes)) => kind = decode_text(bytes),
             _ => {}
         }
     }
     let id = if kind == "DeleteOptions" {
-        schema.named("meta/v1.DeleteOptions")
+        schema.find_struct("meta/v1.DeleteOptions")
     } else {
         schema.kind(&api_version, &kind)
     };
-    let id = id.ok_or_else(|| WireError::Kind(api_version.clone(), kind.clone()))?;
+    let id = id.ok_or_else(|| WireError::UnknownKind(api_version.clone(), kind.clone()))?;
     let mut map = Map::new();
-    Reader { schema }.fields(id, &[], raw, &mut map, 0)?;
+    Decoder { schema }.decode_fields(id, &[], raw, &mut map, 0)?;
     map.insert("apiVersion".into(), api_version.into());
     map.insert("kind".into(), kind.into());
     Ok(Value::Object(map))
 }
 
-/// A value on the wire.
+/// A value in the wire format.
 #[derive(Clone, Copy)]
 enum Wire<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
-/// Returns the fields of a message: number and value.
-fn parts(bytes: &[u8]) -> impl Iterator<Item = Result<(u32, Wire<'_>), WireError>> {
+/// Iterates over the fields of a message: number and value. The iteration ends at the first error.
+fn message_fields(bytes: &[u8]) -> impl Iterator<Item = Result<(u32, Wire<'_>), WireError>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let part = next(&mut rest);
+        let part = next_field(&mut rest);
         if part.is_err() {
             rest = &[];
         }
@@ -90,40 +90,40 @@ fn parts(bytes: &[u8]) -> impl Iterator<Item = Result<(u32, Wire<'_>), WireError
     })
 }
 
-fn next<'a>(rest: &mut &'a [u8]) -> Result<(u32, Wire<'a>), WireError> {
-    let tag = varint(rest)?;
-    let number = u32::try_from(tag >> 3).map_err(|_| WireError::Short)?;
+fn next_field<'a>(rest: &mut &'a [u8]) -> Result<(u32, Wire<'a>), WireError> {
+    let tag = decode_varint(rest)?;
+    let number = u32::try_from(tag >> 3).map_err(|_| WireError::UnexpectedEof)?;
     let wire = match tag & 7 {
-        0 => Wire::Number(varint(rest)?),
-        1 => Wire::Number(little_endian(take(rest, 8)?)),
+        0 => Wire::Number(decode_varint(rest)?),
+        1 => Wire::Number(little_endian(take_bytes(rest, 8)?)),
         2 => {
-            let length = usize::try_from(varint(rest)?).map_err(|_| WireError::Short)?;
-            Wire::Bytes(take(rest, length)?)
+            let length = usize::try_from(decode_varint(rest)?).map_err(|_| WireError::UnexpectedEof)?;
+            Wire::Bytes(take_bytes(rest, length)?)
         }
-        5 => Wire::Number(little_endian(take(rest, 4)?)),
-        other => return Err(WireError::Wire(other as u8)),
+        5 => Wire::Number(little_endian(take_bytes(rest, 4)?)),
+        other => return Err(WireError::UnexpectedWireType(other as u8)),
     };
     Ok((number, wire))
 }
 
-fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], WireError> {
-    let (taken, left) = rest.split_at_checked(length).ok_or(WireError::Short)?;
+fn take_bytes<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], WireError> {
+    let (taken, left) = rest.split_at_checked(length).ok_or(WireError::UnexpectedEof)?;
     *rest = left;
     Ok(taken)
 }
 
-fn varint(rest: &mut &[u8]) -> Result<u64, WireError> {
+fn decode_varint(rest: &mut &[u8]) -> Result<u64, WireError> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
-        let [byte] = take(rest, 1)? else {
-            return Err(WireError::Short);
+        let [byte] = take_bytes(rest, 1)? else {
+            return Err(WireError::UnexpectedEof);
         };
         value |= u64::from(byte & 0x7F) << shift;
         if byte & 0x80 == 0 {
             return Ok(value);
         }
     }
-    Err(WireError::Short)
+    Err(WireError::UnexpectedEof)
 }
 
 fn little_endian(bytes: &[u8]) -> u64 {
@@ -133,17 +133,18 @@ fn little_endian(bytes: &[u8]) -> u64 {
         .fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-fn text(bytes: &[u8]) -> String {
+fn decode_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-struct Reader<'s> {
+struct Decoder<'s> {
     schema: &'s Schema,
 }
 
-impl Reader<'_> {
-    /// Decodes a message of the struct `id` (or of a struct inlined into it below `above`) into `map`.
-    fn fields(
+impl Decoder<'_> {
+    /// Decodes a message of the struct `id` into `map`. `above` contains the field numbers of the inlined
+    /// structs around the message.
+    fn decode_fields(
         &self,
         id: TypeId,
         above: &[u32],
@@ -152,66 +153,77 @@ impl Reader<'_> {
         depth: usize,
     ) -> Result<(), WireError> {
         if depth > MAX_DEPTH {
-            return Err(WireError::Unfit("nested too deep"));
+            return Err(WireError::Unsupported("nested too deep"));
         }
         let fields = &self.schema.get(id).fields;
-        for part in parts(bytes) {
+        for part in message_fields(bytes) {
             let (number, wire) = part?;
             let below = [above, &[number]].concat();
             let found = fields.iter().find(|field| field.wire.starts_with(&below));
             match (found, wire) {
                 (Some(field), _) if field.wire.len() == below.len() => {
                     let slot = map.entry(&*field.name).or_insert(Value::Null);
-                    self.put(&field.kind, wire, slot, depth)?;
+                    self.add_occurrence(&field.kind, wire, slot, depth)?;
                 }
-                (Some(_), Wire::Bytes(bytes)) => self.fields(id, &below, bytes, map, depth + 1)?,
+                (Some(_), Wire::Bytes(bytes)) => self.decode_fields(id, &below, bytes, map, depth + 1)?,
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// Adds one occurrence of a field to `slot`.
-    fn put(&self, kind: &Type, wire: Wire<'_>, slot: &mut Value, depth: usize) -> Result<(), WireError> {
+    /// Adds one occurrence of a field to its value in `slot`.
+    fn add_occurrence(
+        &self,
+        kind: &Type,
+        wire: Wire<'_>,
+        slot: &mut Value,
+        depth: usize,
+    ) -> Result<(), WireError> {
         match (kind.pointee(), wire) {
             (Type::List(item), _) => {
-                let item = self.value(item, wire, depth)?;
+                let item = self.decode_value(item, wire, depth)?;
                 match slot {
                     Value::Array(items) => items.push(item),
                     _ => *slot = Value::Array(vec![item]),
                 }
             }
             (Type::Map(item), Wire::Bytes(entry)) => {
-                let (key, value) = self.entry(item, entry, depth)?;
+                let (key, value) = self.decode_map_entry(item, entry, depth)?;
                 match slot {
                     Value::Object(map) => drop(map.insert(key, value)),
                     _ => *slot = Value::Object(Map::from_iter([(key, value)])),
                 }
             }
-            (kind, _) => *slot = self.value(kind, wire, depth)?,
+            (kind, _) => *slot = self.decode_value(kind, wire, depth)?,
         }
         Ok(())
     }
 
-    fn entry(&self, item: &Type, entry: &[u8], depth: usize) -> Result<(String, Value), WireError> {
+    fn decode_map_entry(
+        &self,
+        item: &Type,
+        entry: &[u8],
+        depth: usize,
+    ) -> Result<(String, Value), WireError> {
         let (mut key, mut value) = (String::new(), Value::Null);
-        for part in parts(entry) {
+        for part in message_fields(entry) {
             match (part?, item.pointee()) {
-                ((1, Wire::Bytes(bytes)), _) => key = text(bytes),
-                // A list in a map is a nested message.
+                ((1, Wire::Bytes(bytes)), _) => key = decode_text(bytes),
+                // A list as a value of a map is a nested message.
                 ((2, Wire::Bytes(bytes)), list @ Type::List(_)) => {
-                    for part in parts(bytes) {
+                    for part in message_fields(bytes) {
                         if let (1, wire) = part? {
-                            self.put(list, wire, &mut value, depth + 1)?;
+                            self.add_occurrence(list, wire, &mut value, depth + 1)?;
                         }
                     }
                 }
-                ((2, wire), item) => value = self.value(item, wire, depth + 1)?,
+                ((2, wire), item) => value = self.decode_value(item, wire, depth + 1)?,
                 _ => {}
             }
         }
         if value.is_null() {
-            // Omitted fields have the zero value.
+            // An omitted field has the zero value.
             value = match item.pointee() {
                 Type::Text(_) | Type::Bytes => Value::from(""),
                 Type::Quantity => Value::from("0"),
@@ -222,42 +234,44 @@ impl Reader<'_> {
         Ok((key, value))
     }
 
-    fn value(&self, kind: &Type, wire: Wire<'_>, depth: usize) -> Result<Value, WireError> {
+    fn decode_value(&self, kind: &Type, wire: Wire<'_>, depth: usize) -> Result<Value, WireError> {
         Ok(match (kind.pointee(), wire) {
-            (Type::Text(_), Wire::Bytes(bytes)) => text(bytes).into(),
+            (Type::Text(_), Wire::Bytes(bytes)) => decode_text(bytes).into(),
             (Type::Bytes, Wire::Bytes(bytes)) => STANDARD.encode(bytes).into(),
             (Type::Int(_), Wire::Number(number)) => (number as i64).into(),
             (Type::Float, Wire::Number(number)) => f64::from_bits(number).into(),
             (Type::Bool, Wire::Number(number)) => (number != 0).into(),
             (Type::Quantity, Wire::Bytes(bytes)) => {
-                first(bytes)?.map_or("0".into(), |bytes| text(bytes).into())
+                first_field(bytes)?.map_or("0".into(), |bytes| decode_text(bytes).into())
             }
-            (Type::IntOrString, Wire::Bytes(bytes)) => int_or_string(bytes)?,
-            (Type::Time, Wire::Bytes(bytes)) => time(bytes)?.map_or(Value::Null, |at| at.rfc3339().into()),
+            (Type::IntOrString, Wire::Bytes(bytes)) => decode_int_or_string(bytes)?,
+            (Type::Time, Wire::Bytes(bytes)) => {
+                decode_time(bytes)?.map_or(Value::Null, |at| at.rfc3339().into())
+            }
             (Type::MicroTime, Wire::Bytes(bytes)) => {
-                time(bytes)?.map_or(Value::Null, |at| at.rfc3339_micro().into())
+                decode_time(bytes)?.map_or(Value::Null, |at| at.rfc3339_micro().into())
             }
-            (Type::Any, Wire::Bytes(bytes)) => match first(bytes)? {
+            (Type::Any, Wire::Bytes(bytes)) => match first_field(bytes)? {
                 None => Value::Null,
                 Some(bytes) => {
-                    serde_json::from_slice(bytes).map_err(|_| WireError::Unfit("a part is no JSON"))?
+                    serde_json::from_slice(bytes).map_err(|_| WireError::Unsupported("a part is no JSON"))?
                 }
             },
             (Type::Struct(id), Wire::Bytes(bytes)) => {
                 let mut map = Map::new();
-                self.fields(*id, &[], bytes, &mut map, depth + 1)?;
+                self.decode_fields(*id, &[], bytes, &mut map, depth + 1)?;
                 Value::Object(map)
             }
-            (_, Wire::Number(_)) => return Err(WireError::Wire(0)),
-            (_, Wire::Bytes(_)) => return Err(WireError::Wire(2)),
+            (_, Wire::Number(_)) => return Err(WireError::UnexpectedWireType(0)),
+            (_, Wire::Bytes(_)) => return Err(WireError::UnexpectedWireType(2)),
         })
     }
 }
 
-/// Returns the bytes of field 1.
-fn first(bytes: &[u8]) -> Result<Option<&[u8]>, WireError> {
+/// Returns the bytes of field 1, or `None` if the message does not contain it.
+fn first_field(bytes: &[u8]) -> Result<Option<&[u8]>, WireError> {
     let mut found = None;
-    for part in parts(bytes) {
+    for part in message_fields(bytes) {
         if let (1, Wire::Bytes(bytes)) = part? {
             found = Some(bytes);
         }
@@ -265,22 +279,22 @@ fn first(bytes: &[u8]) -> Result<Option<&[u8]>, WireError> {
     Ok(found)
 }
 
-fn int_or_string(bytes: &[u8]) -> Result<Value, WireError> {
+fn decode_int_or_string(bytes: &[u8]) -> Result<Value, WireError> {
     let (mut is_text, mut number, mut detail) = (false, 0_i64, String::new());
-    for part in parts(bytes) {
+    for part in message_fields(bytes) {
         match part? {
             (1, Wire::Number(kind)) => is_text = kind != 0,
             (2, Wire::Number(value)) => number = value as i64,
-            (3, Wire::Bytes(bytes)) => detail = text(bytes),
+            (3, Wire::Bytes(bytes)) => detail = decode_text(bytes),
             _ => {}
         }
     }
     Ok(if is_text { detail.into() } else { number.into() })
 }
 
-fn time(bytes: &[u8]) -> Result<Option<Instant>, WireError> {
+fn decode_time(bytes: &[u8]) -> Result<Option<Instant>, WireError> {
     let (mut seconds, mut nanos) = (None, 0_i64);
-    for part in parts(bytes) {
+    for part in message_fields(bytes) {
         match part? {
             (1, Wire::Number(value)) => seconds = Some(value as i64),
             (2, Wire::Number(value)) => nanos = value as i64,
@@ -298,7 +312,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Encodes a message for tests: `1:"text"`, `2:{…}`, `3:7`.
+    /// Encodes a message. All lengths and numbers must be below 128.
     fn message(fields: &[(u8, Field)]) -> Vec<u8> {
         let mut out = Vec::new();
         for (number, field) in fields {
@@ -375,7 +389,7 @@ mod tests {
                 json!({"apiVersion": "v1", "kind": "Service", "spec": {"ports": [{"port": 80, "targetPort": "http"}]}}),
             ),
         );
-        // A volume's source is inlined: a nested message on the wire, but not in JSON.
+        // The source of a volume is inlined: it is a nested message in protobuf, but not in JSON.
         let volume = Message(vec![
             (1, Text("v")),
             (2, Message(vec![(6, Message(vec![(1, Text("c"))]))])),

@@ -1,9 +1,9 @@
-//! An ephemeral CA, the TLS acceptor for loopback, and the verification of client certificates. Nothing is
-//! stored beyond the process.
+//! An ephemeral CA, the TLS acceptor for loopback, and the verification of client certificates. Keys and
+//! certificates exist only in memory.
 //!
-//! As in the real server, the handshake accepts any client certificate, and the CA is verified per request
-//! ([`Clients::verified_certificate`]), so that a client with an untrusted certificate receives
-//! `Unauthorized` instead of a TLS error.
+//! As in the real server, the handshake accepts any client certificate.
+//! [`ClientVerifier::verified_certificate`] verifies it for each request, so that a client with an untrusted
+//! certificate receives `Unauthorized` instead of a TLS error.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use tokio_rustls::TlsAcceptor;
 use super::ServeError;
 
 /// Subject alternative names of the server.
-const NAMES: [&str; 5] = [
+const SERVER_NAMES: [&str; 5] = [
     "localhost",
     "kubernetes",
     "kubernetes.default",
@@ -32,20 +32,20 @@ const NAMES: [&str; 5] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// The common name of the CA.
+/// Common name of the CA.
 pub(super) const AUTHORITY_NAME: &str = "mainstay sandbox";
 
-/// The server's TLS identity.
+/// TLS identity of the server.
 pub(super) struct Identity {
-    /// The CA for the server and its clients.
+    /// CA of the server and its clients.
     pub(super) authority: Authority,
-    /// The TLS acceptor.
+    /// TLS acceptor.
     pub(super) acceptor: TlsAcceptor,
-    /// Verifies client certificates.
-    pub(super) clients: Clients,
+    /// Verifier of client certificates.
+    pub(super) clients: ClientVerifier,
 }
 
-/// The CA.
+/// An ephemeral CA.
 pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl std::fmt::Debug for Authority {
@@ -68,9 +68,9 @@ impl Authority {
 
 /// Verifies client certificates.
 #[derive(Clone, Debug)]
-pub(super) struct Clients(Arc<dyn ClientCertVerifier>);
+pub(super) struct ClientVerifier(Arc<dyn ClientCertVerifier>);
 
-impl Clients {
+impl ClientVerifier {
     fn new(authority: &Authority, provider: &Arc<CryptoProvider>) -> Result<Self, ServeError> {
         let mut roots = RootCertStore::empty();
         roots.add(authority.0.der().clone())?;
@@ -81,7 +81,8 @@ impl Clients {
         Ok(Self(verifier))
     }
 
-    /// Returns the first certificate of `chain` if it was issued by our CA and is valid at `now`.
+    /// Returns the first certificate of `chain` if this CA issued it and it is valid at `now`, as a duration
+    /// since the Unix epoch.
     pub(super) fn verified_certificate<'c>(
         &self,
         chain: &'c [CertificateDer<'_>],
@@ -96,7 +97,7 @@ impl Clients {
 
 /// Accepts every client certificate with a valid signature.
 #[derive(Debug)]
-struct AcceptAnyCertificate(Clients);
+struct AcceptAnyCertificate(ClientVerifier);
 
 impl ClientCertVerifier for AcceptAnyCertificate {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
@@ -142,12 +143,15 @@ impl ClientCertVerifier for AcceptAnyCertificate {
 impl Identity {
     /// Creates a CA and a server certificate issued by it.
     pub(super) fn generate() -> Result<Self, ServeError> {
-        let authority = Authority(CertifiedIssuer::self_signed(authority(), KeyPair::generate()?)?);
+        let authority = Authority(CertifiedIssuer::self_signed(
+            authority_params(),
+            KeyPair::generate()?,
+        )?);
         let key = KeyPair::generate()?;
-        let certificate = server()?.signed_by(&key, &authority.0)?;
+        let certificate = server_params()?.signed_by(&key, &authority.0)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let clients = Clients::new(&authority, &provider)?;
+        let clients = ClientVerifier::new(&authority, &provider)?;
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_client_cert_verifier(Arc::new(AcceptAnyCertificate(clients.clone())))
@@ -161,7 +165,7 @@ impl Identity {
     }
 }
 
-fn authority() -> CertificateParams {
+fn authority_params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, AUTHORITY_NAME);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -169,8 +173,8 @@ fn authority() -> CertificateParams {
     params
 }
 
-fn server() -> Result<CertificateParams, rcgen::Error> {
-    let mut params = CertificateParams::new(NAMES.map(str::to_owned))?;
+fn server_params() -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(SERVER_NAMES.map(str::to_owned))?;
     for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
         params.subject_alt_names.push(SanType::IpAddress(address));
     }

@@ -1,5 +1,5 @@
-//! Sends the pending webhook calls of controllers. Calls run concurrently: a slow webhook does not delay
-//! others.
+//! Sends the pending webhook calls of controllers. Calls run concurrently, so that a slow webhook does not
+//! delay others.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 /// Interval of checks for pending calls.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Runs until stopped.
+/// Sends pending calls until stopped.
 pub(super) async fn run(cluster: Cluster, mut stopped: watch::Receiver<bool>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);

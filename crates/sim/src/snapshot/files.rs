@@ -1,7 +1,7 @@
-//! Snapshot files: reads objects from a file or directory, and writes a directory with one file per object.
+//! Reads objects from a file or directory, and writes a directory with one file per object.
 //!
-//! Names of objects come from users and never choose a path outside the directory: each becomes one plain
-//! path segment. Written files may contain Secrets, so only their owner can read them.
+//! Names of objects are untrusted. Each name becomes a single encoded path segment, so that it cannot select
+//! a path outside the directory. Written files may contain Secrets, so only their owner can read them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::text::{Trim, parse_trimmed};
-use super::{SnapshotError, yaml};
+use super::{SnapshotError, value_to_yaml};
 use crate::object::{self, Meta, Object};
 use crate::resource::Resource;
 use crate::state::State;
@@ -27,16 +27,16 @@ const MAX_SEGMENT_LEN: usize = 240;
 
 /// Reads every `.yaml`, `.yml` and `.json` file of a directory (or one file), ordered by name.
 ///
-/// Links to directories and special files inside of a directory are rejected: they can lead out of it, block
-/// or never end.
+/// Links to directories and special files in a directory are rejected, because they can lead out of the
+/// directory, block or never end.
 pub fn read_path(path: &Path) -> Result<Vec<Value>, SnapshotError> {
     read_path_trimmed(path, |_| ())
 }
 
-/// Like [`read_path`]; each object is trimmed as soon as it is parsed.
+/// Like [`read_path`], but trims each object as soon as it is parsed.
 pub fn read_path_trimmed(path: &Path, trim: Trim) -> Result<Vec<Value>, SnapshotError> {
     let kind = fs::metadata(path).map_err(file_error(path))?.file_type();
-    // A pipe that a user names, such as `<(kubectl get …)`, is fine; a device may never end.
+    // A pipe, such as `<(kubectl get …)`, is allowed if the user names it. A device may never end.
     if kind.is_block_device() || kind.is_char_device() || kind.is_socket() {
         return Err(SnapshotError::SpecialFile { path: path.into() });
     }
@@ -94,7 +94,7 @@ fn is_manifest(path: &Path) -> bool {
     matches!(extension, Some("yaml" | "yml" | "json"))
 }
 
-/// Whether the path, or the file it links to, is a regular file.
+/// Reports whether the path, or the file it links to, is a regular file.
 fn is_regular(path: &Path, own: FileType) -> Result<bool, SnapshotError> {
     if own.is_symlink() {
         return Ok(fs::metadata(path).map_err(file_error(path))?.is_file());
@@ -102,7 +102,7 @@ fn is_regular(path: &Path, own: FileType) -> Result<bool, SnapshotError> {
     Ok(own.is_file())
 }
 
-/// Checks that [`write_directory`] can write to `directory`: it must be empty or not exist.
+/// Checks that [`write_directory`] can write to `directory`, which must be empty or not exist.
 pub fn check_dump_directory(directory: &Path) -> Result<(), SnapshotError> {
     let mut entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -117,8 +117,8 @@ pub fn check_dump_directory(directory: &Path) -> Result<(), SnapshotError> {
     Ok(())
 }
 
-/// Writes one file per object: `TABLE/NAMESPACE/NAME.yaml`, with `_` as the namespace of cluster-scoped
-/// objects. The directory must be empty or not exist; nothing is ever overwritten.
+/// Writes one file per object, `TABLE/NAMESPACE/NAME.yaml`, with `_` as the namespace of cluster-scoped
+/// objects. Returns the number of files. The directory must be empty or not exist; no file is overwritten.
 pub fn write_directory(state: &State, directory: &Path) -> Result<usize, SnapshotError> {
     check_dump_directory(directory)?;
     let mut builder = DirBuilder::new();
@@ -158,33 +158,35 @@ impl DirectoryWriter<'_> {
         let meta = object.meta();
         let namespace = match &*meta.namespace {
             "" => "_".to_owned(),
-            namespace => plain_segment(namespace),
+            namespace => encode_segment(namespace),
         };
-        let mut path = PathBuf::from(plain_segment(&resource.table));
+        let mut path = PathBuf::from(encode_segment(&resource.table));
         self.create_directory(&path)?;
         path.push(namespace);
         self.create_directory(&path)?;
         let file = self.choose_file(resource, meta, &path);
-        let text = yaml(&object.value())?;
+        let text = value_to_yaml(&object.value())?;
         let target = self.directory.join(&file);
         create_file(&target, &text).map_err(file_error(&target))?;
         self.written.insert(file);
         Ok(())
     }
 
-    /// The colon of `system:…` becomes `_`, unless another object has that name.
+    /// Returns the file for an object. Colons in its name, such as in `system:…`, are replaced by `_`, unless
+    /// another object has the resulting name.
     fn choose_file(&self, resource: &Resource, meta: &Meta, directory: &Path) -> PathBuf {
         let name = meta.name.replace(':', "_");
-        let file = directory.join(format!("{}.yaml", plain_segment(&name)));
+        let file = directory.join(format!("{}.yaml", encode_segment(&name)));
         let key = object::key(&meta.namespace, &name);
         let is_other = name != *meta.name && self.state.store.get(&resource.table, &key).is_some();
         if is_other || self.written.contains(&file) {
-            return directory.join(format!("{}.yaml", plain_segment(&meta.name)));
+            return directory.join(format!("{}.yaml", encode_segment(&meta.name)));
         }
         file
     }
 
-    /// Creates a directory once. One that exists already is not ours, and may be a link.
+    /// Creates a directory, unless this writer has created it. Fails for any other existing path, because it
+    /// may be a link.
     fn create_directory(&mut self, path: &Path) -> Result<(), SnapshotError> {
         if self.written.contains(path) {
             return Ok(());
@@ -202,12 +204,12 @@ fn create_file(path: &Path, text: &str) -> io::Result<()> {
     options.open(path)?.write_all(text.as_bytes())
 }
 
-/// Returns a name as one path segment: characters with a meaning in paths are percent-encoded, and long names
-/// are shortened.
-fn plain_segment(name: &str) -> String {
+/// Encodes a name as a single path segment: special characters are percent-encoded, long names are truncated
+/// and get a digest as suffix.
+fn encode_segment(name: &str) -> String {
     let mut segment = String::with_capacity(name.len());
     for (at, byte) in name.bytes().enumerate() {
-        // A leading dot would hide the file, or name the directory itself or its parent.
+        // A leading dot would hide the file, or denote the directory itself or its parent.
         let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') || (byte == b'.' && at > 0);
         if plain {
             segment.push(char::from(byte));
@@ -252,7 +254,7 @@ mod tests {
         })
     }
 
-    /// All files below a directory, links not followed.
+    /// Returns all files below a directory without following links.
     fn files(directory: &Path) -> Vec<PathBuf> {
         let mut all = Vec::new();
         for entry in fs::read_dir(directory).unwrap() {

@@ -1,7 +1,7 @@
 //! Parses objects from YAML documents, JSON or lists of either. A list as printed by `kubectl get -o yaml` is
 //! split into its items first, so that memory use is bounded by one item per processor.
 //!
-//! *Invariant:* splitting returns what parsing the whole document returns; a document that is not in the
+//! *Invariant:* splitting has the same result as parsing the whole document. A document that is not in the
 //! format of `kubectl` is parsed as a whole.
 
 use std::ops::Range;
@@ -12,19 +12,19 @@ use serde_json::{Map, Number, Value};
 use super::{Place, SnapshotError};
 use crate::tree;
 
-/// Maximum nesting of an object, which is the limit of `serde_json`.
+/// Maximum nesting of an object, equal to the limit of `serde_json`.
 const MAX_DEPTH: usize = 127;
-/// Maximum size of the text that aliases repeat, in bytes.
+/// Maximum total size of the text that aliases repeat, in bytes.
 const MAX_ALIASED_SIZE: usize = 64 << 20;
 /// Minimum number of items per thread.
 const MIN_ITEMS_PER_THREAD: usize = 500;
-/// Maximum number of threads; beyond it, parsing is limited by memory bandwidth.
+/// Maximum number of threads. With more threads, parsing is limited by memory bandwidth.
 const MAX_THREADS: usize = 8;
 
 /// Maximum length of a line that an error quotes, in bytes.
 const MAX_QUOTED_LINE: usize = 64 << 10;
 
-/// Removes the parts of an object that the reader does not need.
+/// Function that removes the parts of an object that its reader does not need.
 pub type Trim = fn(&mut Value);
 
 /// Parses the objects of a text: YAML documents or JSON, with lists expanded.
@@ -32,11 +32,11 @@ pub fn parse(text: &str) -> Result<Vec<Value>, SnapshotError> {
     parse_trimmed(text, |_| ())
 }
 
-/// Like [`parse`]; each object is trimmed as soon as it is parsed, so that the untrimmed objects are never in
-/// memory together.
+/// Like [`parse`], but trims each object as soon as it is parsed, so that not all untrimmed objects are in
+/// memory at the same time.
 pub fn parse_trimmed(text: &str, trim: Trim) -> Result<Vec<Value>, SnapshotError> {
     let mut objects = Vec::new();
-    for (at, range) in documents(text).into_iter().enumerate() {
+    for (at, range) in split_documents(text).into_iter().enumerate() {
         let number = at + 1;
         let document = text.get(range.clone()).unwrap_or_default();
         if let Some(mut items) = split_list(document, trim) {
@@ -65,7 +65,8 @@ pub fn parse_trimmed(text: &str, trim: Trim) -> Result<Vec<Value>, SnapshotError
     Ok(objects)
 }
 
-/// Returns the place of a line and column, from 1, of the document that starts at the byte `start`.
+/// Returns the place of a line and column of the document that starts at the byte `start`. Lines and columns
+/// start at 1.
 fn locate(text: &str, start: usize, (line, column): (usize, usize)) -> Place {
     let before = text.get(..start).unwrap_or_default();
     let line = before.matches('\n').count() + line.max(1);
@@ -77,8 +78,8 @@ fn locate(text: &str, start: usize, (line, column): (usize, usize)) -> Place {
     }
 }
 
-/// Returns the ranges of the documents that are not empty.
-fn documents(text: &str) -> Vec<Range<usize>> {
+/// Returns the byte ranges of the documents that are not empty.
+fn split_documents(text: &str) -> Vec<Range<usize>> {
     let mut all = Vec::new();
     let (mut start, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
@@ -99,7 +100,7 @@ fn parse_whole(document: &str) -> Result<Value, mainstay_yaml::Error> {
     if document.trim_start().starts_with('{')
         && let Ok(mut value) = serde_json::from_str::<Value>(document)
     {
-        go_numbers(&mut value);
+        convert_floats(&mut value);
         return Ok(value);
     }
     parse_document(document)
@@ -108,7 +109,7 @@ fn parse_whole(document: &str) -> Result<Value, mainstay_yaml::Error> {
 /// Parses one YAML (or JSON) document.
 pub(crate) fn parse_document(document: &str) -> Result<Value, mainstay_yaml::Error> {
     let budget = Budget::default();
-    // No scalar is longer than the document, so this bounds the text that aliases repeat.
+    // No scalar is longer than the document, so this limits the text that aliases repeat.
     let alias_expansion = MAX_ALIASED_SIZE / document.len().max(1);
     let options = Options {
         numbers: Numbers::Exact,
@@ -119,11 +120,11 @@ pub(crate) fn parse_document(document: &str) -> Result<Value, mainstay_yaml::Err
         ..Options::default()
     };
     let parsed = mainstay_yaml::parse_with(document, &options)?;
-    // Nested too deeply to be an object.
+    // A document that is nested too deeply is not an object; callers reject the boolean.
     Ok(to_json(parsed, 0).unwrap_or(Value::Bool(false)))
 }
 
-/// Converts a value to JSON; `None` if it is nested too deeply.
+/// Converts a value to JSON. Returns `None` if it is nested too deeply.
 fn to_json(value: mainstay_yaml::Value, depth: usize) -> Option<Value> {
     use mainstay_yaml::Value as Yaml;
     Some(match value {
@@ -131,7 +132,7 @@ fn to_json(value: mainstay_yaml::Value, depth: usize) -> Option<Value> {
         Yaml::Bool(value) => Value::Bool(value),
         Yaml::Int(value) => Value::Number(value.into()),
         Yaml::Uint(value) => Value::Number(value.into()),
-        Yaml::Float(value) => go_float(value),
+        Yaml::Float(value) => to_go_number(value),
         Yaml::String(text) => Value::String(text),
         Yaml::List(_) | Yaml::Map(_) if depth >= MAX_DEPTH => return None,
         Yaml::List(items) => {
@@ -147,18 +148,21 @@ fn to_json(value: mainstay_yaml::Value, depth: usize) -> Option<Value> {
     })
 }
 
-/// A float as Go writes it to JSON and parses it again: a whole number becomes an integer.
-fn go_float(value: f64) -> Value {
+/// Converts a float as Go does when it writes the float to JSON and parses it again: a whole number becomes
+/// an integer.
+fn to_go_number(value: f64) -> Value {
     let written = mainstay_yaml::float_to_json(value);
     Value::Number(written.parse().unwrap_or_else(|_| Number::from(0)))
 }
 
-/// Converts the floats of a JSON text to what parsing it as YAML returns.
-fn go_numbers(value: &mut Value) {
+/// Converts the floats of a JSON document to the numbers that parsing it as YAML returns.
+fn convert_floats(value: &mut Value) {
     match value {
-        Value::Number(number) if number.is_f64() => *value = number.as_f64().map_or(Value::Null, go_float),
-        Value::Array(items) => items.iter_mut().for_each(go_numbers),
-        Value::Object(map) => map.values_mut().for_each(go_numbers),
+        Value::Number(number) if number.is_f64() => {
+            *value = number.as_f64().map_or(Value::Null, to_go_number);
+        }
+        Value::Array(items) => items.iter_mut().for_each(convert_floats),
+        Value::Object(map) => map.values_mut().for_each(convert_floats),
         _ => {}
     }
 }
@@ -181,16 +185,16 @@ fn unwrap_list(mut value: Value, objects: &mut Vec<Value>) {
     }
 }
 
-/// Parses the items of a list in the format of `kubectl`; `None` for any other document.
+/// Parses the items of a list in the format of `kubectl`. Returns `None` for any other document.
 fn split_list(document: &str, trim: Trim) -> Option<Vec<Value>> {
-    let cut = SplitList::parse(document)?;
-    let around = parse_document(&cut.around).ok()?;
-    let kind = tree::text(&around, &["kind"]).strip_suffix("List")?;
-    if around.get("items").is_some() {
+    let split = SplitList::parse(document)?;
+    let list = parse_document(&split.remainder).ok()?;
+    let kind = tree::text(&list, &["kind"]).strip_suffix("List")?;
+    if list.get("items").is_some() {
         return None;
     }
-    let api_version = tree::text(&around, &["apiVersion"]);
-    parse_items(&cut.items, &|range| {
+    let api_version = tree::text(&list, &["apiVersion"]);
+    parse_items(&split.items, &|range| {
         let mut object = parse_item(document.get(range.clone())?)?;
         tree::set_default_text(&mut object, &["kind"], kind);
         tree::set_default_text(&mut object, &["apiVersion"], api_version);
@@ -199,15 +203,15 @@ fn split_list(document: &str, trim: Trim) -> Option<Vec<Value>> {
     })
 }
 
-/// The items of a list and the rest of its text.
+/// Byte ranges of the items of a list, and the text without them.
 struct SplitList {
     items: Vec<Range<usize>>,
-    around: String,
+    remainder: String,
 }
 
 impl SplitList {
-    /// Splits at every dash in the column of the first one. If a line of a quoted string starts with a dash
-    /// in that column, the part before it does not parse, and the document is parsed as a whole.
+    /// Splits a list at every dash in the column of the first dash. If a line of a quoted string starts with
+    /// a dash in this column, the item before it cannot be parsed, and the document is parsed as a whole.
     fn parse(document: &str) -> Option<Self> {
         let head = match document.find("\nitems:\n") {
             Some(before) => before + 1,
@@ -231,12 +235,12 @@ impl SplitList {
             }
             at += line.len();
         }
-        let around = [document.get(..head)?, document.get(at..)?].concat();
-        (!items.is_empty()).then_some(Self { items, around })
+        let remainder = [document.get(..head)?, document.get(at..)?].concat();
+        (!items.is_empty()).then_some(Self { items, remainder })
     }
 }
 
-/// Parses every item separately, on all processors.
+/// Parses every item separately, with several threads.
 fn parse_items(
     items: &[Range<usize>],
     parse: &(impl Fn(&Range<usize>) -> Option<Value> + Sync),
@@ -245,15 +249,15 @@ fn parse_items(
     let threads = threads
         .min(items.len() / MIN_ITEMS_PER_THREAD)
         .clamp(1, MAX_THREADS);
-    let share = items.len().div_ceil(threads);
-    let read = |share: &[Range<usize>]| share.iter().map(parse).collect::<Option<Vec<Value>>>();
-    let (first, others) = items.split_at(share.min(items.len()));
+    let chunk_len = items.len().div_ceil(threads);
+    let parse_chunk = |chunk: &[Range<usize>]| chunk.iter().map(parse).collect::<Option<Vec<Value>>>();
+    let (first, others) = items.split_at(chunk_len.min(items.len()));
     std::thread::scope(|scope| {
         let others: Vec<_> = others
-            .chunks(share)
-            .map(|share| scope.spawn(move || read(share)))
+            .chunks(chunk_len)
+            .map(|chunk| scope.spawn(move || parse_chunk(chunk)))
             .collect();
-        let mut objects = read(first)?;
+        let mut objects = parse_chunk(first)?;
         objects.reserve(items.len() - objects.len());
         for other in others {
             objects.append(&mut other.join().ok()??);
@@ -262,7 +266,8 @@ fn parse_items(
     })
 }
 
-/// Parses one item with its dash as a list of one. Items with anchors or aliases are not supported.
+/// Parses an item and its dash as a list with one item. Returns `None` for items with aliases, or if the text
+/// is not a list with one object.
 fn parse_item(text: &str) -> Option<Value> {
     let options = Options {
         numbers: Numbers::Exact,
@@ -277,7 +282,7 @@ fn parse_item(text: &str) -> Option<Value> {
         return None;
     };
     let mut items = items.into_iter();
-    // A nested list, as in the whole document.
+    // The depth of an item in the whole document is 2.
     let object = to_json(items.next()?, 2)?;
     (items.next().is_none() && object.is_object()).then_some(object)
 }
@@ -288,19 +293,19 @@ mod tests {
 
     use super::*;
 
-    /// Parses the whole text without splitting.
-    fn whole(text: &str) -> Vec<Value> {
+    /// Parses the text without splitting lists.
+    fn parse_unsplit(text: &str) -> Vec<Value> {
         let mut objects = Vec::new();
-        for range in documents(text) {
+        for range in split_documents(text) {
             unwrap_list(parse_document(&text[range]).unwrap(), &mut objects);
         }
         objects
     }
 
-    fn check(text: &str, cut: bool) {
+    fn check(text: &str, is_split: bool) {
         let found = split_list(text, |_| ());
-        assert_eq!(found.is_some(), cut, "{text}");
-        assert_eq!(parse(text).unwrap(), whole(text), "{text}");
+        assert_eq!(found.is_some(), is_split, "{text}");
+        assert_eq!(parse(text).unwrap(), parse_unsplit(text), "{text}");
     }
 
     const ITEM: &str = "- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: a\n";
@@ -345,7 +350,7 @@ mod tests {
         let items = (0..2_500).map(item).collect::<Vec<_>>().concat();
         let text = format!("kind: List\napiVersion: v1\nitems:\n{items}");
         assert!(split_list(&text, |_| ()).is_some());
-        assert_eq!(parse(&text).unwrap(), whole(&text));
+        assert_eq!(parse(&text).unwrap(), parse_unsplit(&text));
     }
 
     #[test]
@@ -373,7 +378,7 @@ mod tests {
             r#"{"kind": "List", "items": [{"kind": "Pod"}, {"kind": "Pod", "spec": {"x": 3.0}}]}"#,
             r#"{"kind": "Pod", "kind": "Service"}"#,
         ] {
-            assert_eq!(parse(text).unwrap(), whole(text), "{text}");
+            assert_eq!(parse(text).unwrap(), parse_unsplit(text), "{text}");
         }
         assert_eq!(parse(r#"{"a": 2.0}"#).unwrap(), [json!({"a": 2})]);
     }

@@ -16,16 +16,16 @@ pub enum EventKind {
     Deleted,
 }
 
-/// One write.
+/// A write to a table.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// The resourceVersion of the write.
+    /// resourceVersion of the write.
     pub version: u64,
-    /// The type of the event.
+    /// Type of the event.
     pub kind: EventKind,
-    /// The object after the write; for a deletion, its last state.
+    /// Object after the write; for a deletion, its last state.
     pub object: Arc<Object>,
-    /// The object before the write.
+    /// Object before the write; `None` if the write added it.
     pub previous: Option<Arc<Object>>,
 }
 
@@ -34,18 +34,18 @@ pub struct Event {
 pub struct History {
     events: VecDeque<Event>,
     limit: usize,
-    forgotten: u64,
+    compacted: u64,
     last: u64,
 }
 
 impl History {
-    /// Creates an empty history that keeps `limit` events.
+    /// Creates an empty history that retains `limit` events.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
             events: VecDeque::new(),
             limit: limit.max(1),
-            forgotten: 0,
+            compacted: 0,
             last: 0,
         }
     }
@@ -56,27 +56,27 @@ impl History {
         if self.events.len() >= self.limit
             && let Some(oldest) = self.events.pop_front()
         {
-            self.forgotten = oldest.version;
+            self.compacted = oldest.version;
         }
         self.events.push_back(event);
     }
 
-    /// The version of the last event.
+    /// Returns the version of the last event.
     #[must_use]
     pub fn last_version(&self) -> u64 {
         self.last
     }
 
-    /// The newest version whose event was dropped; older versions cannot be watched.
+    /// Returns the newest version that was dropped. Watches from older versions are not possible.
     #[must_use]
-    pub fn forgotten(&self) -> u64 {
-        self.forgotten
+    pub fn compacted(&self) -> u64 {
+        self.compacted
     }
 
     /// Returns the events after `version`, or `None` if some of them were dropped.
     #[must_use]
     pub fn after(&self, version: u64) -> Option<impl Iterator<Item = &Event>> {
-        if version < self.forgotten {
+        if version < self.compacted {
             return None;
         }
         let start = self.events.partition_point(|event| event.version <= version);
@@ -88,17 +88,21 @@ impl History {
         while self.events.front().is_some_and(|event| event.version <= version) {
             self.events.pop_front();
         }
-        self.forgotten = self.forgotten.max(version);
+        self.compacted = self.compacted.max(version);
     }
 
-    /// Returns the state at `version` of each key that changed since; `None` if the history does not reach
-    /// back that far.
-    pub(super) fn undo_to(&self, version: u64) -> Option<BTreeMap<Box<str>, Option<Arc<Object>>>> {
-        let mut then = BTreeMap::new();
+    /// Returns the state at `version` of each key that changed after `version`. Returns `None` if some of the
+    /// events were dropped.
+    pub(super) fn states_before_changes(
+        &self,
+        version: u64,
+    ) -> Option<BTreeMap<Box<str>, Option<Arc<Object>>>> {
+        let mut states = BTreeMap::new();
         for event in self.after(version)? {
-            then.entry(event.object.key().into())
+            states
+                .entry(event.object.key().into())
                 .or_insert_with(|| event.previous.clone());
         }
-        Some(then)
+        Some(states)
     }
 }

@@ -11,7 +11,7 @@ use crate::status::Result;
 use crate::tree;
 use crate::write::{self, Deleted, Target};
 
-/// A new namespace is active and has the finalizer `kubernetes`.
+/// Sets the phase `Active` and the finalizer `kubernetes` of a new namespace.
 pub(super) fn prepare_create(value: &mut Value) {
     tree::set(value, &["status", "phase"], "Active");
     let mut finalizers = tree::list(value, &["spec", "finalizers"]).to_vec();
@@ -21,7 +21,8 @@ pub(super) fn prepare_create(value: &mut Value) {
     tree::set(value, &["spec", "finalizers"], finalizers);
 }
 
-/// The first deletion marks the namespace, later ones wait until its finalizers are removed.
+/// Marks a namespace for deletion. If it is already marked, returns `AlreadyMarked` until its finalizers are
+/// removed, then `None`, so that the caller deletes it.
 pub(super) fn delete(
     state: &mut State,
     target: &Target<'_>,
@@ -30,8 +31,8 @@ pub(super) fn delete(
     context: &Context,
 ) -> Option<Deleted> {
     if live.meta().deleting {
-        let held = !tree::list(old, &["spec", "finalizers"]).is_empty();
-        return held.then(|| Deleted::AlreadyMarked(Arc::clone(live)));
+        let has_finalizers = !tree::list(old, &["spec", "finalizers"]).is_empty();
+        return has_finalizers.then(|| Deleted::AlreadyMarked(Arc::clone(live)));
     }
     let mut new = old.clone();
     tree::set(
@@ -48,8 +49,8 @@ pub(super) fn delete(
     Some(Deleted::Marked(object))
 }
 
-/// Implements `PUT /finalize`: only `spec.finalizers` changes, and the namespace is removed after the last
-/// one.
+/// Implements `PUT /finalize`: changes only `spec.finalizers`, and removes the namespace if it is marked for
+/// deletion and no finalizers remain.
 pub fn finalize(state: &mut State, target: &Target<'_>, finalizers: &Value) -> Result<Arc<Object>> {
     let Some((live, old)) = write::current(state, target) else {
         return Err(target.not_found());
@@ -64,10 +65,10 @@ pub fn finalize(state: &mut State, target: &Target<'_>, finalizers: &Value) -> R
     }
     let empty = tree::list(&new, &["spec", "finalizers"]).is_empty()
         && tree::list(&new, &["metadata", "finalizers"]).is_empty();
-    let kept = write::persist(state, target.resource, new);
-    if empty && kept.meta().deleting {
+    let stored = write::persist(state, target.resource, new);
+    if empty && stored.meta().deleting {
         let table = Arc::clone(&target.resource.table);
-        return Ok(state.store.remove(&table, &target.key()).unwrap_or(kept));
+        return Ok(state.store.remove(&table, &target.key()).unwrap_or(stored));
     }
-    Ok(kept)
+    Ok(stored)
 }

@@ -5,23 +5,23 @@ use serde_json::{Value, json};
 use crate::schema::quantity_millis;
 use crate::tree;
 
-/// A new pod is always pending.
+/// Sets the status of a new pod: the phase `Pending` and the `QoS` class.
 pub(super) fn prepare_create(value: &mut Value) {
     let class = qos_class(value);
     tree::set(value, &["status"], json!({"phase": "Pending", "qosClass": class}));
 }
 
-/// A write to a subresource changes its own part of the spec only: the ephemeral containers, or the resources
-/// of the other containers.
+/// Restores everything that a write to a subresource cannot change. `ephemeralcontainers` can change the
+/// ephemeral containers, `resize` the resources of all other containers.
 pub(super) fn prepare_subresource(new: &mut Value, old: &Value, subresource: &str) {
-    let mut kept = old.clone();
-    tree::copy(new, &mut kept, &["metadata", "managedFields"]);
+    let mut restored = old.clone();
+    tree::copy(new, &mut restored, &["metadata", "managedFields"]);
     if subresource == "ephemeralcontainers" {
-        tree::copy(new, &mut kept, &["spec", "ephemeralContainers"]);
+        tree::copy(new, &mut restored, &["spec", "ephemeralContainers"]);
     } else {
         for kind in ["containers", "initContainers"] {
             let sent = tree::list(new, &["spec", kind]);
-            let containers = tree::list_mut(&mut kept, &["spec", kind]);
+            let containers = tree::list_mut(&mut restored, &["spec", kind]);
             for (container, sent) in containers.into_iter().flatten().zip(sent) {
                 for field in ["resources", "resizePolicy"] {
                     tree::copy(sent, container, &[field]);
@@ -29,11 +29,11 @@ pub(super) fn prepare_subresource(new: &mut Value, old: &Value, subresource: &st
             }
         }
     }
-    *new = kept;
+    *new = restored;
 }
 
-/// `Guaranteed` if the limits of every container equal its requests for cpu and memory, `BestEffort` if there
-/// are none.
+/// Returns the `QoS` class of a pod: `Guaranteed` if the limits of every container equal its requests for cpu
+/// and memory, `BestEffort` if no container has limits or requests, and `Burstable` otherwise.
 #[must_use]
 pub fn qos_class(pod: &Value) -> &'static str {
     let mut any = false;

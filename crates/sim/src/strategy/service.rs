@@ -1,4 +1,4 @@
-//! Services: cluster IPs and node ports are allocated at creation and kept.
+//! Services: allocates cluster IPs and node ports, and releases those that are no longer used.
 
 use std::net::Ipv4Addr;
 
@@ -15,9 +15,9 @@ const KIND: Qualified<'static> = Qualified {
     name: "Service",
 };
 
-/// An update that omits allocated values keeps them.
+/// Restores allocated values that an update omits.
 pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
-    if wants_ip(new) && wants_ip(old) {
+    if has_cluster_ip(new) && has_cluster_ip(old) {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
             if tree::get(new, &["spec", field]).is_none_or(Value::is_null)
                 || tree::text(new, &["spec", field]).is_empty() && field == "clusterIP"
@@ -26,7 +26,7 @@ pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
             }
         }
     }
-    if wants_ports(new) && wants_ports(old) {
+    if has_node_ports(new) && has_node_ports(old) {
         let before = tree::list(old, &["spec", "ports"]).to_vec();
         for port in tree::list_mut(new, &["spec", "ports"]).into_iter().flatten() {
             let same = before
@@ -41,7 +41,8 @@ pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
     }
 }
 
-/// Allocates cluster IP and node ports, and sets the IP families.
+/// Allocates the cluster IP and node ports of a Service, and sets its IP families. Allocates nothing if it
+/// fails or if this is a dry run.
 pub(super) fn allocate(
     state: &mut State,
     value: &mut Value,
@@ -49,18 +50,18 @@ pub(super) fn allocate(
     dry_run: bool,
 ) -> Result<()> {
     let mark = state.ips.savepoint();
-    let done =
+    let result =
         allocate_ip(&mut state.ips, value, old).and_then(|()| allocate_ports(&mut state.ips, value, old));
-    if done.is_err() || dry_run {
+    if result.is_err() || dry_run {
         state.ips.rollback(mark);
     } else {
         state.ips.commit(mark);
     }
-    done
+    result
 }
 
 fn allocate_ip(ips: &mut ServiceIps, value: &mut Value, old: Option<&Value>) -> Result<()> {
-    if !wants_ip(value) {
+    if !has_cluster_ip(value) {
         for field in [
             "clusterIP",
             "clusterIPs",
@@ -74,54 +75,56 @@ fn allocate_ip(ips: &mut ServiceIps, value: &mut Value, old: Option<&Value>) -> 
         }
         return Ok(());
     }
-    // A headless Service without a selector may point anywhere, so it has both IP families.
-    let anywhere = tree::text(value, &["spec", "clusterIP"]) == "None"
+    // A headless Service without a selector may refer to any address, so it has both IP families.
+    let dual_stack = tree::text(value, &["spec", "clusterIP"]) == "None"
         && tree::get(value, &["spec", "selector"]).is_none();
-    let (policy, families) = if anywhere {
+    let (policy, families) = if dual_stack {
         ("RequireDualStack", json!(["IPv4", "IPv6"]))
     } else {
         ("SingleStack", json!(["IPv4"]))
     };
     tree::set_default(value, &["spec", "ipFamilyPolicy"], policy);
     tree::set_default(value, &["spec", "ipFamilies"], families);
-    let asked = tree::text(value, &["spec", "clusterIP"]).to_owned();
+    let requested = tree::text(value, &["spec", "clusterIP"]).to_owned();
     let had = old.map_or("", |old| tree::text(old, &["spec", "clusterIP"]));
-    let ip = match asked.as_str() {
-        "None" => asked,
-        same if !same.is_empty() && same == had => asked,
-        "" => ips.take_ip().map_or_else(String::new, |ip| ip.to_string()),
-        _ => claim(ips, value, &asked)?,
+    let ip = match requested.as_str() {
+        "None" => requested,
+        same if !same.is_empty() && same == had => requested,
+        "" => ips
+            .allocate_next_ip()
+            .map_or_else(String::new, |ip| ip.to_string()),
+        _ => allocate_requested_ip(ips, value, &requested)?,
     };
     tree::set(value, &["spec", "clusterIPs"], json!([ip]));
     tree::set(value, &["spec", "clusterIP"], ip);
     Ok(())
 }
 
-fn claim(ips: &mut ServiceIps, value: &Value, asked: &str) -> Result<String> {
+fn allocate_requested_ip(ips: &mut ServiceIps, value: &Value, requested: &str) -> Result<String> {
     let reject = |detail: String| {
         let mut errors = FieldErrors::new();
-        errors.invalid(&Path::new("spec").child("clusterIPs"), json!([asked]), detail);
+        errors.invalid(&Path::new("spec").child("clusterIPs"), json!([requested]), detail);
         Err(Status::invalid(
             KIND,
             tree::text(value, &["metadata", "name"]),
             &errors,
         ))
     };
-    match asked.parse::<Ipv4Addr>() {
+    match requested.parse::<Ipv4Addr>() {
         Ok(ip) if !ips.contains(ip) => reject(format!(
-            "failed to allocate IP {asked}: the provided IP ({asked}) is not in the valid range. The range of valid IPs is {}",
+            "failed to allocate IP {requested}: the provided IP ({requested}) is not in the valid range. The range of valid IPs is {}",
             ips.cidr()
         )),
-        Ok(ip) if !ips.claim_ip(ip) => reject(format!(
-            "failed to allocate IP {asked}: provided IP is already allocated"
+        Ok(ip) if !ips.allocate_ip(ip) => reject(format!(
+            "failed to allocate IP {requested}: provided IP is already allocated"
         )),
-        _ => Ok(asked.to_owned()),
+        _ => Ok(requested.to_owned()),
     }
 }
 
 fn allocate_ports(ips: &mut ServiceIps, value: &mut Value, old: Option<&Value>) -> Result<()> {
     let name = tree::text(value, &["metadata", "name"]).to_owned();
-    if !wants_ports(value) {
+    if !has_node_ports(value) {
         for port in tree::list_mut(value, &["spec", "ports"]).into_iter().flatten() {
             if old.is_some() {
                 tree::remove(port, &["nodePort"]);
@@ -135,32 +138,32 @@ fn allocate_ports(ips: &mut ServiceIps, value: &mut Value, old: Option<&Value>) 
         .flatten()
         .enumerate()
     {
-        let asked = tree::int(port, &["nodePort"]).unwrap_or(0);
-        if had.contains(&asked) {
+        let requested = tree::int(port, &["nodePort"]).unwrap_or(0);
+        if had.contains(&requested) {
             continue;
         }
         let path = Path::new("spec").child("ports").index(at).child("nodePort");
-        if asked == 0 {
-            let free = ips.take_port().unwrap_or(0);
+        if requested == 0 {
+            let free = ips.allocate_next_port().unwrap_or(0);
             tree::set(port, &["nodePort"], free);
-        } else if !u16::try_from(asked).is_ok_and(ServiceIps::port_in_range) {
+        } else if !u16::try_from(requested).is_ok_and(ServiceIps::port_in_range) {
             let mut errors = FieldErrors::new();
             errors.invalid(
                 &path,
-                asked,
+                requested,
                 "provided port is not in the valid range. The range of valid ports is 30000-32767",
             );
             return Err(Status::invalid(KIND, &name, &errors));
-        } else if !u16::try_from(asked).is_ok_and(|asked| ips.claim_port(asked)) {
+        } else if !u16::try_from(requested).is_ok_and(|requested| ips.allocate_port(requested)) {
             let mut errors = FieldErrors::new();
-            errors.invalid(&path, asked, "provided port is already allocated");
+            errors.invalid(&path, requested, "provided port is already allocated");
             return Err(Status::invalid(KIND, &name, &errors));
         }
     }
     Ok(())
 }
 
-/// Releases what a deleted Service had allocated.
+/// Releases the cluster IP and the node ports of a deleted Service.
 pub(super) fn release(state: &mut State, service: &Value) {
     if let Ok(ip) = tree::text(service, &["spec", "clusterIP"]).parse() {
         state.ips.release_ip(ip);
@@ -170,7 +173,7 @@ pub(super) fn release(state: &mut State, service: &Value) {
     }
 }
 
-/// Releases what an update no longer uses.
+/// Releases the cluster IP and the node ports that a Service no longer uses after an update.
 pub(super) fn release_changed(state: &mut State, old: &Value, new: &Value) {
     let (had, has) = (
         tree::text(old, &["spec", "clusterIP"]),
@@ -195,11 +198,11 @@ fn node_ports(service: &Value) -> Vec<i64> {
         .collect()
 }
 
-fn wants_ip(service: &Value) -> bool {
+fn has_cluster_ip(service: &Value) -> bool {
     tree::text(service, &["spec", "type"]) != "ExternalName"
 }
 
-fn wants_ports(service: &Value) -> bool {
+fn has_node_ports(service: &Value) -> bool {
     match tree::text(service, &["spec", "type"]) {
         "NodePort" => true,
         "LoadBalancer" => {

@@ -2,17 +2,17 @@
 
 use crate::clock::Instant;
 
-/// The time from `then` (RFC 3339) to `now`; `<unknown>` if `then` is not a time.
+/// Formats the time from `then` (RFC 3339) to `now`. Returns `<unknown>` if `then` is not a time.
 #[must_use]
 pub fn age(then: &str, now: Instant) -> String {
     match Instant::parse(then) {
-        Some(then) => human(now.as_seconds() - then.as_seconds()),
+        Some(then) => format_duration(now.as_seconds() - then.as_seconds()),
         None => "<unknown>".into(),
     }
 }
 
-/// At most two units, fewer for long durations.
-pub(super) fn human(seconds: i64) -> String {
+/// Formats a duration with at most two units. Long durations have one unit.
+pub(super) fn format_duration(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
     let pair = |big: i64, unit: &str, small: i64, small_unit: &str| {
         if small == 0 {
@@ -62,7 +62,7 @@ mod tests {
             (63_158_400, "2y1d"),
         ];
         for (seconds, expected) in cases {
-            assert_eq!(human(seconds), expected, "{seconds}");
+            assert_eq!(format_duration(seconds), expected, "{seconds}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Columns of custom resources: the definition's printer columns, with a subset of JSON path.
+//! Columns of custom resources: the printer columns of their definition, with a subset of JSON path.
 
 use serde_json::Value;
 
@@ -7,15 +7,15 @@ use crate::crd::Custom;
 use crate::state::State;
 use crate::tree;
 
-/// The columns of a custom resource.
+/// Returns the columns and cells of a custom resource.
 pub(super) fn printer(custom: &Custom) -> Printer {
-    let described = |name: &str, kind: &str, description: &str| Column {
+    let described_column = |name: &str, kind: &str, description: &str| Column {
         description: description.to_owned(),
         ..Column::new(name, kind, 0)
     };
-    let mut columns = vec![described("Name", "string", NAME)];
+    let mut columns = vec![described_column("Name", "string", NAME)];
     if custom.columns.is_empty() {
-        columns.push(described("Age", "date", CREATED));
+        columns.push(described_column("Age", "date", CREATED));
         let cells = |value: &Value, state: &State| vec![name(value), created(value, state)];
         return (columns, Box::new(cells));
     }
@@ -46,11 +46,11 @@ fn column(definition: &Value) -> Column {
         kind: text("type"),
         format: text("format"),
         description: match text("description") {
-            empty if empty.is_empty() => {
+            description if description.is_empty() => {
                 let path = text("jsonPath");
                 format!("Custom resource definition column (in JSONPath format): {path}")
             }
-            said => said,
+            description => description,
         },
         priority: tree::int(definition, &["priority"]).unwrap_or(0),
     }
@@ -75,11 +75,11 @@ fn cell(definition: &Value, value: &Value, state: &State) -> Value {
     }
 }
 
-/// Evaluates a path such as `.status.conditions[?(@.type=="Ready")].status`.
+/// Returns the values at a path such as `.status.conditions[?(@.type=="Ready")].status`.
 fn json_path<'a>(value: &'a Value, path: &str) -> Vec<&'a Value> {
     let mut found = vec![value];
-    for step in steps(path) {
-        found = found.into_iter().flat_map(|at| follow(at, &step)).collect();
+    for step in parse_steps(path) {
+        found = found.into_iter().flat_map(|at| apply_step(at, &step)).collect();
     }
     found
 }
@@ -88,15 +88,15 @@ enum Step {
     Key(String),
     Index(usize),
     All,
-    Where(Vec<String>, String),
+    Filter(Vec<String>, String),
 }
 
-fn follow<'a>(at: &'a Value, step: &Step) -> Vec<&'a Value> {
+fn apply_step<'a>(at: &'a Value, step: &Step) -> Vec<&'a Value> {
     match step {
         Step::Key(key) => at.get(key.as_str()).into_iter().collect(),
         Step::Index(index) => at.get(*index).into_iter().collect(),
         Step::All => at.as_array().into_iter().flatten().collect(),
-        Step::Where(path, wanted) => {
+        Step::Filter(path, wanted) => {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
             at.as_array()
                 .into_iter()
@@ -107,18 +107,18 @@ fn follow<'a>(at: &'a Value, step: &Step) -> Vec<&'a Value> {
     }
 }
 
-fn steps(path: &str) -> Vec<Step> {
+fn parse_steps(path: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut rest = path.trim_start_matches('.');
     while !rest.is_empty() {
         if let Some(inside) = rest.strip_prefix('[') {
             let end = inside.find(']').unwrap_or(inside.len());
             let (content, after) = inside.split_at_checked(end).unwrap_or((inside, ""));
-            steps.extend(bracket(content));
+            steps.extend(parse_bracket(content));
             rest = after.trim_start_matches(']').trim_start_matches('.');
             continue;
         }
-        let end = unescaped_end(rest);
+        let end = end_of_key(rest);
         let (key, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
         steps.push(Step::Key(key.replace("\\.", ".")));
         rest = after.strip_prefix('.').unwrap_or(after);
@@ -126,8 +126,8 @@ fn steps(path: &str) -> Vec<Step> {
     steps
 }
 
-/// The end of a key: at a bracket, or at an unescaped dot.
-fn unescaped_end(rest: &str) -> usize {
+/// Returns the byte offset of the end of a key, which ends at a bracket or at an unescaped dot.
+fn end_of_key(rest: &str) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices() {
         match c {
@@ -139,7 +139,7 @@ fn unescaped_end(rest: &str) -> usize {
     rest.len()
 }
 
-fn bracket(content: &str) -> Option<Step> {
+fn parse_bracket(content: &str) -> Option<Step> {
     if let Some(filter) = content
         .strip_prefix("?(")
         .and_then(|filter| filter.strip_suffix(')'))
@@ -152,7 +152,7 @@ fn bracket(content: &str) -> Option<Step> {
             .split('.')
             .map(str::to_owned)
             .collect();
-        return Some(Step::Where(
+        return Some(Step::Filter(
             path,
             wanted.trim().trim_matches(['"', '\'']).to_owned(),
         ));

@@ -1,4 +1,4 @@
-//! The table of columns of builtin kinds, and the functions that fill them.
+//! The table of the columns of builtin kinds, and the functions that return the cells of an object.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,8 @@ use crate::tree;
 
 pub(super) type Cells = fn(&Value, &State) -> Vec<Value>;
 
-/// Table, columns, cells. A column is text; `#` marks a number, `?` a boolean, `+` one for `-o wide`.
+/// Table, columns and cells of each kind. Columns contain text unless they are marked: `#` marks numbers, `?`
+/// booleans, and `+` columns of `-o wide`.
 const KINDS: &[(&str, &str, Cells)] = &[
     (
         "pods",
@@ -51,7 +52,7 @@ const KINDS: &[(&str, &str, Cells)] = &[
         "Name,Type,Cluster-IP,External-IP,Port(s),Age,+Selector",
         service,
     ),
-    ("namespaces", "Name,Status,Age", phase),
+    ("namespaces", "Name,Status,Age", name_phase_and_age),
     (
         "nodes",
         "Name,Status,Roles,Age,Version,+Internal-IP,+External-IP,+OS-Image,+Kernel-Version,+Container-Runtime",
@@ -59,7 +60,7 @@ const KINDS: &[(&str, &str, Cells)] = &[
     ),
     ("configmaps", "Name,Data,Age", config_map),
     ("secrets", "Name,Type,Data,Age", secret),
-    ("serviceaccounts", "Name,Age", plain),
+    ("serviceaccounts", "Name,Age", name_and_age),
     (
         "events",
         "Last Seen,Type,Reason,Object,+Subobject,+Source,Message,+First Seen,+Count,+Name",
@@ -123,16 +124,16 @@ const KINDS: &[(&str, &str, Cells)] = &[
     ),
 ];
 
-/// The columns and cells of a builtin table, if it has any.
+/// Returns the columns and cells of a builtin table, or `None` if it is not listed here.
 pub(super) fn find(table: &str) -> Option<(Vec<Column>, Cells)> {
     let (_, columns, cells) = KINDS
         .iter()
         .chain(super::more::KINDS)
         .find(|(name, ..)| *name == table)?;
-    Some((columns.split(',').map(column).collect(), *cells))
+    Some((columns.split(',').map(parse_column).collect(), *cells))
 }
 
-fn column(text: &str) -> Column {
+fn parse_column(text: &str) -> Column {
     let (priority, text) = text.strip_prefix('+').map_or((0, text), |rest| (1, rest));
     let (kind, name) = match (text.strip_prefix('#'), text.strip_prefix('?')) {
         (Some(rest), _) => ("integer", rest),
@@ -160,11 +161,11 @@ pub(super) fn number(value: &Value, path: &[&str]) -> i64 {
     tree::int(value, path).unwrap_or(0)
 }
 
-fn plain(value: &Value, state: &State) -> Vec<Value> {
+fn name_and_age(value: &Value, state: &State) -> Vec<Value> {
     vec![name(value), created(value, state)]
 }
 
-/// Names and images of a pod template's containers.
+/// Returns the names and the images of the containers of a pod template.
 fn containers(value: &Value) -> [Value; 2] {
     let list = tree::list(value, &["spec", "template", "spec", "containers"]);
     let join = |key: &str| {
@@ -303,8 +304,10 @@ fn job_duration(value: &Value, state: &State) -> Value {
     let time = |field: &str| crate::clock::Instant::parse(tree::text(value, &["status", field]));
     match (time("startTime"), time("completionTime")) {
         (None, _) => "".into(),
-        (Some(start), None) => super::age::human(state.now().as_seconds() - start.as_seconds()).into(),
-        (Some(start), Some(end)) => super::age::human(end.as_seconds() - start.as_seconds()).into(),
+        (Some(start), None) => {
+            super::age::format_duration(state.now().as_seconds() - start.as_seconds()).into()
+        }
+        (Some(start), Some(end)) => super::age::format_duration(end.as_seconds() - start.as_seconds()).into(),
     }
 }
 
@@ -354,7 +357,7 @@ fn external_ip(value: &Value, kind: &str) -> Value {
     }
 }
 
-fn phase(value: &Value, state: &State) -> Vec<Value> {
+fn name_phase_and_age(value: &Value, state: &State) -> Vec<Value> {
     vec![
         name(value),
         tree::text(value, &["status", "phase"]).into(),
@@ -479,7 +482,7 @@ fn role_binding(value: &Value, state: &State) -> Vec<Value> {
         tree::text(value, &["roleRef", "name"])
     );
     let subjects = tree::list(value, &["subjects"]);
-    let of = |kind: &str| -> Value {
+    let subjects_of_kind = |kind: &str| -> Value {
         let shown = subjects
             .iter()
             .filter(|one| tree::text(one, &["kind"]) == kind)
@@ -497,9 +500,9 @@ fn role_binding(value: &Value, state: &State) -> Vec<Value> {
         name(value),
         role.into(),
         created(value, state),
-        of("User"),
-        of("Group"),
-        of("ServiceAccount"),
+        subjects_of_kind("User"),
+        subjects_of_kind("Group"),
+        subjects_of_kind("ServiceAccount"),
     ]
 }
 
@@ -529,8 +532,8 @@ fn disruption_budget(value: &Value, state: &State) -> Vec<Value> {
     ]
 }
 
-/// Lists show three items and the number of the others.
-fn few(all: &[String]) -> Value {
+/// Formats a list: three items and the number of the remaining items.
+fn format_list(all: &[String]) -> Value {
     let shown = all.iter().take(3).cloned().collect::<Vec<_>>().join(",");
     match all.len() {
         0 => "<unset>".into(),
@@ -559,8 +562,8 @@ fn endpoint_slice(value: &Value, state: &State) -> Vec<Value> {
     vec![
         name(value),
         tree::text(value, &["addressType"]).into(),
-        few(&ports),
-        few(&endpoints),
+        format_list(&ports),
+        format_list(&endpoints),
         created(value, state),
     ]
 }

@@ -1,4 +1,5 @@
-//! Columns of less common builtin kinds (autoscaling, networking, storage, policies and the server's own).
+//! The table of the columns of less common builtin kinds: autoscaling, networking, storage, policies and
+//! kinds of the server itself.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,8 @@ use crate::api::selector_text;
 use crate::state::State;
 use crate::tree;
 
-/// As in [`super::kinds`]; `%` marks a column that is formatted as a name.
+/// Table, columns and cells of each kind, as in [`super::kinds`]. In addition, `%` marks columns that are
+/// formatted as a name.
 pub(super) const KINDS: &[(&str, &str, Cells)] = &[
     ("componentstatuses", "Name,Status,Message,Error", |value, _| {
         vec![name(value), "Unknown".into(), "".into(), "".into()]
@@ -121,13 +123,13 @@ pub(super) const KINDS: &[(&str, &str, Cells)] = &[
         "Name,Handler,Age",
         |value, state| vec![name(value), text(value, &["handler"]), created(value, state)],
     ),
-    ("deviceclasses.resource.k8s.io", "Name,Age", plain),
+    ("deviceclasses.resource.k8s.io", "Name,Age", name_and_age),
     (
         "resourceclaims.resource.k8s.io",
         "Name,State,Age",
         |value, state| vec![name(value), claim_state(value), created(value, state)],
     ),
-    ("resourceclaimtemplates.resource.k8s.io", "Name,Age", plain),
+    ("resourceclaimtemplates.resource.k8s.io", "Name,Age", name_and_age),
     (
         "resourceslices.resource.k8s.io",
         "Name,Node,Driver,Pool,Age",
@@ -157,7 +159,7 @@ fn text(value: &Value, path: &[&str]) -> Value {
     tree::text(value, path).into()
 }
 
-/// A text, or `absent` if there is none.
+/// Returns the text at `path`, or `absent` if there is none.
 fn text_or(value: &Value, path: &[&str], absent: &str) -> Value {
     match tree::text(value, path) {
         "" => absent.into(),
@@ -170,7 +172,7 @@ fn join(value: &Value, path: &[&str]) -> String {
     all.join(",")
 }
 
-fn plain(value: &Value, state: &State) -> Vec<Value> {
+fn name_and_age(value: &Value, state: &State) -> Vec<Value> {
     vec![name(value), created(value, state)]
 }
 
@@ -182,8 +184,8 @@ fn containers(list: &[Value]) -> [Value; 2] {
     [join("name"), join("image")]
 }
 
-/// The first `max` items of a list, and the number of the others.
-fn shortened(list: &[String], max: usize, separator: &str) -> String {
+/// Formats the first `max` items of a list, and the number of the remaining items.
+fn format_list(list: &[String], max: usize, separator: &str) -> String {
     let shown = list.iter().take(max).cloned().collect::<Vec<_>>().join(separator);
     match list.len().saturating_sub(max) {
         0 => shown,
@@ -210,7 +212,7 @@ fn endpoints(value: &Value) -> Value {
             all.extend(ips.iter().map(|ip| format!("{ip}:{}", number(port, &["port"]))));
         }
     }
-    shortened(&all, 3, ",").into()
+    format_list(&all, 3, ",").into()
 }
 
 fn persistent_volume(value: &Value, state: &State) -> Vec<Value> {
@@ -307,7 +309,7 @@ fn autoscaler(value: &Value, state: &State) -> Vec<Value> {
     let metrics = if all.is_empty() {
         "<none>".to_owned()
     } else {
-        shortened(&all, 2, ", ")
+        format_list(&all, 2, ", ")
     };
     let min = tree::int(value, &["spec", "minReplicas"]);
     vec![
@@ -321,7 +323,7 @@ fn autoscaler(value: &Value, state: &State) -> Vec<Value> {
     ]
 }
 
-/// The current and the target value of a metric.
+/// Formats the current and the target value of a metric.
 fn metric(spec: &Value, status: Option<&Value>) -> String {
     let kind = tree::text(spec, &["type"]);
     let field = match kind {
@@ -412,7 +414,9 @@ fn signing_request(value: &Value, state: &State) -> Vec<Value> {
         created(value, state),
         text_or(value, &["spec", "signerName"], "<none>"),
         text(value, &["spec", "username"]),
-        wanted.map_or("<none>".into(), |seconds| super::age::human(seconds).into()),
+        wanted.map_or("<none>".into(), |seconds| {
+            super::age::format_duration(seconds).into()
+        }),
         status.into(),
     ]
 }
@@ -453,9 +457,9 @@ fn ingress(value: &Value, state: &State) -> Vec<Value> {
         .map(|rule| tree::text(rule, &["host"]).to_owned())
         .filter(|host| !host.is_empty())
         .collect();
-    let hosts = match shortened(&hosts, 3, ",") {
-        none if none.is_empty() => "*".to_owned(),
-        some => some,
+    let hosts = match format_list(&hosts, 3, ",") {
+        hosts if hosts.is_empty() => "*".to_owned(),
+        hosts => hosts,
     };
     let addresses: BTreeSet<&str> = tree::list(value, &["status", "loadBalancer", "ingress"])
         .iter()

@@ -1,4 +1,4 @@
-//! The row of a pod, whose status is the most specific of several reasons.
+//! The cells of a pod. Its status is the most specific of several reasons.
 
 use serde_json::Value;
 
@@ -21,8 +21,8 @@ pub(super) fn cells(pod: &Value, state: &State) -> Vec<Value> {
     vec![
         name(pod),
         format!("{ready}/{}", containers.len()).into(),
-        status(pod).into(),
-        restart_text(statuses, restarts, state).into(),
+        display_status(pod).into(),
+        format_restarts(statuses, restarts, state).into(),
         created(pod, state),
         or_none(
             tree::list(pod, &["status", "podIPs"])
@@ -31,7 +31,7 @@ pub(super) fn cells(pod: &Value, state: &State) -> Vec<Value> {
         ),
         or_none(tree::text(pod, &["spec", "nodeName"])),
         or_none(tree::text(pod, &["status", "nominatedNodeName"])),
-        gates(pod).into(),
+        format_readiness_gates(pod).into(),
     ]
 }
 
@@ -43,8 +43,8 @@ fn or_none(text: &str) -> Value {
     }
 }
 
-/// The reason to show as the status.
-fn status(pod: &Value) -> String {
+/// Returns the reason that is shown as the status.
+fn display_status(pod: &Value) -> String {
     let mut reason = tree::text(pod, &["status", "phase"]).to_owned();
     let own = tree::text(pod, &["status", "reason"]);
     if !own.is_empty() {
@@ -56,13 +56,13 @@ fn status(pod: &Value) -> String {
     if gated {
         reason = "SchedulingGated".into();
     }
-    let initializing = initializing(pod);
+    let initializing = init_status(pod);
     if let Some(text) = &initializing {
         reason.clone_from(text);
     } else {
         let (mut running, statuses) = (false, tree::list(pod, &["status", "containerStatuses"]));
         for one in statuses.iter().rev() {
-            match waiting_or_ended(one) {
+            match waiting_or_terminated_reason(one) {
                 Some(text) => reason = text,
                 None => running |= tree::flag(one, &["ready"]) && one.pointer("/state/running").is_some(),
             }
@@ -89,7 +89,7 @@ fn status(pod: &Value) -> String {
     reason
 }
 
-fn waiting_or_ended(status: &Value) -> Option<String> {
+fn waiting_or_terminated_reason(status: &Value) -> Option<String> {
     let waiting = tree::text(status, &["state", "waiting", "reason"]);
     if !waiting.is_empty() {
         return Some(waiting.to_owned());
@@ -108,8 +108,8 @@ fn waiting_or_ended(status: &Value) -> Option<String> {
     }
 }
 
-/// The status of the first init container that has not completed.
-fn initializing(pod: &Value) -> Option<String> {
+/// Returns the status of the first init container that has not completed.
+fn init_status(pod: &Value) -> Option<String> {
     let statuses = tree::list(pod, &["status", "initContainerStatuses"]);
     let total = tree::list(pod, &["spec", "initContainers"]).len();
     for (at, one) in statuses.iter().enumerate() {
@@ -120,7 +120,7 @@ fn initializing(pod: &Value) -> Option<String> {
             continue;
         }
         let waiting = tree::text(one, &["state", "waiting", "reason"]);
-        return Some(match waiting_or_ended(one) {
+        return Some(match waiting_or_terminated_reason(one) {
             Some(reason) if ended.is_some() || !matches!(waiting, "" | "PodInitializing") => {
                 format!("Init:{reason}")
             }
@@ -130,7 +130,7 @@ fn initializing(pod: &Value) -> Option<String> {
     None
 }
 
-fn restart_text(statuses: &[Value], restarts: i64, state: &State) -> String {
+fn format_restarts(statuses: &[Value], restarts: i64, state: &State) -> String {
     let last = statuses
         .iter()
         .map(|one| tree::text(one, &["lastState", "terminated", "finishedAt"]))
@@ -142,7 +142,7 @@ fn restart_text(statuses: &[Value], restarts: i64, state: &State) -> String {
     }
 }
 
-fn gates(pod: &Value) -> String {
+fn format_readiness_gates(pod: &Value) -> String {
     let gates = tree::list(pod, &["spec", "readinessGates"]);
     if gates.is_empty() {
         return "<none>".into();

@@ -1,4 +1,4 @@
-//! Workloads.
+//! Validates workloads.
 
 use serde_json::{Value, json};
 
@@ -8,28 +8,28 @@ use crate::field::{FieldErrors, Path};
 use crate::selector::LabelSelector;
 use crate::tree;
 
-/// The parts of messages that differ by kind.
-struct Words {
+/// Messages that differ by kind.
+struct Messages {
     empty_selector: &'static str,
     deadline: &'static str,
 }
 
-/// Deployment.
+/// Validates a Deployment.
 pub(super) fn deployment(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let spec = Path::new("spec");
-    not_negative(new, "replicas", &spec, errors);
-    let words = Words {
+    check_not_negative(new, "replicas", &spec, errors);
+    let messages = Messages {
         empty_selector: "empty selector is invalid for deployment",
         deadline: "activeDeadlineSeconds in ReplicaSet is not Supported",
     };
-    selector_and_template(new, &words, errors);
-    strategy(new, &spec.child("strategy"), errors);
+    validate_selector_and_template(new, &messages, errors);
+    validate_strategy(new, &spec.child("strategy"), errors);
     for field in [
         "minReadySeconds",
         "revisionHistoryLimit",
         "progressDeadlineSeconds",
     ] {
-        not_negative(new, field, &spec, errors);
+        check_not_negative(new, field, &spec, errors);
     }
     let ready = tree::int(new, &["spec", "minReadySeconds"]).unwrap_or(0);
     if let Some(deadline) =
@@ -41,36 +41,36 @@ pub(super) fn deployment(new: &Value, old: Option<&Value>, errors: &mut FieldErr
             "must be greater than minReadySeconds",
         );
     }
-    immutable_selector(new, old, errors);
+    check_immutable_selector(new, old, errors);
 }
 
-/// `ReplicaSet`.
+/// Validates a `ReplicaSet`.
 pub(super) fn replica_set(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let spec = Path::new("spec");
-    not_negative(new, "replicas", &spec, errors);
-    not_negative(new, "minReadySeconds", &spec, errors);
-    let words = Words {
+    check_not_negative(new, "replicas", &spec, errors);
+    check_not_negative(new, "minReadySeconds", &spec, errors);
+    let messages = Messages {
         empty_selector: "empty selector is invalid for deployment",
         deadline: "activeDeadlineSeconds in ReplicaSet is not Supported",
     };
-    selector_and_template(new, &words, errors);
-    immutable_selector(new, old, errors);
+    validate_selector_and_template(new, &messages, errors);
+    check_immutable_selector(new, old, errors);
 }
 
-/// `DaemonSet`.
+/// Validates a `DaemonSet`.
 pub(super) fn daemon_set(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
-    let words = Words {
+    let messages = Messages {
         empty_selector: "empty selector is invalid for daemonset",
         deadline: "activeDeadlineSeconds in DaemonSet is not Supported",
     };
-    selector_and_template(new, &words, errors);
-    not_negative(new, "minReadySeconds", &Path::new("spec"), errors);
-    not_negative(new, "revisionHistoryLimit", &Path::new("spec"), errors);
-    daemon_set_strategy(new, errors);
-    immutable_selector(new, old, errors);
+    validate_selector_and_template(new, &messages, errors);
+    check_not_negative(new, "minReadySeconds", &Path::new("spec"), errors);
+    check_not_negative(new, "revisionHistoryLimit", &Path::new("spec"), errors);
+    validate_daemon_set_strategy(new, errors);
+    check_immutable_selector(new, old, errors);
 }
 
-fn daemon_set_strategy(new: &Value, errors: &mut FieldErrors) {
+fn validate_daemon_set_strategy(new: &Value, errors: &mut FieldErrors) {
     let path = Path::new("spec.updateStrategy.rollingUpdate");
     let part = |field| tree::get(new, &["spec", "updateStrategy", "rollingUpdate", field]);
     let (unavailable, surge) = (part("maxUnavailable"), part("maxSurge"));
@@ -88,7 +88,7 @@ fn daemon_set_strategy(new: &Value, errors: &mut FieldErrors) {
     }
 }
 
-fn stateful_set_strategy(new: &Value, errors: &mut FieldErrors) {
+fn validate_stateful_set_strategy(new: &Value, errors: &mut FieldErrors) {
     let path = Path::new("spec.updateStrategy");
     let rolling = tree::get(new, &["spec", "updateStrategy", "rollingUpdate"]);
     let kind = tree::text(new, &["spec", "updateStrategy", "type"]);
@@ -106,7 +106,7 @@ fn stateful_set_strategy(new: &Value, errors: &mut FieldErrors) {
     }
 }
 
-/// Mutable fields of a `StatefulSet`.
+/// Fields of the spec of a `StatefulSet` that may be changed.
 const STATEFUL_SET_MUTABLE: [&str; 7] = [
     "replicas",
     "ordinals",
@@ -117,7 +117,7 @@ const STATEFUL_SET_MUTABLE: [&str; 7] = [
     "minReadySeconds",
 ];
 
-/// `StatefulSet`.
+/// Validates a `StatefulSet`.
 pub(super) fn stateful_set(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let spec = Path::new("spec");
     if !matches!(
@@ -131,15 +131,15 @@ pub(super) fn stateful_set(new: &Value, old: Option<&Value>, errors: &mut FieldE
             "must be 'OrderedReady' or 'Parallel'",
         );
     }
-    stateful_set_strategy(new, errors);
-    not_negative(new, "replicas", &spec, errors);
-    not_negative(new, "minReadySeconds", &spec, errors);
-    let words = Words {
+    validate_stateful_set_strategy(new, errors);
+    check_not_negative(new, "replicas", &spec, errors);
+    check_not_negative(new, "minReadySeconds", &spec, errors);
+    let messages = Messages {
         empty_selector: "empty selector is invalid for statefulset",
         deadline: "activeDeadlineSeconds in StatefulSet is not Supported",
     };
-    selector_and_template(new, &words, errors);
-    if old.is_some_and(|old| fixed_part(new) != fixed_part(old)) {
+    validate_selector_and_template(new, &messages, errors);
+    if old.is_some_and(|old| immutable_fields(new) != immutable_fields(old)) {
         errors.forbidden(
             &spec,
             "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
@@ -147,7 +147,7 @@ pub(super) fn stateful_set(new: &Value, old: Option<&Value>, errors: &mut FieldE
     }
 }
 
-fn fixed_part(value: &Value) -> Value {
+fn immutable_fields(value: &Value) -> Value {
     let mut spec = value.get("spec").cloned().unwrap_or_default();
     for field in STATEFUL_SET_MUTABLE {
         tree::remove(&mut spec, &[field]);
@@ -155,7 +155,7 @@ fn fixed_part(value: &Value) -> Value {
     spec
 }
 
-/// Job.
+/// Validates a Job.
 pub(super) fn job(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let spec = Path::new("spec");
     for field in [
@@ -165,7 +165,7 @@ pub(super) fn job(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
         "activeDeadlineSeconds",
         "ttlSecondsAfterFinished",
     ] {
-        not_negative(new, field, &spec, errors);
+        check_not_negative(new, field, &spec, errors);
     }
     let template = spec.child("template");
     pod::template(tree::get(new, &["spec", "template"]), &template, errors);
@@ -187,29 +187,29 @@ pub(super) fn job(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     }
 }
 
-fn not_negative(value: &Value, field: &str, path: &Path, errors: &mut FieldErrors) {
+fn check_not_negative(value: &Value, field: &str, path: &Path, errors: &mut FieldErrors) {
     if let Some(number) = tree::int(value, &["spec", field]).filter(|number| *number < 0) {
         errors.invalid(&path.child(field), number, "must be greater than or equal to 0");
     }
 }
 
-fn selector_and_template(new: &Value, words: &Words, errors: &mut FieldErrors) {
+fn validate_selector_and_template(new: &Value, messages: &Messages, errors: &mut FieldErrors) {
     let path = Path::new("spec");
-    let selector = tree::get(new, &["spec", "selector"]).filter(|there| there.is_object());
+    let selector = tree::get(new, &["spec", "selector"]).filter(|selector| selector.is_object());
     match selector {
         None => errors.required(&path.child("selector"), ""),
         Some(selector) => {
             label_selector(selector, &path.child("selector"), errors);
             if is_empty(selector) {
-                errors.invalid(&path.child("selector"), selector.clone(), words.empty_selector);
+                errors.invalid(&path.child("selector"), selector.clone(), messages.empty_selector);
             }
         }
     }
     let template = tree::get(new, &["spec", "template"]);
     let at = path.child("template");
     let labels = template.and_then(|template| tree::get(template, &["metadata", "labels"]));
-    let chosen = LabelSelector::from_object(selector);
-    if selector.is_none_or(|selector| !is_empty(selector)) && !chosen.matches_map(labels) {
+    let parsed = LabelSelector::from_object(selector);
+    if selector.is_none_or(|selector| !is_empty(selector)) && !parsed.matches_map(labels) {
         let shown = labels.cloned().unwrap_or(Value::Null);
         errors.invalid(
             &at.child("metadata").child("labels"),
@@ -223,7 +223,10 @@ fn selector_and_template(new: &Value, words: &Words, errors: &mut FieldErrors) {
         errors.not_supported(&at.child("spec").child("restartPolicy"), policy, &["Always"]);
     }
     if tree::get(new, &["spec", "template", "spec", "activeDeadlineSeconds"]).is_some() {
-        errors.forbidden(&at.child("spec").child("activeDeadlineSeconds"), words.deadline);
+        errors.forbidden(
+            &at.child("spec").child("activeDeadlineSeconds"),
+            messages.deadline,
+        );
     }
 }
 
@@ -232,7 +235,7 @@ fn is_empty(selector: &Value) -> bool {
         && tree::list(selector, &["matchExpressions"]).is_empty()
 }
 
-/// A `metav1.LabelSelector` of any kind.
+/// Validates a `metav1.LabelSelector`.
 pub(super) fn label_selector(selector: &Value, path: &Path, errors: &mut FieldErrors) {
     super::meta::labels(selector.get("matchLabels"), &path.child("matchLabels"), errors);
     for (at, expression) in tree::list(selector, &["matchExpressions"]).iter().enumerate() {
@@ -259,7 +262,7 @@ pub(super) fn label_selector(selector: &Value, path: &Path, errors: &mut FieldEr
     }
 }
 
-fn immutable_selector(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
+fn check_immutable_selector(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let path = ["spec", "selector"];
     if old.is_some_and(|old| tree::get(old, &path) != tree::get(new, &path)) {
         let shown = tree::get(new, &path).cloned().unwrap_or_default();
@@ -267,7 +270,7 @@ fn immutable_selector(new: &Value, old: Option<&Value>, errors: &mut FieldErrors
     }
 }
 
-fn strategy(new: &Value, path: &Path, errors: &mut FieldErrors) {
+fn validate_strategy(new: &Value, path: &Path, errors: &mut FieldErrors) {
     let rolling = tree::get(new, &["spec", "strategy", "rollingUpdate"]);
     match tree::text(new, &["spec", "strategy", "type"]) {
         "Recreate" if rolling.is_some() => {
@@ -293,7 +296,7 @@ fn strategy(new: &Value, path: &Path, errors: &mut FieldErrors) {
                     "may not be 0 when `maxSurge` is 0",
                 );
             }
-            at_most_all(unavailable, &path.child("maxUnavailable"), errors);
+            at_most_100_percent(unavailable, &path.child("maxUnavailable"), errors);
         }
         _ => {
             let shown = tree::get(new, &["spec", "strategy"]).cloned().unwrap_or_default();
@@ -310,7 +313,7 @@ fn amount(value: Option<&Value>) -> i64 {
     }
 }
 
-/// A non-negative number or a percentage.
+/// Checks that a value is a non-negative number or a percentage.
 pub(super) fn int_or_percent(value: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
     match value {
         Some(Value::Number(number)) if number.as_i64().unwrap_or(0) < 0 => {
@@ -334,8 +337,8 @@ pub(super) fn int_or_percent(value: Option<&Value>, path: &Path, errors: &mut Fi
     }
 }
 
-/// At most 100%.
-pub(super) fn at_most_all(value: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
+/// Checks that a percentage is not greater than 100%.
+pub(super) fn at_most_100_percent(value: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
     if let Some(Value::String(text)) = value
         && amount(value) > 100
     {

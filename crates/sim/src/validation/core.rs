@@ -1,4 +1,4 @@
-//! The core group, except pods.
+//! Validates kinds of the core group, except pods.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::tree;
 const IMMUTABLE_DATA: &str = "field is immutable when `immutable` is set";
 const MAX_DATA_SIZE: usize = 1 << 20;
 
-fn frozen(new: &Value, old: Option<&Value>, fields: &[&str], errors: &mut FieldErrors) {
+fn check_immutable_data(new: &Value, old: Option<&Value>, fields: &[&str], errors: &mut FieldErrors) {
     let Some(old) = old.filter(|old| tree::flag(old, &["immutable"])) else {
         return;
     };
@@ -24,7 +24,7 @@ fn frozen(new: &Value, old: Option<&Value>, fields: &[&str], errors: &mut FieldE
     }
 }
 
-fn keys(value: &Value, field: &str, errors: &mut FieldErrors) -> usize {
+fn validate_keys(value: &Value, field: &str, errors: &mut FieldErrors) -> usize {
     let mut size = 0;
     for (key, data) in tree::map(value, &[field]).into_iter().flatten() {
         for wrong in names::config_key(key) {
@@ -35,10 +35,10 @@ fn keys(value: &Value, field: &str, errors: &mut FieldErrors) -> usize {
     size
 }
 
-/// `ConfigMap`.
+/// Validates a `ConfigMap`.
 pub(super) fn config_map(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
-    frozen(new, old, &["data", "binaryData"], errors);
-    let size = keys(new, "data", errors) + keys(new, "binaryData", errors) * 3 / 4;
+    check_immutable_data(new, old, &["data", "binaryData"], errors);
+    let size = validate_keys(new, "data", errors) + validate_keys(new, "binaryData", errors) * 3 / 4;
     for key in tree::map(new, &["data"])
         .into_iter()
         .flatten()
@@ -57,7 +57,7 @@ pub(super) fn config_map(new: &Value, old: Option<&Value>, errors: &mut FieldErr
     }
 }
 
-/// Required keys by type of Secret.
+/// Required keys of a Secret by its type.
 const SECRET_KEYS: [(&str, &[&str]); 4] = [
     ("kubernetes.io/dockercfg", &[".dockercfg"]),
     ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
@@ -65,15 +65,15 @@ const SECRET_KEYS: [(&str, &[&str]); 4] = [
     ("kubernetes.io/tls", &["tls.crt", "tls.key"]),
 ];
 
-/// Secret.
+/// Validates a Secret.
 pub(super) fn secret(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let kind = tree::text(new, &["type"]);
     if old.is_some_and(|old| tree::text(old, &["type"]) != kind) {
         errors.invalid(&Path::new("type"), kind, IMMUTABLE);
     }
-    frozen(new, old, &["data"], errors);
+    check_immutable_data(new, old, &["data"], errors);
     let data = Path::new("data");
-    if keys(new, "data", errors) * 3 / 4 > MAX_DATA_SIZE {
+    if validate_keys(new, "data", errors) * 3 / 4 > MAX_DATA_SIZE {
         errors.too_long(&data, MAX_DATA_SIZE);
     }
     let needed = SECRET_KEYS
@@ -99,7 +99,7 @@ pub(super) fn secret(new: &Value, old: Option<&Value>, errors: &mut FieldErrors)
     }
 }
 
-/// Service.
+/// Validates a Service.
 pub(super) fn service(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let spec = Path::new("spec");
     let kind = tree::text(new, &["spec", "type"]);
@@ -126,7 +126,7 @@ pub(super) fn service(new: &Value, old: Option<&Value>, errors: &mut FieldErrors
     }
     let mut seen = BTreeSet::new();
     for (at, port) in ports.iter().enumerate() {
-        service_port(
+        validate_service_port(
             port,
             ports.len() > 1,
             &mut seen,
@@ -147,10 +147,10 @@ pub(super) fn service(new: &Value, old: Option<&Value>, errors: &mut FieldErrors
     if !kinds.contains(&kind) {
         errors.not_supported(&spec.child("type"), kind, &kinds);
     }
-    same_ports(ports, &spec.child("ports"), errors);
+    check_duplicate_ports(ports, &spec.child("ports"), errors);
 }
 
-fn service_port(
+fn validate_service_port(
     port: &Value,
     named: bool,
     seen: &mut BTreeSet<String>,
@@ -192,8 +192,8 @@ fn service_port(
     }
 }
 
-/// Reports duplicate pairs of protocol and port.
-fn same_ports(ports: &[Value], path: &Path, errors: &mut FieldErrors) {
+/// Adds errors for duplicate pairs of protocol and port.
+fn check_duplicate_ports(ports: &[Value], path: &Path, errors: &mut FieldErrors) {
     let mut seen = BTreeSet::new();
     for (at, port) in ports.iter().enumerate() {
         let (protocol, number) = (

@@ -1,14 +1,14 @@
-//! Validates cron jobs; errors of schedules are those of the library that parses them.
+//! Validates cron jobs. Errors of schedules equal those of the library with which the API server parses them.
 
 use serde_json::Value;
 
 use crate::field::{FieldErrors, Path};
 use crate::tree;
 
-/// Leaves space for the suffix of job names.
+/// Maximum length of the name, which leaves space for the suffix of job names.
 const MAX_NAME_LEN: usize = 52;
 
-/// The range of a field of a schedule: minimum, maximum, names from the minimum on.
+/// Range of a field of a schedule: minimum, maximum, and names of the values, starting at the minimum.
 struct Bounds(u64, u64, &'static [&'static str]);
 
 const FIELDS: [Bounds; 5] = [
@@ -78,23 +78,23 @@ fn validate_schedule(
     path: &Path,
     errors: &mut FieldErrors,
 ) {
-    let zoned = schedule.contains("TZ");
-    if !zoned && let Err(wrong) = parse(schedule) {
+    let has_time_zone = schedule.contains("TZ");
+    if !has_time_zone && let Err(wrong) = parse_schedule(schedule) {
         errors.invalid(path, schedule, wrong);
     }
     let allowed = old.is_some_and(|old| tree::text(old, &["spec", "schedule"]).contains("TZ"));
-    let own = !tree::text(new, &["spec", "timeZone"]).is_empty();
-    if zoned && !allowed {
+    let has_time_zone_field = !tree::text(new, &["spec", "timeZone"]).is_empty();
+    if has_time_zone && !allowed {
         let text = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
         errors.invalid(path, schedule, text);
-    } else if zoned && own {
+    } else if has_time_zone && has_time_zone_field {
         let text = "cannot use both timeZone field and TZ or CRON_TZ in schedule";
         errors.invalid(path, schedule, text);
     }
 }
 
-/// Checks that a schedule can be parsed.
-fn parse(schedule: &str) -> Result<(), String> {
+/// Parses a schedule. Fails with the message of the library.
+fn parse_schedule(schedule: &str) -> Result<(), String> {
     if schedule.starts_with('@') {
         let known = DESCRIPTORS.contains(&schedule) || schedule.starts_with("@every ");
         return known
@@ -121,12 +121,15 @@ fn parse_range(part: &str, bounds: &Bounds) -> Result<(), String> {
     let (start, mut end) = match hyphens.as_slice() {
         ["*" | "?", ..] | [] => (min, max),
         [one] => {
-            let start = number_or_name(one, bounds)?;
+            let start = parse_number_or_name(one, bounds)?;
             (start, start)
         }
-        [one, other] => (number_or_name(one, bounds)?, number_or_name(other, bounds)?),
+        [one, other] => (
+            parse_number_or_name(one, bounds)?,
+            parse_number_or_name(other, bounds)?,
+        ),
         [one, ..] => {
-            number_or_name(one, bounds)?;
+            parse_number_or_name(one, bounds)?;
             return Err(format!("too many hyphens: {part}"));
         }
     };
@@ -136,7 +139,7 @@ fn parse_range(part: &str, bounds: &Bounds) -> Result<(), String> {
             if hyphens.len() == 1 {
                 end = max;
             }
-            number(step)?
+            parse_number(step)?
         }
         _ => return Err(format!("too many slashes: {part}")),
     };
@@ -159,16 +162,16 @@ fn parse_range(part: &str, bounds: &Bounds) -> Result<(), String> {
     Ok(())
 }
 
-fn number_or_name(text: &str, bounds: &Bounds) -> Result<u64, String> {
+fn parse_number_or_name(text: &str, bounds: &Bounds) -> Result<u64, String> {
     let Bounds(min, _, names) = bounds;
     let lower = text.to_lowercase();
     match names.iter().position(|name| *name == lower) {
         Some(at) => Ok(min + at as u64),
-        None => number(text),
+        None => parse_number(text),
     }
 }
 
-fn number(text: &str) -> Result<u64, String> {
+fn parse_number(text: &str) -> Result<u64, String> {
     match text.parse::<i64>() {
         Ok(number) => {
             u64::try_from(number).map_err(|_| format!("negative number ({number}) not allowed: {text}"))
@@ -192,7 +195,7 @@ mod tests {
     use super::*;
 
     fn check(schedule: &str, expected: &str) {
-        let found = parse(schedule).err().unwrap_or_default();
+        let found = parse_schedule(schedule).err().unwrap_or_default();
         assert_eq!(found, expected, "{schedule}");
     }
 

@@ -11,18 +11,18 @@ use crate::tree;
 /// Maximum total size of annotations in bytes.
 const MAX_ANNOTATIONS_SIZE: usize = 256 << 10;
 
-/// Validates `metadata` of an object to be created or replaced.
+/// Validates `metadata` of an object that is created or replaced.
 #[must_use]
 pub fn object_meta(object: &Value, namespaced: bool, rule: NameRule) -> FieldErrors {
     object_meta_at(object, namespaced, rule, &Path::new("metadata"))
 }
 
-/// Validates `metadata` of an object embedded in another one at `path`.
+/// Validates `metadata` of an object that is embedded in another object at `path`.
 #[must_use]
 pub fn object_meta_at(object: &Value, namespaced: bool, rule: NameRule, path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
-    names_of(object, rule, path, &mut errors);
-    namespace_of(object, namespaced, path, &mut errors);
+    validate_names(object, rule, path, &mut errors);
+    validate_namespace(object, namespaced, path, &mut errors);
     if let Some(generation) =
         tree::int(object, &["metadata", "generation"]).filter(|generation| *generation < 0)
     {
@@ -37,9 +37,9 @@ pub fn object_meta_at(object: &Value, namespaced: bool, rule: NameRule, path: &P
         &path.child("labels"),
         &mut errors,
     );
-    annotations(object, &path.child("annotations"), &mut errors);
-    owners(object, &path.child("ownerReferences"), &mut errors);
-    finalizers(object, &path.child("finalizers"), &mut errors);
+    validate_annotations(object, &path.child("annotations"), &mut errors);
+    validate_owners(object, &path.child("ownerReferences"), &mut errors);
+    validate_finalizers(object, &path.child("finalizers"), &mut errors);
     errors
 }
 
@@ -49,7 +49,7 @@ pub fn object_meta_update(new: &Value, old: &Value) -> FieldErrors {
     let mut errors = FieldErrors::new();
     let path = Path::new("metadata");
     if tree::get(old, &["metadata", "deletionTimestamp"]).is_some() {
-        no_new_finalizers(new, old, &path.child("finalizers"), &mut errors);
+        reject_new_finalizers(new, old, &path.child("finalizers"), &mut errors);
     }
     let fixed = [
         "name",
@@ -73,15 +73,15 @@ pub fn object_meta_update(new: &Value, old: &Value) -> FieldErrors {
         &path.child("labels"),
         &mut errors,
     );
-    annotations(new, &path.child("annotations"), &mut errors);
-    owners(new, &path.child("ownerReferences"), &mut errors);
+    validate_annotations(new, &path.child("annotations"), &mut errors);
+    validate_owners(new, &path.child("ownerReferences"), &mut errors);
     errors
 }
 
-/// The server's message for an immutable field.
+/// Message of the API server for an immutable field.
 pub const IMMUTABLE: &str = "field is immutable";
 
-fn names_of(object: &Value, rule: NameRule, path: &Path, errors: &mut FieldErrors) {
+fn validate_names(object: &Value, rule: NameRule, path: &Path, errors: &mut FieldErrors) {
     let (name, generate) = (
         tree::text(object, &["metadata", "name"]),
         tree::text(object, &["metadata", "generateName"]),
@@ -100,7 +100,7 @@ fn names_of(object: &Value, rule: NameRule, path: &Path, errors: &mut FieldError
     }
 }
 
-fn namespace_of(object: &Value, namespaced: bool, path: &Path, errors: &mut FieldErrors) {
+fn validate_namespace(object: &Value, namespaced: bool, path: &Path, errors: &mut FieldErrors) {
     let (namespace, path) = (
         tree::text(object, &["metadata", "namespace"]),
         path.child("namespace"),
@@ -130,7 +130,7 @@ pub fn labels(labels: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-fn annotations(object: &Value, path: &Path, errors: &mut FieldErrors) {
+fn validate_annotations(object: &Value, path: &Path, errors: &mut FieldErrors) {
     let mut total = 0;
     for (key, value) in tree::map(object, &["metadata", "annotations"])
         .into_iter()
@@ -146,7 +146,7 @@ fn annotations(object: &Value, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-fn owners(object: &Value, path: &Path, errors: &mut FieldErrors) {
+fn validate_owners(object: &Value, path: &Path, errors: &mut FieldErrors) {
     let mut first_controller: Option<String> = None;
     let all = tree::list(object, &["metadata", "ownerReferences"]);
     for owner in all {
@@ -162,7 +162,7 @@ fn owners(object: &Value, path: &Path, errors: &mut FieldErrors) {
         }
         if tree::text(owner, &["kind"]) == "Event" && tree::text(owner, &["apiVersion"]) == "v1" {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
-            errors.invalid_shown(path, go_owner(owner), detail);
+            errors.invalid_shown(path, format_go_owner(owner), detail);
         }
         if tree::flag(owner, &["controller"]) {
             let shown = format!(
@@ -174,7 +174,7 @@ fn owners(object: &Value, path: &Path, errors: &mut FieldErrors) {
                 let detail = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {shown}"
                 );
-                let shown: Vec<String> = all.iter().map(go_owner).collect();
+                let shown: Vec<String> = all.iter().map(format_go_owner).collect();
                 errors.invalid_shown(path, format!("[{}]", shown.join(",")), detail);
             } else {
                 first_controller = Some(shown);
@@ -183,8 +183,8 @@ fn owners(object: &Value, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-/// An owner reference with its fields in the order of the Go type.
-fn go_owner(owner: &Value) -> String {
+/// Formats an owner reference with its fields in the order of the Go type.
+fn format_go_owner(owner: &Value) -> String {
     let fields = [
         "apiVersion",
         "kind",
@@ -200,7 +200,7 @@ fn go_owner(owner: &Value) -> String {
     format!("{{{}}}", shown.join(","))
 }
 
-fn finalizers(object: &Value, path: &Path, errors: &mut FieldErrors) {
+fn validate_finalizers(object: &Value, path: &Path, errors: &mut FieldErrors) {
     let all = tree::list(object, &["metadata", "finalizers"]);
     let texts: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
     for text in &texts {
@@ -217,7 +217,7 @@ fn finalizers(object: &Value, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-fn no_new_finalizers(new: &Value, old: &Value, path: &Path, errors: &mut FieldErrors) {
+fn reject_new_finalizers(new: &Value, old: &Value, path: &Path, errors: &mut FieldErrors) {
     let set = |object| -> BTreeSet<String> {
         tree::list(object, &["metadata", "finalizers"])
             .iter()
@@ -238,15 +238,15 @@ fn no_new_finalizers(new: &Value, old: &Value, path: &Path, errors: &mut FieldEr
     }
 }
 
-/// Finalizers without a domain that are allowed.
-const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+/// Standard finalizers, which do not need a domain.
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
-/// Builtin kinds also require finalizers to have a domain.
+/// Checks that finalizers have a domain or are standard finalizers. Only builtin kinds require this.
 pub fn standard_finalizers(object: &Value, errors: &mut FieldErrors) {
     let path = Path::new("metadata").child("finalizers");
     for (at, finalizer) in tree::list(object, &["metadata", "finalizers"]).iter().enumerate() {
         let text = finalizer.as_str().unwrap_or("");
-        if !text.contains('/') && !STANDARD.contains(&text) {
+        if !text.contains('/') && !STANDARD_FINALIZERS.contains(&text) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             errors.invalid(&path.index(at), text, detail);
         }

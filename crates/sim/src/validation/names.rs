@@ -1,6 +1,7 @@
-//! Validates names, keys and label values, with the API server's messages.
+//! Validates names, keys and label values. All functions return the messages of the API server, or an empty
+//! list if the text is valid.
 
-/// The name of a `StatefulSet`, which becomes part of host names.
+/// Validates the name of a `StatefulSet`. It becomes part of host names, so it must not contain dots.
 #[must_use]
 pub fn stateful_set(name: &str, prefix: bool) -> Vec<String> {
     if name.contains('.') {
@@ -9,7 +10,8 @@ pub fn stateful_set(name: &str, prefix: bool) -> Vec<String> {
     subdomain(name, prefix)
 }
 
-/// The name validation of a kind.
+/// Function that validates the names of a kind. If the second argument is true, the name is a prefix
+/// (`generateName`).
 pub type NameRule = fn(&str, bool) -> Vec<String>;
 
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
@@ -20,22 +22,22 @@ const KEY: &str = "a valid label key must consist of alphanumeric characters, '-
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
-/// A DNS subdomain; with `prefix`, the beginning of one.
+/// Validates a DNS subdomain, or the prefix of one.
 #[must_use]
 pub fn subdomain(name: &str, prefix: bool) -> Vec<String> {
-    let name = masked(name, prefix);
-    let mut wrong = longer(&name, 253);
+    let name = mask_trailing_dash(name, prefix);
+    let mut wrong = check_length(&name, 253);
     if !is_subdomain(&name) {
         wrong.push(SUBDOMAIN.into());
     }
     wrong
 }
 
-/// A DNS label; with `prefix`, the beginning of one.
+/// Validates a DNS label, or the prefix of one.
 #[must_use]
 pub fn label(name: &str, prefix: bool) -> Vec<String> {
-    let name = masked(name, prefix);
-    let mut wrong = longer(&name, 63);
+    let name = mask_trailing_dash(name, prefix);
+    let mut wrong = check_length(&name, 63);
     if !is_label(&name) {
         wrong.push(if is_subdomain(&name) {
             "must not contain dots".into()
@@ -46,18 +48,18 @@ pub fn label(name: &str, prefix: bool) -> Vec<String> {
     wrong
 }
 
-/// A DNS label that starts with a letter.
+/// Validates a DNS label that starts with a letter, or the prefix of one.
 #[must_use]
 pub fn label_1035(name: &str, prefix: bool) -> Vec<String> {
-    let name = masked(name, prefix);
-    let mut wrong = longer(&name, 63);
+    let name = mask_trailing_dash(name, prefix);
+    let mut wrong = check_length(&name, 63);
     if !is_label(&name) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         wrong.push(LABEL_1035.into());
     }
     wrong
 }
 
-/// Any text that can be a path segment.
+/// Validates a text that must be a single path segment, or the prefix of one.
 #[must_use]
 pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
     if !prefix && matches!(name, "." | "..") {
@@ -70,7 +72,7 @@ pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
         .collect()
 }
 
-/// The key of a label or annotation, or a finalizer.
+/// Validates the key of a label or annotation, or a finalizer.
 #[must_use]
 pub fn qualified(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -102,22 +104,22 @@ pub fn qualified(key: &str) -> Vec<String> {
     wrong
 }
 
-/// The value of a label.
+/// Validates the value of a label.
 #[must_use]
 pub fn label_value(value: &str) -> Vec<String> {
-    let mut wrong = longer(value, 63);
+    let mut wrong = check_length(value, 63);
     if !value.is_empty() && !is_key_part(value) {
         wrong.push(LABEL_VALUE.into());
     }
     wrong
 }
 
-/// A key of a `ConfigMap` or Secret.
+/// Validates a key of a `ConfigMap` or Secret.
 #[must_use]
 pub fn config_key(key: &str) -> Vec<String> {
-    let mut wrong = longer(key, 253);
-    let fine = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-    if key.is_empty() || !key.bytes().all(fine) {
+    let mut wrong = check_length(key, 253);
+    let is_allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    if key.is_empty() || !key.bytes().all(is_allowed) {
         wrong.push(CONFIG_KEY.into());
     }
     match key {
@@ -129,12 +131,12 @@ pub fn config_key(key: &str) -> Vec<String> {
     wrong
 }
 
-/// The name of a port.
+/// Validates the name of a port.
 #[must_use]
 pub fn port_name(name: &str) -> Vec<String> {
-    let mut wrong = longer(name, 15);
-    let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    if name.is_empty() || !name.bytes().all(fine) {
+    let mut wrong = check_length(name, 15);
+    let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    if name.is_empty() || !name.bytes().all(is_allowed) {
         wrong.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".into());
     }
     if !name.bytes().any(|b| b.is_ascii_lowercase()) {
@@ -149,7 +151,7 @@ pub fn port_name(name: &str) -> Vec<String> {
     wrong
 }
 
-/// The number of a port.
+/// Validates the number of a port.
 #[must_use]
 pub fn port_number(port: i64) -> Vec<String> {
     if (1..=65_535).contains(&port) {
@@ -159,16 +161,17 @@ pub fn port_number(port: i64) -> Vec<String> {
     }
 }
 
-fn longer(text: &str, most: usize) -> Vec<String> {
-    if text.len() > most {
-        vec![format!("must be no more than {most} characters")]
+fn check_length(text: &str, max: usize) -> Vec<String> {
+    if text.len() > max {
+        vec![format!("must be no more than {max} characters")]
     } else {
         Vec::new()
     }
 }
 
-/// A prefix may end with a dash, because the generated suffix follows it.
-fn masked(name: &str, prefix: bool) -> String {
+/// Replaces the dash at the end of a prefix. A prefix may end with a dash because the generated suffix
+/// follows it.
+fn mask_trailing_dash(name: &str, prefix: bool) -> String {
     match name.strip_suffix('-') {
         Some(front) if prefix && !front.is_empty() => {
             let mut shorter = front.to_owned();
@@ -180,8 +183,8 @@ fn masked(name: &str, prefix: bool) -> String {
 }
 
 fn is_label(text: &str) -> bool {
-    let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    !text.is_empty() && text.bytes().all(fine) && !text.starts_with('-') && !text.ends_with('-')
+    let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !text.is_empty() && text.bytes().all(is_allowed) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 fn is_subdomain(text: &str) -> bool {

@@ -1,17 +1,17 @@
-//! The smaller groups.
+//! Validates kinds of smaller groups.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::apps::{at_most_all, int_or_percent, label_selector};
+use super::apps::{at_most_100_percent, int_or_percent, label_selector};
 use super::names;
 use crate::field::{FieldErrors, Path};
 use crate::tree;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Lease.
+/// Validates a Lease.
 pub(super) fn lease(new: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
     let spec = Path::new("spec");
     if let Some(seconds) = tree::int(new, &["spec", "leaseDurationSeconds"]).filter(|seconds| *seconds <= 0) {
@@ -30,14 +30,14 @@ pub(super) fn lease(new: &Value, _old: Option<&Value>, errors: &mut FieldErrors)
     }
 }
 
-/// `PodDisruptionBudget`.
+/// Validates a `PodDisruptionBudget`.
 pub(super) fn disruption_budget(new: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
     let spec = Path::new("spec");
-    let (least, most) = (
+    let (min, max) = (
         tree::get(new, &["spec", "minAvailable"]),
         tree::get(new, &["spec", "maxUnavailable"]),
     );
-    if least.is_some() && most.is_some() {
+    if min.is_some() && max.is_some() {
         let part = |field| tree::get(new, &["spec", field]).cloned().unwrap_or_default();
         let shown = format!(
             "{{\"MinAvailable\":{},\"Selector\":{},\"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":{}}}",
@@ -48,9 +48,9 @@ pub(super) fn disruption_budget(new: &Value, _old: Option<&Value>, errors: &mut 
         );
         errors.invalid_shown(&spec, shown, "minAvailable and maxUnavailable cannot be both set");
     }
-    for (value, field) in [(least, "minAvailable"), (most, "maxUnavailable")] {
+    for (value, field) in [(min, "minAvailable"), (max, "maxUnavailable")] {
         int_or_percent(value, &spec.child(field), errors);
-        at_most_all(value, &spec.child(field), errors);
+        at_most_100_percent(value, &spec.child(field), errors);
     }
     if let Some(selector) = tree::get(new, &["spec", "selector"]) {
         label_selector(selector, &spec.child("selector"), errors);
@@ -62,17 +62,23 @@ pub(super) fn disruption_budget(new: &Value, _old: Option<&Value>, errors: &mut 
     }
 }
 
-/// `RoleBinding`.
+/// Validates a `RoleBinding`.
 pub(super) fn role_binding(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
-    binding(new, old, &["Role", "ClusterRole"], true, errors);
+    validate_binding(new, old, &["Role", "ClusterRole"], true, errors);
 }
 
-/// `ClusterRoleBinding`.
+/// Validates a `ClusterRoleBinding`.
 pub(super) fn cluster_role_binding(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
-    binding(new, old, &["ClusterRole"], false, errors);
+    validate_binding(new, old, &["ClusterRole"], false, errors);
 }
 
-fn binding(new: &Value, old: Option<&Value>, kinds: &[&str], namespaced: bool, errors: &mut FieldErrors) {
+fn validate_binding(
+    new: &Value,
+    old: Option<&Value>,
+    kinds: &[&str],
+    namespaced: bool,
+    errors: &mut FieldErrors,
+) {
     let path = Path::new("roleRef");
     let text = |field| tree::text(new, &["roleRef", field]);
     if text("apiGroup") != RBAC {
@@ -85,7 +91,7 @@ fn binding(new: &Value, old: Option<&Value>, kinds: &[&str], namespaced: bool, e
         errors.required(&path.child("name"), "");
     }
     for (at, one) in tree::list(new, &["subjects"]).iter().enumerate() {
-        subject(one, namespaced, &Path::new("subjects").index(at), errors);
+        validate_subject(one, namespaced, &Path::new("subjects").index(at), errors);
     }
     if old.is_some_and(|old| old.get("roleRef") != new.get("roleRef")) {
         let part = |field| Value::from(tree::text(new, &["roleRef", field]));
@@ -99,7 +105,7 @@ fn binding(new: &Value, old: Option<&Value>, kinds: &[&str], namespaced: bool, e
     }
 }
 
-fn subject(one: &Value, namespaced: bool, path: &Path, errors: &mut FieldErrors) {
+fn validate_subject(one: &Value, namespaced: bool, path: &Path, errors: &mut FieldErrors) {
     let text = |field| tree::text(one, &[field]);
     if text("name").is_empty() {
         errors.required(&path.child("name"), "");
@@ -127,7 +133,7 @@ fn subject(one: &Value, namespaced: bool, path: &Path, errors: &mut FieldErrors)
     }
 }
 
-/// `EndpointSlice`.
+/// Validates an `EndpointSlice`.
 pub(super) fn endpoint_slice(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let (kind, path) = (tree::text(new, &["addressType"]), Path::new("addressType"));
     if kind.is_empty() {
@@ -140,17 +146,17 @@ pub(super) fn endpoint_slice(new: &Value, old: Option<&Value>, errors: &mut Fiel
     }
 }
 
-/// `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration`.
+/// Validates a `MutatingWebhookConfiguration` or `ValidatingWebhookConfiguration`.
 pub(super) fn webhooks(new: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
     let mut seen = BTreeSet::new();
     for (at, webhook) in tree::list(new, &["webhooks"]).iter().enumerate() {
         let path = Path::new("webhooks").index(at);
         let name = tree::text(webhook, &["name"]);
-        qualified_name(name, &path.child("name"), errors);
+        validate_webhook_name(name, &path.child("name"), errors);
         if !seen.insert(name.to_owned()) {
             errors.duplicate(&path.child("name"), name);
         }
-        operations(webhook, &path.child("rules"), errors);
+        validate_operations(webhook, &path.child("rules"), errors);
         let policy = tree::text(webhook, &["failurePolicy"]);
         if !matches!(policy, "Fail" | "Ignore") {
             errors.not_supported(&path.child("failurePolicy"), policy, &["Fail", "Ignore"]);
@@ -170,8 +176,8 @@ pub(super) fn webhooks(new: &Value, _old: Option<&Value>, errors: &mut FieldErro
             let detail = "the timeout value must be between 1 and 30 seconds";
             errors.invalid(&path.child("timeoutSeconds"), seconds, detail);
         }
-        client_config(webhook, &path.child("clientConfig"), errors);
-        conditions(webhook, &path.child("matchConditions"), errors);
+        validate_client_config(webhook, &path.child("clientConfig"), errors);
+        validate_match_conditions(webhook, &path.child("matchConditions"), errors);
         let versions = tree::list(webhook, &["admissionReviewVersions"]);
         if versions.is_empty() {
             let detail = "must specify one of v1, v1beta1";
@@ -186,8 +192,8 @@ pub(super) fn webhooks(new: &Value, _old: Option<&Value>, errors: &mut FieldErro
     }
 }
 
-/// Match conditions need unique names and valid expressions.
-fn conditions(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
+/// Validates match conditions, which must have unique names and valid expressions.
+fn validate_match_conditions(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
     let all = tree::list(webhook, &["matchConditions"]);
     if all.len() > MAX_MATCH_CONDITIONS {
         errors.too_many(path, all.len(), MAX_MATCH_CONDITIONS);
@@ -201,8 +207,8 @@ fn conditions(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
         );
         if expression.trim().is_empty() {
             errors.required(&path.child("expression"), "");
-        } else if let Some(problem) = crate::admission::condition_problem(expression) {
-            errors.invalid(&path.child("expression"), expression, problem);
+        } else if let Some(error) = crate::admission::condition_compile_error(expression) {
+            errors.invalid(&path.child("expression"), expression, error);
         }
         if name.is_empty() {
             errors.required(&path.child("name"), "");
@@ -220,7 +226,7 @@ fn conditions(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
 /// Maximum number of match conditions per webhook.
 const MAX_MATCH_CONDITIONS: usize = 64;
 
-fn operations(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
+fn validate_operations(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
     for (at, rule) in tree::list(webhook, &["rules"]).iter().enumerate() {
         let all = tree::list(rule, &["operations"]);
         if all.len() > 1 && all.iter().any(|one| one == "*") {
@@ -230,8 +236,8 @@ fn operations(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-/// A name with at least three segments.
-fn qualified_name(name: &str, path: &Path, errors: &mut FieldErrors) {
+/// Validates the name of a webhook: a domain with at least three segments.
+fn validate_webhook_name(name: &str, path: &Path, errors: &mut FieldErrors) {
     if name.is_empty() {
         errors.required(path, "");
         return;
@@ -250,7 +256,7 @@ fn qualified_name(name: &str, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-fn client_config(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
+fn validate_client_config(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
     let url = tree::get(webhook, &["clientConfig", "url"]);
     let service = tree::get(webhook, &["clientConfig", "service"]);
     if url.is_some() == service.is_some() {

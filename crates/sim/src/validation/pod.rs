@@ -1,4 +1,4 @@
-//! Pods and pod templates.
+//! Validates pods and pod templates.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,18 @@ use super::{meta, names};
 use crate::field::{FieldErrors, Path};
 use crate::tree;
 
-/// Mutable fields of a pod's spec; images of containers are mutable, too.
-const MUTABLE: [&str; 4] = [
+/// Fields of the spec of a pod that may be changed, in addition to the images of containers.
+const MUTABLE_FIELDS: [&str; 4] = [
     "activeDeadlineSeconds",
     "tolerations",
     "terminationGracePeriodSeconds",
     "schedulingGates",
 ];
 
-/// A Pod object of which a subresource was written: its ephemeral containers may not change.
-pub(super) fn part(new: &Value, old: &Value, errors: &mut FieldErrors) {
-    spec(new.get("spec"), &Path::new("spec"), errors);
+/// Validates a pod after a write to `ephemeralcontainers` or `resize`. Existing ephemeral containers must not
+/// change.
+pub(super) fn validate_subresource(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    validate_spec(new.get("spec"), &Path::new("spec"), errors);
     let path = Path::new("spec").child("ephemeralContainers");
     let containers = tree::list(new, &["spec", "ephemeralContainers"]);
     for known in tree::list(old, &["spec", "ephemeralContainers"]) {
@@ -34,10 +35,12 @@ pub(super) fn part(new: &Value, old: &Value, errors: &mut FieldErrors) {
     }
 }
 
-/// A Pod object.
+/// Validates a pod.
 pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
-    spec(new.get("spec"), &Path::new("spec"), errors);
-    if old.is_some_and(|old| new.get("spec") != old.get("spec") && fixed_part(new) != fixed_part(old)) {
+    validate_spec(new.get("spec"), &Path::new("spec"), errors);
+    if old.is_some_and(|old| {
+        new.get("spec") != old.get("spec") && immutable_fields(new) != immutable_fields(old)
+    }) {
         errors.forbidden(
             &Path::new("spec"),
             "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
@@ -45,9 +48,9 @@ pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     }
 }
 
-fn fixed_part(pod: &Value) -> Value {
+fn immutable_fields(pod: &Value) -> Value {
     let mut spec = pod.get("spec").cloned().unwrap_or_default();
-    for field in MUTABLE {
+    for field in MUTABLE_FIELDS {
         tree::remove(&mut spec, &[field]);
     }
     for kind in ["containers", "initContainers"] {
@@ -58,7 +61,7 @@ fn fixed_part(pod: &Value) -> Value {
     spec
 }
 
-/// A pod template of a workload.
+/// Validates the pod template of a workload.
 pub(super) fn template(template: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
     let Some(template) = template else { return };
     meta::labels(
@@ -66,10 +69,10 @@ pub(super) fn template(template: Option<&Value>, path: &Path, errors: &mut Field
         &path.child("metadata").child("labels"),
         errors,
     );
-    spec(template.get("spec"), &path.child("spec"), errors);
+    validate_spec(template.get("spec"), &path.child("spec"), errors);
 }
 
-fn spec(pod_spec: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
+fn validate_spec(pod_spec: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
     let Some(pod_spec) = pod_spec else { return };
     let volumes = volume_names(pod_spec, &path.child("volumes"), errors);
     let containers = tree::list(pod_spec, &["containers"]);
@@ -80,21 +83,21 @@ fn spec(pod_spec: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
     for kind in ["containers", "initContainers"] {
         for (at, container) in tree::list(pod_spec, &[kind]).iter().enumerate() {
             let path = path.child(kind).index(at);
-            check_container(container, &volumes, &path, errors);
+            validate_container(container, &volumes, &path, errors);
             let name = tree::text(container, &["name"]);
             if !seen.insert(name.to_owned()) {
                 errors.duplicate(&path.child("name"), name);
             }
         }
     }
-    one_of(
+    check_one_of(
         pod_spec,
         "restartPolicy",
         &["Always", "OnFailure", "Never"],
         path,
         errors,
     );
-    one_of(
+    check_one_of(
         pod_spec,
         "dnsPolicy",
         &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
@@ -119,7 +122,7 @@ fn spec(pod_spec: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-fn one_of(value: &Value, field: &str, allowed: &[&str], path: &Path, errors: &mut FieldErrors) {
+fn check_one_of(value: &Value, field: &str, allowed: &[&str], path: &Path, errors: &mut FieldErrors) {
     let text = tree::text(value, &[field]);
     if !allowed.contains(&text) {
         errors.not_supported(&path.child(field), text, allowed);
@@ -145,7 +148,7 @@ fn volume_names(pod_spec: &Value, path: &Path, errors: &mut FieldErrors) -> BTre
     seen
 }
 
-fn check_container(container: &Value, volumes: &BTreeSet<String>, path: &Path, errors: &mut FieldErrors) {
+fn validate_container(container: &Value, volumes: &BTreeSet<String>, path: &Path, errors: &mut FieldErrors) {
     let name = tree::text(container, &["name"]);
     if name.is_empty() {
         errors.required(&path.child("name"), "");
@@ -157,14 +160,14 @@ fn check_container(container: &Value, volumes: &BTreeSet<String>, path: &Path, e
     if tree::text(container, &["image"]).is_empty() {
         errors.required(&path.child("image"), "");
     }
-    one_of(
+    check_one_of(
         container,
         "terminationMessagePolicy",
         &["File", "FallbackToLogsOnError"],
         path,
         errors,
     );
-    ports(container, &path.child("ports"), errors);
+    validate_ports(container, &path.child("ports"), errors);
     for (at, variable) in tree::list(container, &["env"]).iter().enumerate() {
         let path = path.child("env").index(at);
         if tree::text(variable, &["name"]).is_empty() {
@@ -176,21 +179,21 @@ fn check_container(container: &Value, volumes: &BTreeSet<String>, path: &Path, e
             errors.invalid(&path.child("valueFrom"), "", detail);
         }
     }
-    mounts(container, volumes, &path.child("volumeMounts"), errors);
+    validate_mounts(container, volumes, &path.child("volumeMounts"), errors);
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        check_probe(container.get(probe), &path.child(probe), errors);
+        validate_probe(container.get(probe), &path.child(probe), errors);
     }
-    one_of(
+    check_one_of(
         container,
         "imagePullPolicy",
         &["Always", "IfNotPresent", "Never"],
         path,
         errors,
     );
-    resources(container, &path.child("resources"), errors);
+    validate_resources(container, &path.child("resources"), errors);
 }
 
-fn check_probe(probe: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
+fn validate_probe(probe: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
     let Some(probe) = probe else { return };
     if let Some(port) = tree::int(probe, &["httpGet", "port"]) {
         for wrong in names::port_number(port) {
@@ -211,7 +214,7 @@ fn check_probe(probe: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-fn ports(container: &Value, path: &Path, errors: &mut FieldErrors) {
+fn validate_ports(container: &Value, path: &Path, errors: &mut FieldErrors) {
     let mut seen = BTreeSet::new();
     for (at, port) in tree::list(container, &["ports"]).iter().enumerate() {
         let path = path.index(at);
@@ -233,11 +236,11 @@ fn ports(container: &Value, path: &Path, errors: &mut FieldErrors) {
                 }
             }
         }
-        one_of(port, "protocol", &["SCTP", "TCP", "UDP"], &path, errors);
+        check_one_of(port, "protocol", &["SCTP", "TCP", "UDP"], &path, errors);
     }
 }
 
-fn mounts(container: &Value, volumes: &BTreeSet<String>, path: &Path, errors: &mut FieldErrors) {
+fn validate_mounts(container: &Value, volumes: &BTreeSet<String>, path: &Path, errors: &mut FieldErrors) {
     let mut seen = BTreeSet::new();
     for (at, mount) in tree::list(container, &["volumeMounts"]).iter().enumerate() {
         let (path, name, location) = (
@@ -260,7 +263,7 @@ fn mounts(container: &Value, volumes: &BTreeSet<String>, path: &Path, errors: &m
     }
 }
 
-fn resources(container: &Value, path: &Path, errors: &mut FieldErrors) {
+fn validate_resources(container: &Value, path: &Path, errors: &mut FieldErrors) {
     for (name, request) in tree::map(container, &["resources", "requests"])
         .into_iter()
         .flatten()
@@ -268,8 +271,8 @@ fn resources(container: &Value, path: &Path, errors: &mut FieldErrors) {
         let limit = tree::text(container, &["resources", "limits", name]);
         let millis = |text: &str| crate::schema::quantity_millis(text);
         let request = request.as_str().unwrap_or("");
-        if let (Some(asked), Some(most)) = (millis(request), millis(limit).filter(|_| !limit.is_empty()))
-            && asked > most
+        if let (Some(requested), Some(max)) = (millis(request), millis(limit).filter(|_| !limit.is_empty()))
+            && requested > max
         {
             let detail = format!("must be less than or equal to {name} limit of {limit}");
             errors.invalid(&path.child("requests"), request, detail);

@@ -7,10 +7,10 @@ use crate::field::{FieldErrors, Path};
 use crate::schema::quantity_millis;
 use crate::tree;
 
-/// Higher priorities are reserved for the system.
+/// Maximum priority of classes that users define. Higher priorities are reserved for the system.
 const MAX_USER_PRIORITY: i64 = 1_000_000_000;
 
-/// `PriorityClass`.
+/// Validates a `PriorityClass`.
 pub(super) fn priority_class(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let (name, value) = (
         tree::text(new, &["metadata", "name"]),
@@ -33,7 +33,7 @@ pub(super) fn priority_class(new: &Value, old: Option<&Value>, errors: &mut Fiel
     }
 }
 
-/// `StorageClass`.
+/// Validates a `StorageClass`.
 pub(super) fn storage_class(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let provisioner = tree::text(new, &["provisioner"]);
     if provisioner.is_empty() {
@@ -44,7 +44,7 @@ pub(super) fn storage_class(new: &Value, old: Option<&Value>, errors: &mut Field
     }
 }
 
-/// `CertificateSigningRequest`.
+/// Validates a `CertificateSigningRequest`.
 pub(super) fn certificate_request(new: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
     let conditions = tree::list(new, &["status", "conditions"]);
     let has = |kind: &str| conditions.iter().any(|one| tree::text(one, &["type"]) == kind);
@@ -55,7 +55,7 @@ pub(super) fn certificate_request(new: &Value, _old: Option<&Value>, errors: &mu
     }
 }
 
-/// `ResourceQuota`.
+/// Validates a `ResourceQuota`.
 pub(super) fn quota(new: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
     for (name, hard) in tree::map(new, &["spec", "hard"]).into_iter().flatten() {
         let hard = hard.as_str().unwrap_or("");
@@ -66,7 +66,7 @@ pub(super) fn quota(new: &Value, _old: Option<&Value>, errors: &mut FieldErrors)
     }
 }
 
-/// Ingress.
+/// Validates an Ingress.
 pub(super) fn ingress(new: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
     let has = |field| tree::get(new, &["spec", field]).is_some_and(|there| !there.is_null());
     if !has("defaultBackend") && tree::list(new, &["spec", "rules"]).is_empty() {
@@ -75,7 +75,7 @@ pub(super) fn ingress(new: &Value, _old: Option<&Value>, errors: &mut FieldError
     }
 }
 
-/// Event.
+/// Validates an Event.
 pub(super) fn event(new: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
     let own = tree::text(new, &["metadata", "namespace"]);
     let about = tree::text(new, &["involvedObject", "namespace"]);

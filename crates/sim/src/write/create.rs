@@ -13,13 +13,13 @@ use crate::state::State;
 use crate::status::{Result, Status};
 use crate::{apply, defaults, strategy, tree, validation};
 
-/// Maximum length of a generated name, including the suffix.
+/// Maximum length of a generated name including its suffix.
 const MAX_GENERATED_NAME_LEN: usize = 63;
 const SUFFIX_LEN: usize = 5;
 /// Number of attempts to generate an unused name.
 const MAX_ATTEMPTS: usize = 8;
 
-/// Creates a decoded object.
+/// Admits, validates and stores a new decoded object.
 pub fn create(
     state: &mut State,
     target: &Target<'_>,
@@ -60,7 +60,7 @@ pub(super) fn create_now(
     store(state, target, value, context)
 }
 
-/// A kind whose definition is being deleted accepts no new objects.
+/// Rejects the object if the definition of its kind is being deleted.
 fn reject_if_definition_is_terminating(target: &Target<'_>, value: &Value) -> Result<()> {
     match &target.resource.shape {
         Shape::Custom(custom) if custom.terminating => {
@@ -75,7 +75,7 @@ fn reject_if_definition_is_terminating(target: &Target<'_>, value: &Value) -> Re
 fn fill_system_fields(state: &mut State, target: &Target<'_>, value: &mut Value) {
     let generate = tree::text(value, &["metadata", "generateName"]).to_owned();
     if tree::text(value, &["metadata", "name"]).is_empty() && !generate.is_empty() {
-        let name = free_name(state, target, &generate);
+        let name = generate_name(state, target, &generate);
         tree::set(value, &["metadata", "name"], name);
     }
     let (now, uid) = (state.now().rfc3339(), state.random.uid());
@@ -91,7 +91,7 @@ fn fill_system_fields(state: &mut State, target: &Target<'_>, value: &mut Value)
     }
 }
 
-fn free_name(state: &mut State, target: &Target<'_>, base: &str) -> String {
+fn generate_name(state: &mut State, target: &Target<'_>, base: &str) -> String {
     let base: String = base.chars().take(MAX_GENERATED_NAME_LEN - SUFFIX_LEN).collect();
     let mut name = String::new();
     for _ in 0..MAX_ATTEMPTS {
@@ -135,7 +135,7 @@ fn store(state: &mut State, target: &Target<'_>, value: Value, context: &mut Con
         return Ok(freeze(target.resource, &value));
     }
     check_size(target.resource, &value)?;
-    let kept = persist(state, target.resource, value);
-    strategy::after_create(state, target.resource, &kept);
-    Ok(kept)
+    let stored = persist(state, target.resource, value);
+    strategy::after_create(state, target.resource, &stored);
+    Ok(stored)
 }

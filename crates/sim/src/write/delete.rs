@@ -13,38 +13,38 @@ use crate::state::State;
 use crate::status::{Qualified, Result, Status};
 use crate::{strategy, tree};
 
-/// What happens to the dependents of a deleted object.
+/// Propagation policy, which determines the deletion of dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// Dependents are deleted after it.
+    /// Dependents are deleted after the object.
     Background,
-    /// Dependents are deleted before it.
+    /// Dependents are deleted before the object.
     Foreground,
-    /// Dependents are kept.
+    /// Dependents are not deleted.
     Orphan,
 }
 
-/// The options of a deletion.
+/// Options of a deletion.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
-    /// The grace period in seconds; unset means the default of the kind.
+    /// Grace period in seconds; `None` selects the default of the kind.
     pub grace: Option<i64>,
-    /// The propagation policy; unset means the default of the kind.
+    /// Propagation policy; `None` selects the policy of existing finalizers, or the default of the kind.
     pub propagation: Option<Propagation>,
-    /// Precondition: the uid of the object.
+    /// Precondition: uid of the object.
     pub uid: Option<String>,
-    /// Precondition: the resourceVersion of the object.
+    /// Precondition: resourceVersion of the object.
     pub resource_version: Option<String>,
 }
 
-/// The result of a deletion.
+/// Result of a deletion.
 #[derive(Debug)]
 pub enum Deleted {
-    /// The object was removed; its last state.
+    /// The object was removed. Contains its last state.
     Removed(Arc<Object>),
-    /// The object is marked and waits for its grace period or finalizers.
+    /// The object was marked and is removed after its grace period or after its finalizers are removed.
     Marked(Arc<Object>),
-    /// The object was marked before; nothing changed.
+    /// The object was already marked, and nothing changed.
     AlreadyMarked(Arc<Object>),
 }
 
@@ -118,37 +118,37 @@ fn delete_once(
         return Ok(deleted);
     }
     let mut new = old.clone();
-    let step = begin(state, target, &mut new, options);
+    let step = begin_deletion(state, target, &mut new, options);
     if step == Step::Pending {
         return Ok(Deleted::AlreadyMarked(live));
     }
-    set_collection_finalizers(target, &mut new, options.propagation);
-    let waits = !tree::list(&new, &["metadata", "finalizers"]).is_empty();
+    set_propagation_finalizers(target, &mut new, options.propagation);
+    let has_finalizers = !tree::list(&new, &["metadata", "finalizers"]).is_empty();
     match step {
-        Step::Now if waits => mark(state, &mut new),
+        Step::Now if has_finalizers => mark_deleted(state, &mut new),
         Step::Now => return Ok(Deleted::Removed(remove(state, target, &live, context))),
         Step::Graceful(_) | Step::Pending => {}
     }
     if context.dry_run {
         let shown = freeze(target.resource, &new);
-        return Ok(if waits || matches!(step, Step::Graceful(1..)) {
+        return Ok(if has_finalizers || matches!(step, Step::Graceful(1..)) {
             Deleted::Marked(shown)
         } else {
             Deleted::Removed(shown)
         });
     }
-    let kept = if new == old {
+    let stored = if new == old {
         live
     } else {
         persist(state, target.resource, new)
     };
-    if waits || matches!(step, Step::Graceful(1..)) {
-        return Ok(Deleted::Marked(kept));
+    if has_finalizers || matches!(step, Step::Graceful(1..)) {
+        return Ok(Deleted::Marked(stored));
     }
-    Ok(Deleted::Removed(remove(state, target, &kept, context)))
+    Ok(Deleted::Removed(remove(state, target, &stored, context)))
 }
 
-/// Removes the object regardless of finalizers and grace period, for the cluster's own controllers.
+/// Removes the object regardless of its finalizers and grace period. Used by the controllers of the cluster.
 pub fn delete_now(state: &mut State, target: &Target<'_>) -> Option<Arc<Object>> {
     let live = Arc::clone(state.store.get(&target.resource.table, &target.key())?);
     strategy::after_delete(state, target.resource, &live);
@@ -161,7 +161,7 @@ fn check_preconditions(target: &Target<'_>, live: &Object, options: &DeleteOptio
         .resource
         .is("apiextensions.k8s.io", "customresourcedefinitions")
     {
-        return check_definition(target, live, options);
+        return check_definition_preconditions(target, live, options);
     }
     if let Some(uid) = options.uid.as_deref().filter(|uid| **uid != *meta.uid) {
         let why = format!(
@@ -184,8 +184,9 @@ fn check_preconditions(target: &Target<'_>, live: &Object, options: &DeleteOptio
     Ok(())
 }
 
-/// The API server deletes definitions in separate code, with different messages.
-fn check_definition(target: &Target<'_>, live: &Object, options: &DeleteOptions) -> Result<()> {
+/// Checks the preconditions for a `CustomResourceDefinition`. The API server deletes definitions in separate
+/// code, with different messages.
+fn check_definition_preconditions(target: &Target<'_>, live: &Object, options: &DeleteOptions) -> Result<()> {
     let meta = live.meta();
     let fail = |what: &str, wanted: &str, found: &str| {
         let why =
@@ -200,20 +201,20 @@ fn check_definition(target: &Target<'_>, live: &Object, options: &DeleteOptions)
     }
 }
 
-/// The next step of a deletion.
+/// Next step of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// No grace period: removed unless there are finalizers.
+    /// There is no grace period: the object is removed unless it has finalizers.
     Now,
-    /// Marked with a grace period in seconds.
+    /// The object is marked with a grace period in seconds.
     Graceful(i64),
-    /// Marked before; nothing to do.
+    /// The object was already marked, and nothing changes.
     Pending,
 }
 
-fn begin(state: &State, target: &Target<'_>, new: &mut Value, options: &DeleteOptions) -> Step {
-    let asked = options.grace.map(|grace| if grace < 0 { 1 } else { grace });
-    let Some(grace) = strategy::grace_period(target.resource, new, asked) else {
+fn begin_deletion(state: &State, target: &Target<'_>, new: &mut Value, options: &DeleteOptions) -> Step {
+    let requested = options.grace.map(|grace| if grace < 0 { 1 } else { grace });
+    let Some(grace) = strategy::grace_period(target.resource, new, requested) else {
         return Step::Now;
     };
     if let Some(at) = tree::get(new, &["metadata", "deletionTimestamp"]).and_then(Value::as_str) {
@@ -222,10 +223,10 @@ fn begin(state: &State, target: &Target<'_>, new: &mut Value, options: &DeleteOp
             return Step::Now;
         }
         let at = crate::clock::Instant::parse(at).unwrap_or_else(|| state.now());
-        return asked
-            .filter(|asked| *asked < left)
-            .map_or(Step::Pending, |asked| {
-                shorten(state, new, at.plus_seconds(-left), asked)
+        return requested
+            .filter(|requested| *requested < left)
+            .map_or(Step::Pending, |requested| {
+                shorten_grace_period(state, new, at.plus_seconds(-left), requested)
             });
     }
     let end = state.now().plus_seconds(grace);
@@ -235,9 +236,14 @@ fn begin(state: &State, target: &Target<'_>, new: &mut Value, options: &DeleteOp
     Step::Graceful(grace)
 }
 
-/// A second deletion can only shorten the grace period.
-fn shorten(state: &State, new: &mut Value, began: crate::clock::Instant, asked: i64) -> Step {
-    let (mut end, mut grace) = (began.plus_seconds(asked), asked);
+/// Shortens the grace period of a deletion that began at `began`. A second deletion cannot extend it.
+fn shorten_grace_period(
+    state: &State,
+    new: &mut Value,
+    began: crate::clock::Instant,
+    requested: i64,
+) -> Step {
+    let (mut end, mut grace) = (began.plus_seconds(requested), requested);
     if end < state.now() {
         end = state.now();
         grace = grace.min(1);
@@ -247,7 +253,7 @@ fn shorten(state: &State, new: &mut Value, began: crate::clock::Instant, asked: 
     Step::Graceful(grace)
 }
 
-fn mark(state: &State, new: &mut Value) {
+fn mark_deleted(state: &State, new: &mut Value) {
     let now = state.now();
     let marked = tree::get(new, &["metadata", "deletionTimestamp"])
         .and_then(Value::as_str)
@@ -271,7 +277,7 @@ fn bump_generation(new: &mut Value) {
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-fn set_collection_finalizers(target: &Target<'_>, new: &mut Value, asked: Option<Propagation>) {
+fn set_propagation_finalizers(target: &Target<'_>, new: &mut Value, requested: Option<Propagation>) {
     if target.resource.traits.uncollected {
         return;
     }
@@ -280,7 +286,7 @@ fn set_collection_finalizers(target: &Target<'_>, new: &mut Value, asked: Option
         .filter_map(Value::as_str)
         .map(str::to_owned)
         .collect();
-    let standing = have.iter().find_map(|one| match one.as_str() {
+    let existing = have.iter().find_map(|one| match one.as_str() {
         ORPHAN => Some(Propagation::Orphan),
         FOREGROUND => Some(Propagation::Foreground),
         _ => None,
@@ -290,7 +296,7 @@ fn set_collection_finalizers(target: &Target<'_>, new: &mut Value, asked: Option
     } else {
         Propagation::Background
     };
-    let policy = asked.or(standing).unwrap_or(default);
+    let policy = requested.or(existing).unwrap_or(default);
     let mut want: Vec<String> = have
         .iter()
         .filter(|one| *one != ORPHAN && *one != FOREGROUND)

@@ -13,16 +13,17 @@ use crate::state::State;
 use crate::status::{Result, Status};
 use crate::{apply, defaults, strategy, tree, validation};
 
-/// The result of an update.
+/// Result of an update.
 #[derive(Debug)]
 pub struct Updated {
-    /// The stored version.
+    /// Stored version of the object.
     pub object: Arc<Object>,
     /// Whether the object was created.
     pub created: bool,
 }
 
-/// Computes the new decoded object from the stored one (`None` if it does not exist and may be created).
+/// Function that returns the new decoded object for the stored one. The stored object is `None` if it does
+/// not exist and may be created.
 pub type Change<'a> = dyn FnMut(&mut State, Option<&Value>, &mut Context) -> Result<Value> + 'a;
 
 /// Replaces the object of `target` with the result of `change`.
@@ -59,7 +60,7 @@ fn update_once(
                 );
                 Status::conflict(target.resource.qualified(), target.name, &why)
             } else {
-                uid_precondition(target, uid, "")
+                uid_conflict(target, uid, "")
             });
         }
         if context.applied {
@@ -118,7 +119,7 @@ fn check_name(value: &Value, target: &Target<'_>, context: &Context) -> Result<(
     )))
 }
 
-fn uid_precondition(target: &Target<'_>, wanted: &str, found: &str) -> Status {
+fn uid_conflict(target: &Target<'_>, wanted: &str, found: &str) -> Status {
     let key = storage_key(target);
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
@@ -126,7 +127,7 @@ fn uid_precondition(target: &Target<'_>, wanted: &str, found: &str) -> Status {
     Status::conflict(target.resource.qualified(), target.name, &why)
 }
 
-/// The key of the object in the API server's etcd, which some errors contain.
+/// Returns the key of the object in the etcd of the API server, which some errors contain.
 fn storage_key(target: &Target<'_>) -> String {
     let resource = target.resource;
     let directory = match (&*resource.group, &*resource.plural) {
@@ -149,22 +150,22 @@ fn check_preconditions(target: &Target<'_>, new: &mut Value, old: &Value, contex
         tree::text(old, &["metadata", "uid"]),
     );
     if !context.patched && !wanted.is_empty() && wanted != found {
-        return Err(uid_precondition(target, wanted, found));
+        return Err(uid_conflict(target, wanted, found));
     }
     let version = tree::text(new, &["metadata", "resourceVersion"]);
     if version.is_empty() || version == "0" {
-        return unconditional(target, new, old);
+        return check_unconditional_update(target, new, old);
     }
     if version == tree::text(old, &["metadata", "resourceVersion"]) {
         return Ok(());
     }
     if version.parse::<u64>().is_err() {
-        return Err(bad_version(version, context));
+        return Err(invalid_version_error(version, context));
     }
     Err(Status::modified(target.resource.qualified(), target.name))
 }
 
-fn bad_version(version: &str, context: &Context) -> Status {
+fn invalid_version_error(version: &str, context: &Context) -> Status {
     let detail = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
     if context.patched {
         return Status::unknown(detail);
@@ -174,7 +175,7 @@ fn bad_version(version: &str, context: &Context) -> Status {
     Status::unknown(errors.aggregate())
 }
 
-fn unconditional(target: &Target<'_>, new: &mut Value, old: &Value) -> Result<()> {
+fn check_unconditional_update(target: &Target<'_>, new: &mut Value, old: &Value) -> Result<()> {
     if target.resource.traits.versioned_updates {
         let mut errors = crate::field::FieldErrors::new();
         let path = crate::field::Path::new("metadata").child("resourceVersion");
@@ -185,7 +186,7 @@ fn unconditional(target: &Target<'_>, new: &mut Value, old: &Value) -> Result<()
     Ok(())
 }
 
-/// Restores fields that an update cannot change.
+/// Restores the fields that an update cannot change.
 fn prepare(
     state: &mut State,
     target: &Target<'_>,
@@ -222,8 +223,8 @@ fn validate(target: &Target<'_>, new: &Value, old: &Value, context: &mut Context
     }
 }
 
-/// An update without changes writes nothing; one that removes the last finalizer of a deleted object removes
-/// the object.
+/// Stores the changed object. An update without changes writes nothing. An update that removes the last
+/// finalizer of a deleted object removes the object.
 fn store(
     state: &mut State,
     target: &Target<'_>,
@@ -241,17 +242,17 @@ fn store(
     }
     if is_deletion_complete(&new) {
         strategy::after_delete(state, target.resource, live);
-        let kept = state.store.remove(&target.resource.table, &target.key());
-        drop(kept);
+        let removed = state.store.remove(&target.resource.table, &target.key());
+        drop(removed);
         return Ok(freeze(target.resource, &new));
     }
     check_size(target.resource, &new)?;
-    let kept = persist(state, target.resource, new);
-    strategy::after_update(state, target.resource, live, &kept);
-    Ok(kept)
+    let stored = persist(state, target.resource, new);
+    strategy::after_update(state, target.resource, live, &stored);
+    Ok(stored)
 }
 
-/// Returns whether a deleted object has no finalizers and no grace period left.
+/// Reports whether an object is marked for deletion and has neither finalizers nor a grace period.
 fn is_deletion_complete(new: &Value) -> bool {
     let deleting = tree::get(new, &["metadata", "deletionTimestamp"]).is_some();
     let grace = tree::int(new, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);

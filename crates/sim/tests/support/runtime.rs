@@ -1,4 +1,4 @@
-//! Tests of kube's own client and runtime as functions of a client and a namespace, which pass on the
+//! Tests of the client and runtime of kube, as functions of a client and a namespace. They pass on the
 //! simulator and on a real server.
 
 use std::sync::Arc;
@@ -289,8 +289,8 @@ pub(crate) async fn a_metadata_watch_shows_metadata_only(client: Client, home: &
     assert_eq!(events.try_next().await.unwrap().unwrap().name_any(), "a");
 }
 
-/// Acquires or renews a lease at the second `now`; returns false if another holder has it. The
-/// resourceVersion decides between concurrent holders.
+/// Acquires or renews a lease at the second `now`. Returns false if it has another holder. If several holders
+/// write concurrently, the resourceVersion decides.
 async fn hold(leases: &Api<Lease>, holder: &str, now: i64) -> bool {
     let time = |seconds: i64| format!("2026-01-01T00:{:02}:{:02}.000000Z", seconds / 60, seconds % 60);
     let Some(mut lease) = leases.get_opt("leader").await.unwrap() else {
@@ -331,7 +331,7 @@ pub(crate) async fn a_lease_has_one_holder(client: Client, home: &str) {
     assert!(!(late.0 && late.1), "at most one holder takes over: {late:?}");
 }
 
-/// Every function of the suite, by name.
+/// Calls the macro `$each` with the name of each function of the suite.
 macro_rules! suite {
     ($each:ident) => {
         $each!(the_client_creates_reads_changes_and_deletes);

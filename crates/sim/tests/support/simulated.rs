@@ -1,5 +1,5 @@
-//! The simulator as a host of scenarios, shared by its own tests and the suite that also runs on a real
-//! server.
+//! The simulator as a host of scenarios. The tests of this crate and the suite that also runs on a real
+//! server use it.
 
 use std::sync::Arc;
 
@@ -46,7 +46,8 @@ impl Host for Simulated {
     }
 
     async fn serve_hook(&self, hook: Arc<Hook>) -> Result<HookAddress, HostError> {
-        // In this process and at a constant URL, so that the same script produces the same trace.
+        // The webhook runs in this process and has a constant URL, so that the same script produces the same
+        // trace.
         let name = hook.name.clone();
         let url = format!("https://{name}.hooks.test/{name}");
         self.0

@@ -1,4 +1,4 @@
-//! A rolling update respects its bounds at every write, whatever its strategy.
+//! Checks that a rolling update stays within its bounds after every write, with random strategies.
 
 use mainstay_sim::script::Script;
 use mainstay_sim::store::{Event, EventKind};
@@ -53,7 +53,7 @@ fn a_rolling_update_stays_within_its_bounds() {
     }
 }
 
-/// The allowed number of pods during a rollout.
+/// Allowed number of pods during a rollout.
 struct Bounds {
     max: i64,
     min: i64,

@@ -1,10 +1,10 @@
-//! Deployments: rollouts of every kind, scaling, pauses, history, pods that fail.
+//! Tests of Deployments: rollouts of every strategy, scaling, pauses, history, and failing pods.
 
 use mainstay_sim::script::Script;
 use mainstay_sim::{Cluster, tree};
 use serde_json::{Value, json};
 
-use crate::steps::{DEPLOYMENTS, act, cluster, delete, deploy, get, seconds, set_image};
+use crate::steps::{DEPLOYMENTS, change_object, cluster, delete, deploy, get, seconds, set_image};
 use crate::transcript::{check, transcript};
 
 const ROLLOUT: [&str; 2] = ["deployments.apps", "replicasets.apps"];
@@ -85,7 +85,7 @@ fn scaling_in_the_middle_of_a_rollout_is_proportional() {
     });
     set_image(&cluster, "v2");
     cluster.advance(seconds(10));
-    act(&cluster, DEPLOYMENTS, "web", &|value| {
+    change_object(&cluster, DEPLOYMENTS, "web", &|value| {
         tree::set(value, &["spec", "replicas"], 15);
     });
     cluster.advance(seconds(10));
@@ -99,7 +99,7 @@ fn scaling_in_the_middle_of_a_rollout_is_proportional() {
         sizes.sort_unstable();
         sizes
     });
-    // The documentation's example: 8 and 5 become 11 and 7.
+    // This is the example of the Kubernetes documentation: 8 and 5 replicas become 11 and 7.
     assert_eq!(sizes, [7, 11]);
 }
 
@@ -108,13 +108,13 @@ fn paused_rollouts_wait_and_resumed_ones_go_on() {
     let cluster = cluster(1);
     deploy(&cluster, &json!({"replicas": 2}));
     cluster.advance(seconds(10));
-    act(&cluster, DEPLOYMENTS, "web", &|value| {
+    change_object(&cluster, DEPLOYMENTS, "web", &|value| {
         tree::set(value, &["spec", "paused"], true);
     });
     set_image(&cluster, "v2");
     cluster.advance(seconds(30));
     assert_eq!(cluster.with(|state| state.store.count("replicasets.apps")), 1);
-    act(&cluster, DEPLOYMENTS, "web", &|value| {
+    change_object(&cluster, DEPLOYMENTS, "web", &|value| {
         tree::set(value, &["spec", "paused"], false);
     });
     cluster.advance(seconds(30));

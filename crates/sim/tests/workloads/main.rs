@@ -1,5 +1,5 @@
 //! Scripted sessions of the workload controllers, compared with stored transcripts. `BLESS=1` updates the
-//! stored ones.
+//! stored transcripts.
 
 #![allow(
     clippy::unwrap_used,

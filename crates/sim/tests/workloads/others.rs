@@ -1,16 +1,16 @@
-//! `StatefulSets`, `DaemonSets` and Jobs.
+//! Tests of `StatefulSets`, `DaemonSets` and Jobs.
 
 use mainstay_sim::script::Script;
 use mainstay_sim::{Cluster, tree};
 use serde_json::{Value, json};
 
-use crate::steps::{act, cluster, delete, get, seconds, template};
+use crate::steps::{change_object, cluster, delete, get, seconds, template};
 use crate::transcript::{check, controller_trace};
 
 const STATEFUL: (&str, &str) = ("apps", "statefulsets");
 
 fn stateful(cluster: &Cluster, spec: &Value) {
-    act(cluster, STATEFUL, "web", &|value| {
+    change_object(cluster, STATEFUL, "web", &|value| {
         tree::set(value, &["spec", "selector", "matchLabels", "app"], "web");
         tree::set(value, &["spec", "serviceName"], "web");
         if tree::get(value, &["spec", "template"]).is_none() {
@@ -69,7 +69,7 @@ fn partitions_and_on_delete_hold_pods_back() {
 const DAEMONS: (&str, &str) = ("apps", "daemonsets");
 
 fn daemon(cluster: &Cluster, spec: &Value) {
-    act(cluster, DAEMONS, "agent", &|value| {
+    change_object(cluster, DAEMONS, "agent", &|value| {
         tree::set(value, &["spec", "selector", "matchLabels", "app"], "web");
         for (key, field) in spec.as_object().unwrap() {
             tree::set(value, &["spec", key], field.clone());
@@ -116,7 +116,7 @@ fn a_daemon_set_has_one_pod_per_node_and_rolls_within_its_bounds() {
 const JOBS: (&str, &str) = ("batch", "jobs");
 
 fn job(cluster: &Cluster, spec: &Value) {
-    act(cluster, JOBS, "work", &|value| {
+    change_object(cluster, JOBS, "work", &|value| {
         let pod = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "v1"}]});
         tree::set(value, &["spec", "template", "spec"], pod);
         for (key, field) in spec.as_object().unwrap() {

@@ -1,4 +1,4 @@
-//! `PodDisruptionBudgets` and `EndpointSlices`.
+//! Tests of `PodDisruptionBudgets` and `EndpointSlices`.
 
 use mainstay_sim::api::{ApiRequest, Outcome, Query};
 use mainstay_sim::auth::User;
@@ -6,13 +6,13 @@ use mainstay_sim::script::Script;
 use mainstay_sim::{Cluster, tree};
 use serde_json::{Value, json};
 
-use crate::steps::{DEPLOYMENTS, act, cluster, deploy, get, seconds};
+use crate::steps::{DEPLOYMENTS, change_object, cluster, deploy, get, seconds};
 
 #[test]
 fn budgets_limit_evictions() {
     let cluster = cluster(1);
     let budget = ("policy", "poddisruptionbudgets");
-    act(&cluster, budget, "web", &|value| {
+    change_object(&cluster, budget, "web", &|value| {
         tree::set(
             value,
             &["spec"],
@@ -83,7 +83,7 @@ fn evict(cluster: &Cluster, name: &str) -> (u16, Value) {
 #[test]
 fn endpoint_slices_follow_readiness_and_termination() {
     let cluster = cluster(1);
-    act(&cluster, ("", "services"), "web", &|value| {
+    change_object(&cluster, ("", "services"), "web", &|value| {
         tree::set(
             value,
             &["spec"],
@@ -117,7 +117,7 @@ fn endpoint_slices_follow_readiness_and_termination() {
     assert_eq!(shown(&cluster), ["false false false"]);
     cluster.advance(seconds(3));
     assert_eq!(shown(&cluster), ["true true false"]);
-    act(&cluster, DEPLOYMENTS, "web", &|value| {
+    change_object(&cluster, DEPLOYMENTS, "web", &|value| {
         tree::set(value, &["spec", "replicas"], 0);
     });
     cluster.advance(seconds(2));

@@ -20,7 +20,7 @@ pub(crate) fn cluster(seed: u64) -> Cluster {
     cluster
 }
 
-pub(crate) fn act(cluster: &Cluster, api: (&str, &str), name: &str, change: &dyn Fn(&mut Value)) {
+pub(crate) fn change_object(cluster: &Cluster, api: (&str, &str), name: &str, change: &dyn Fn(&mut Value)) {
     cluster.with(|state| {
         let resource = state.resources.preferred(api.0, api.1).unwrap().clone();
         let target = Target {
@@ -74,7 +74,7 @@ pub(crate) fn template(image: &str) -> Value {
 }
 
 pub(crate) fn deploy(cluster: &Cluster, spec: &Value) {
-    act(cluster, DEPLOYMENTS, "web", &|value| {
+    change_object(cluster, DEPLOYMENTS, "web", &|value| {
         tree::set(value, &["spec", "selector", "matchLabels", "app"], "web");
         tree::set(value, &["spec", "template"], template("v1"));
         for (key, field) in spec.as_object().unwrap() {
@@ -84,7 +84,7 @@ pub(crate) fn deploy(cluster: &Cluster, spec: &Value) {
 }
 
 pub(crate) fn set_image(cluster: &Cluster, image: &str) {
-    act(cluster, DEPLOYMENTS, "web", &|value| {
+    change_object(cluster, DEPLOYMENTS, "web", &|value| {
         tree::set(value, &["spec", "template"], template(image));
     });
 }

@@ -1,4 +1,4 @@
-//! Formats what happened as lines: writes of objects, and the trace of controllers.
+//! Formats a session as lines: writes of objects, and the trace of controllers.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use mainstay_sim::store::{Event, EventKind};
 use mainstay_sim::{Cluster, tree};
 use serde_json::Value;
 
-/// The writes of tables since the start, one line per visible change.
+/// Returns the writes to tables since the start, one line per visible change.
 pub(crate) fn transcript(cluster: &Cluster, tables: &[&str]) -> String {
     cluster.with(|state| {
         let mut events: Vec<(&str, &Event)> = Vec::new();
@@ -27,12 +27,12 @@ fn format_events(events: &[(&str, &Event)]) -> String {
         let value = event.object.value();
         let line = match event.kind {
             EventKind::Deleted => "gone".to_owned(),
-            _ => line_of(table, &value),
+            _ => format_object(table, &value),
         };
         let before = event
             .previous
             .as_ref()
-            .map(|previous| line_of(table, &previous.value()));
+            .map(|previous| format_object(table, &previous.value()));
         if before.as_ref() == Some(&line) {
             continue;
         }
@@ -51,7 +51,7 @@ fn format_events(events: &[(&str, &Event)]) -> String {
     text
 }
 
-fn line_of(table: &str, value: &Value) -> String {
+fn format_object(table: &str, value: &Value) -> String {
     let number = |path: &[&str]| tree::int(value, path).unwrap_or(0);
     let status = |field: &str| number(&["status", field]);
     match table {
@@ -138,10 +138,10 @@ pub(crate) fn check(name: &str, found: &str) {
     assert_eq!(found, stored, "{name}");
 }
 
-/// The trace lines of one controller, without dates.
-pub(crate) fn controller_trace(cluster: &Cluster, who: &str) -> String {
+/// Returns the trace lines of a controller without dates.
+pub(crate) fn controller_trace(cluster: &Cluster, controller: &str) -> String {
     let trace = cluster.trace();
-    let lines = trace.lines().filter(|line| line.contains(who));
+    let lines = trace.lines().filter(|line| line.contains(controller));
     lines.fold(String::new(), |text, line| text + &line[14..] + "\n")
 }
 

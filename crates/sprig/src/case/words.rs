@@ -1,10 +1,10 @@
-//! Word conversions of Go's xstrings package, including its unusual edge cases: a string that consists of
-//! connectors repeats the last one.
+//! Word conversions of Go's xstrings package, including its unusual edge cases: for a string that consists
+//! of connectors, the last one is repeated.
 
 use mainstay_gostd::unicode::{self, is_letter, is_number, is_punct, is_upper};
 use mainstay_gostd::utf8::{self, RUNE_ERROR};
 
-/// `xstrings.ToPascalCase`.
+/// Converts to Pascal case (`xstrings.ToPascalCase`).
 pub(super) fn to_pascal(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut runes = utf8::runes(text).map(|(rune, _)| rune).peekable();
@@ -32,8 +32,8 @@ pub(super) fn to_pascal(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Writes leading connectors; returns the first other character in upper case and whether it was in upper
-/// case. If there is none, returns the last connector.
+/// Writes leading connectors. Returns the next character in upper case, and whether it was in upper case.
+/// Without another character, returns the last connector.
 fn skip_connectors(runes: &mut impl Iterator<Item = char>, out: &mut Vec<u8>) -> Option<(char, bool)> {
     let mut last = None;
     for rune in runes {
@@ -46,7 +46,8 @@ fn skip_connectors(runes: &mut impl Iterator<Item = char>, out: &mut Vec<u8>) ->
     last
 }
 
-/// `xstrings.ToSnakeCase` and `xstrings.ToKebabCase`.
+/// Converts to words in lower case with `connector` between them (`xstrings.ToSnakeCase` and
+/// `xstrings.ToKebabCase`).
 pub(super) fn to_lower_words(text: &[u8], connector: char) -> Vec<u8> {
     let mut writer = Writer {
         out: Vec::with_capacity(text.len() + 8),
@@ -55,20 +56,20 @@ pub(super) fn to_lower_words(text: &[u8], connector: char) -> Vec<u8> {
     let (mut word, mut left) = next_word(text);
     while !left.is_empty() {
         if word.kind != Kind::Connector {
-            writer.word(&word);
+            writer.write_word(&word);
         }
         let before = word;
         (word, left) = next_word(left);
         match before.kind {
-            Kind::Number => (word, left) = writer.rest_of_number(word, left),
-            Kind::Connector => writer.word(&before),
+            Kind::Number => (word, left) = writer.write_rest_of_number(word, left),
+            Kind::Connector => writer.write_word(&before),
             Kind::Punct => {}
-            _ if word.kind != Kind::Number => writer.connect(word.kind),
+            _ if word.kind != Kind::Number => writer.write_connector(word.kind),
             _ if left.is_empty() => {}
-            _ => (word, left) = writer.number_after_word(&word, left),
+            _ => (word, left) = writer.write_number_after_word(&word, left),
         }
     }
-    writer.word(&word);
+    writer.write_word(&word);
     writer.out
 }
 
@@ -94,8 +95,8 @@ struct Writer {
 }
 
 impl Writer {
-    /// Writes a word: converts upper case to lower case and replaces connectors.
-    fn word(&mut self, word: &Word<'_>) {
+    /// Writes a word. Upper case is converted to lower case, and connectors are replaced.
+    fn write_word(&mut self, word: &Word<'_>) {
         if !matches!(word.kind, Kind::Upper | Kind::Connector) {
             self.out.extend_from_slice(word.text);
             return;
@@ -111,59 +112,59 @@ impl Writer {
     }
 
     /// Writes a connector unless a connector or punctuation follows.
-    fn connect(&mut self, next: Kind) {
+    fn write_connector(&mut self, next: Kind) {
         if !matches!(next, Kind::Connector | Kind::Punct) {
             utf8::push(&mut self.out, self.connector);
         }
     }
 
-    /// Writes the letters after a number, which belong to it.
-    fn rest_of_number<'a>(&mut self, mut word: Word<'a>, mut left: &'a [u8]) -> (Word<'a>, &'a [u8]) {
+    /// Writes the rest of a word that starts with a number: the letters and digits after it.
+    fn write_rest_of_number<'a>(&mut self, mut word: Word<'a>, mut left: &'a [u8]) -> (Word<'a>, &'a [u8]) {
         while matches!(word.kind, Kind::Alphabet | Kind::Number) {
-            self.word(&word);
+            self.write_word(&word);
             (word, left) = next_word(left);
         }
         if word.kind != Kind::Invalid {
-            self.connect(word.kind);
+            self.write_connector(word.kind);
         }
         (word, left)
     }
 
-    /// Writes a number, which belongs to the previous word unless lower-case letters follow.
-    fn number_after_word<'a>(&mut self, number: &Word<'a>, left: &'a [u8]) -> (Word<'a>, &'a [u8]) {
+    /// Writes a number after a word. It is part of that word unless lower-case letters follow the number.
+    fn write_number_after_word<'a>(&mut self, number: &Word<'a>, left: &'a [u8]) -> (Word<'a>, &'a [u8]) {
         let (word, left) = next_word(left);
         if word.kind != Kind::Alphabet {
-            self.word(number);
-            self.connect(word.kind);
+            self.write_word(number);
+            self.write_connector(word.kind);
             return (word, left);
         }
         utf8::push(&mut self.out, self.connector);
-        self.word(number);
-        self.rest_of_number(word, left)
+        self.write_word(number);
+        self.write_rest_of_number(word, left)
     }
 }
 
 fn next_word(text: &[u8]) -> (Word<'_>, &[u8]) {
-    let (kind, len) = measure(text);
+    let (kind, len) = measure_word(text);
     let (word, left) = text.split_at_checked(len).unwrap_or((text, &[]));
     (Word { kind, text: word }, left)
 }
 
-fn measure(text: &[u8]) -> (Kind, usize) {
+fn measure_word(text: &[u8]) -> (Kind, usize) {
     let (rune, len) = next_valid(text, RUNE_ERROR);
     match rune {
         RUNE_ERROR => (Kind::Invalid, len),
-        rune if is_connector(rune) => (Kind::Connector, extend(text, len, rune, is_connector)),
-        rune if is_punct(rune) => (Kind::Punct, extend(text, len, rune, is_punct)),
-        rune if is_upper(rune) => (Kind::Upper, extend_upper(text, len, rune)),
-        rune if is_alphabet(rune) => (Kind::Alphabet, extend(text, len, rune, is_lower_part)),
-        rune if is_number(rune) => (Kind::Number, extend(text, len, rune, is_number)),
-        rune => (Kind::Other, extend(text, len, rune, is_other)),
+        rune if is_connector(rune) => (Kind::Connector, run_end(text, len, rune, is_connector)),
+        rune if is_punct(rune) => (Kind::Punct, run_end(text, len, rune, is_punct)),
+        rune if is_upper(rune) => (Kind::Upper, upper_word_end(text, len, rune)),
+        rune if is_alphabet(rune) => (Kind::Alphabet, run_end(text, len, rune, is_lower_part)),
+        rune if is_number(rune) => (Kind::Number, run_end(text, len, rune, is_number)),
+        rune => (Kind::Other, run_end(text, len, rune, is_other)),
     }
 }
 
-/// Returns the end of the run of characters from `end` that are `inside`.
-fn extend(text: &[u8], mut end: usize, mut rune: char, inside: fn(char) -> bool) -> usize {
+/// Returns the end of the run of characters, starting at offset `end`, for which `inside` returns true.
+fn run_end(text: &[u8], mut end: usize, mut rune: char, inside: fn(char) -> bool) -> usize {
     while end < text.len() {
         let size;
         (rune, size) = next_valid(text.get(end..).unwrap_or_default(), rune);
@@ -175,15 +176,16 @@ fn extend(text: &[u8], mut end: usize, mut rune: char, inside: fn(char) -> bool)
     end
 }
 
-/// Returns the end of an upper-case word: `HTTPStatus` is `HTTP` and `Status`, `Status` is one word.
-fn extend_upper(text: &[u8], mut end: usize, first: char) -> usize {
+/// Returns the end of a word that starts with an upper-case letter: `HTTPStatus` is `HTTP` and `Status`,
+/// `Status` is one word.
+fn upper_word_end(text: &[u8], mut end: usize, first: char) -> usize {
     if end >= text.len() {
         return end;
     }
     let (mut rune, mut size) = next_valid(text.get(end..).unwrap_or_default(), first);
     if !is_upper(rune) {
         return if is_alphabet(rune) {
-            extend(text, end + size, rune, is_lower_part)
+            run_end(text, end + size, rune, is_lower_part)
         } else {
             end
         };
@@ -200,7 +202,8 @@ fn extend_upper(text: &[u8], mut end: usize, first: char) -> usize {
     if is_alphabet(rune) { end - last } else { end }
 }
 
-/// Returns the next valid rune and its length including skipped bytes; `before` if there is none.
+/// Returns the next valid rune and the number of bytes up to its end, including skipped invalid bytes.
+/// Returns `before` as the rune if there is none.
 fn next_valid(text: &[u8], before: char) -> (char, usize) {
     let mut size = 0;
     for (rune, own) in utf8::runes(text) {
@@ -224,7 +227,7 @@ fn is_other(rune: char) -> bool {
     !(is_connector(rune) || is_alphabet(rune) || is_number(rune) || is_punct(rune))
 }
 
-/// Letters without ideographs, each of which is a word.
+/// Whether `rune` is a letter. Ideographs are excluded, because each of them is a separate word.
 fn is_alphabet(rune: char) -> bool {
     is_letter(rune)
         && !matches!(rune, '\u{4E00}'..='\u{9FCC}' | '\u{3400}'..='\u{4D85}' | '\u{20000}'..='\u{2B81D}')

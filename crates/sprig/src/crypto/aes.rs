@@ -1,4 +1,4 @@
-//! AES-256 in CBC mode with a random initialization vector (`encryptAES`, `decryptAES`).
+//! AES-256 in CBC mode with a random initialization vector: the functions `encryptAES` and `decryptAES`.
 
 use aes::Aes256;
 use aes::cipher::{Array, BlockCipherDecrypt as _, BlockCipherEncrypt as _, KeyInit as _};
@@ -8,7 +8,7 @@ use crate::encoding::{decode_base64, encode_base64};
 
 const BLOCK: usize = 16;
 
-/// Creates the cipher; the password is truncated or padded with zeros to a key.
+/// Creates the cipher. The password is truncated to the length of a key or padded with zeros.
 fn cipher(password: &[u8]) -> Aes256 {
     let mut key = [0; 32];
     key.iter_mut().zip(password).for_each(|(key, byte)| *key = *byte);
@@ -20,7 +20,7 @@ pub(super) fn encrypt(call: &mut Call<'_>) -> Result<Value, Failure> {
     if text.is_empty() {
         return Ok("".into());
     }
-    call.meter.string(2 * text.len() + 64)?;
+    call.meter.reserve_string(2 * text.len() + 64)?;
     let cipher = cipher(&password);
     let mut previous = [0; BLOCK];
     call.host.entropy(&mut previous);
@@ -45,14 +45,14 @@ pub(super) fn decrypt(call: &mut Call<'_>) -> Result<Value, Failure> {
     if text.is_empty() {
         return Ok("".into());
     }
-    call.meter.string(text.len())?;
+    call.meter.reserve_string(text.len())?;
     let bytes = decode_base64(&text).map_err(|error| Failure::message(error.to_string()))?;
     let plain = decrypt_blocks(&cipher(&password), &bytes, text.len())
         .map_err(|error| Failure::message(error.to_string()))?;
     Ok(Value::string(plain))
 }
 
-/// Invalid ciphertext, reported with the message of the Go runtime.
+/// Error of decrypting, with the message of the Go runtime.
 #[derive(Debug, thiserror::Error)]
 enum DecryptError {
     #[error("runtime error: slice bounds out of range [:16] with capacity {capacity}")]
@@ -65,7 +65,7 @@ enum DecryptError {
     Padding { excess: usize },
 }
 
-/// Decrypts `bytes`, which were decoded from `encoded` characters.
+/// Decrypts `bytes`. `encoded` is the number of base64 characters that they were decoded from.
 fn decrypt_blocks(cipher: &Aes256, bytes: &[u8], encoded: usize) -> Result<Vec<u8>, DecryptError> {
     let Some((start, rest)) = bytes.split_first_chunk::<BLOCK>() else {
         return Err(DecryptError::TooShort {

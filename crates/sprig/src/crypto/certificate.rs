@@ -18,7 +18,8 @@ use crate::encoding::decode_base64;
 use crate::table::fixed;
 use crate::text;
 
-/// Fuel per cubed kilobyte of a key's PEM text, which has two of them for 2048 bits and thirteen for 16384.
+/// Fuel per cubed kilobyte of a key's PEM text. The text of a 2048-bit key has two kilobytes, that of a
+/// 16384-bit key has thirteen.
 const KEY_STEPS: u64 = 40_000;
 
 const CERTIFICATE: Type = Type::Object("sprig.certificate");
@@ -60,7 +61,7 @@ pub(super) const TABLE: &[Function] = &[
     fixed("genSignedCertWithKey", SIGNED_KEY, |call| signed(call, Some(5))),
 ];
 
-/// Sprig's `certificate`: a certificate and its key as PEM texts.
+/// Sprig's `certificate`: a certificate and its key as PEM text.
 struct Certificate {
     cert: Str,
     key: Str,
@@ -118,7 +119,7 @@ fn signed(call: &mut Call<'_>, key: Option<usize>) -> Result<Value, Failure> {
     finish(call, &template, &key, Some((&issuer, &signer)))
 }
 
-/// Returns the key of argument `index`, or a new one.
+/// Returns the key in argument `index`, or generates one.
 fn subject_key(call: &mut Call<'_>, index: Option<usize>) -> Result<PrivateKey, Failure> {
     call.meter.consume_fuel(SIGN_STEPS)?;
     if let Some(index) = index {
@@ -132,13 +133,13 @@ fn subject_key(call: &mut Call<'_>, index: Option<usize>) -> Result<PrivateKey, 
         .ok_or_else(|| Failure::message("error generating rsa key: no primes found"))
 }
 
-/// Consumes fuel for checking and using a key: the cost grows with the cube of its size.
+/// Consumes fuel for checking and using a key. The cost grows with the cube of its size.
 fn charge_key(meter: &mut Meter, pem: &[u8]) -> Result<(), LimitExceeded> {
     let kilobytes = 1 + pem.len() as u64 / 1_024;
     meter.consume_fuel(kilobytes.saturating_pow(3).saturating_mul(KEY_STEPS))
 }
 
-/// Returns the issuer and key of the certificate in argument `index`.
+/// Parses the certificate in argument `index`. Returns it as an issuer, with its key.
 fn signer(call: &Call<'_>, index: usize) -> Result<(Issuer, PrivateKey), PairError> {
     let empty = Certificate {
         cert: Str::default(),
@@ -158,15 +159,15 @@ fn signer(call: &Call<'_>, index: usize) -> Result<(Issuer, PrivateKey), PairErr
     Ok((issuer, key))
 }
 
-/// Returns the fields that all certificates have in common, with names from two list arguments and the number
-/// of days from another.
+/// Returns the fields that all certificates have. `names` are the indexes of two list arguments with
+/// alternative names, `days` is the index of the number of days.
 fn template(call: &mut Call<'_>, names: Option<(usize, usize)>, days: usize) -> Result<Template, Failure> {
     let (addresses, names) = match names {
         Some((addresses, names)) => (address_arguments(call, addresses)?, name_arguments(call, names)?),
         None => (Vec::new(), Vec::new()),
     };
     let now = call.host.now();
-    // Go multiplies in 64 bits and wraps around for a large number of days.
+    // Go multiplies in 64 bits and wraps around if the number of days is too large.
     let valid = call.int(days).wrapping_mul(86_400_000_000_000);
     let seconds = |nanos: i128| nanos.div_euclid(1_000_000_000) as i64;
     Ok(Template {
@@ -211,7 +212,7 @@ fn name_arguments(call: &mut Call<'_>, index: usize) -> Result<Vec<Vec<u8>>, Fai
     Ok(names)
 }
 
-/// Signs with `signer` or, without one, with the key itself, and returns both texts.
+/// Creates a certificate signed by `signer`, or by its own key without a signer. Returns both PEM texts.
 fn finish(
     call: &mut Call<'_>,
     template: &Template,
@@ -223,7 +224,7 @@ fn finish(
         None => Issuer::self_signed(template).and_then(|issuer| create(template, key, &issuer, key)),
     };
     let bytes = created.map_err(|error| Failure::message(format!("error creating certificate: {error}")))?;
-    call.meter.string(2 * bytes.len())?;
+    call.meter.reserve_string(2 * bytes.len())?;
     let (cert, key) = (pem::encode("CERTIFICATE", &bytes).into(), key.to_pem().into());
     Ok(Value::object(Certificate { cert, key }))
 }

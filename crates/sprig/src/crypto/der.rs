@@ -1,4 +1,4 @@
-//! DER encoding of keys and certificates; the reader checks every length.
+//! DER encoding of keys and certificates. The reader checks every length.
 
 /// Universal tags.
 pub(super) const BOOLEAN: u8 = 0x01;
@@ -14,7 +14,7 @@ pub(super) const GENERALIZED_TIME: u8 = 0x18;
 pub(super) const SEQUENCE: u8 = 0x30;
 pub(super) const SET: u8 = 0x31;
 
-/// Returns the context-specific tag `number` of a constructed value.
+/// Returns the context-specific tag `number` for a constructed value.
 pub(super) const fn context(number: u8) -> u8 {
     0xa0 | number
 }
@@ -40,7 +40,7 @@ pub(super) fn sequence(parts: &[Vec<u8>]) -> Vec<u8> {
     value(SEQUENCE, &parts.concat())
 }
 
-/// Encodes a non-negative number.
+/// Encodes a non-negative integer from its big-endian bytes.
 pub(super) fn integer(bytes: &[u8]) -> Vec<u8> {
     let bytes = trimmed(bytes);
     let sign: &[u8] = if bytes.first().is_none_or(|first| *first >= 0x80) {
@@ -61,7 +61,7 @@ fn trimmed(bytes: &[u8]) -> &[u8] {
     bytes.get(zeros..).unwrap_or_default()
 }
 
-/// Reader of values.
+/// Reader of a sequence of DER values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         Some((whole, whole.get(header..)?))
     }
 
-    /// Returns the content of the next value, which must have this tag.
+    /// Returns the content of the next value. Its tag must be `tag`.
     pub(super) fn expect(&mut self, tag: u8) -> Option<&'a [u8]> {
         if self.peek()? != tag {
             return None;
@@ -100,12 +100,12 @@ impl<'a> Reader<'a> {
         self.any().map(|(_, content)| content)
     }
 
-    /// Returns a reader of the content of the next value, which must have this tag.
+    /// Returns a reader of the content of the next value. Its tag must be `tag`.
     pub(super) fn enter(&mut self, tag: u8) -> Option<Self> {
         self.expect(tag).map(Self)
     }
 
-    /// Returns the digits of a non-negative number.
+    /// Returns the big-endian bytes of a non-negative integer.
     pub(super) fn integer(&mut self) -> Option<&'a [u8]> {
         self.expect(INTEGER)
             .filter(|digits| digits.first().is_some_and(|first| *first < 0x80))

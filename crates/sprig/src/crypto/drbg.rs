@@ -1,5 +1,5 @@
 //! Random bytes for key generation, derived from 32 bytes of the host's entropy with SHA-256 over seed and
-//! counter. A host with repeating entropy therefore cannot stall the search for primes.
+//! counter. The search for primes therefore also terminates if the host's entropy repeats.
 
 use std::convert::Infallible;
 

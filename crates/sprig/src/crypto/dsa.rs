@@ -1,4 +1,5 @@
-//! DSA keys of 2048 and 256 bits in Sprig's format. They cannot sign certificates, as in Go.
+//! DSA keys in Sprig's format with a prime of 2048 bits and an order of 256 bits. They cannot sign
+//! certificates, as in Go.
 
 use crypto_bigint::BoxedUint;
 use crypto_primes::{Flavor, is_prime};
@@ -10,10 +11,10 @@ use super::prime::prime;
 
 const PRIME_BITS: u32 = 2_048;
 const ORDER_BITS: u32 = 256;
-/// Attempts with one subgroup order before another is generated.
+/// Maximum number of attempts with one subgroup order. Another order is generated after that.
 const MAX_ATTEMPTS: u32 = 4 * PRIME_BITS;
 
-/// A private key: p, q, g, y and x.
+/// A private key: the numbers p, q, g, y and x.
 #[derive(Clone, Debug)]
 pub(super) struct DsaKey([BigUint; 5]);
 
@@ -67,8 +68,8 @@ fn parameters(stream: &mut Stream) -> Option<(BigUint, BigUint)> {
     }
 }
 
-/// Tests a candidate. Small divisors come first: they exclude nine of ten candidates at a fraction of the
-/// cost.
+/// Tests a candidate. Small divisors are tested first: they exclude nine of ten candidates at a fraction of
+/// the cost.
 fn is_probable_prime(number: &BigUint) -> bool {
     let divisible = (3_u32..2_000)
         .step_by(2)

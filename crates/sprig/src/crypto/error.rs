@@ -2,7 +2,7 @@
 
 use mainstay_gostd::quote::quote;
 
-/// An invalid private key.
+/// Error of parsing a private key.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum KeyError {
     #[error("no PEM data in input")]
@@ -20,7 +20,7 @@ pub(super) enum KeyError {
     NotAKey(String),
 }
 
-/// An invalid PKCS #8 structure.
+/// Error of parsing a PKCS #8 structure.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Pkcs8Error {
     #[error("{0}")]
@@ -36,7 +36,7 @@ pub(super) enum Pkcs8Error {
     UnknownAlgorithm,
 }
 
-/// An invalid pair of certificate and key.
+/// Error of parsing a pair of certificate and key.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PairError {
     #[error("unable to decode base64 certificate")]
@@ -45,7 +45,7 @@ pub(super) enum PairError {
     KeyBase64,
     #[error("unable to decode certificate")]
     CertificatePem,
-    /// `field` is the variable that Sprig names in its message.
+    /// `field` is the name of the variable in Sprig's message.
     #[error("error parsing certificate: {field}: {reason}")]
     Certificate {
         field: &'static str,
@@ -55,7 +55,7 @@ pub(super) enum PairError {
     Key(KeyError),
 }
 
-/// A certificate that cannot be created.
+/// Error of creating a certificate.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CreateError {
     #[error("x509: certificate private key does not implement crypto.Signer")]

@@ -1,15 +1,15 @@
-//! Fermat's test to the base 2, which rejects nearly all composites at the cost of one modular power:
-//! squarings in Montgomery form, and doublings.
+//! Fermat's primality test to the base 2. Rejects nearly all composites at the cost of one modular power,
+//! which consists of squarings in Montgomery form and doublings.
 
-/// Whether 2^(n-1) ≡ 1 modulo n, the odd number in `bytes` with `WORDS` words of 64 bits and its highest bit
-/// set. Other numbers do not pass.
+/// Whether 2^(n-1) ≡ 1 modulo n. n is the number in `bytes`; it must be odd, have `WORDS` words of 64 bits,
+/// and have its highest bit set. Other numbers do not pass.
 pub(super) fn passes_fermat_test<const WORDS: usize>(bytes: &[u8]) -> bool {
     let Some(modulus) = Modulus::<WORDS>::from_bytes(bytes) else {
         return false;
     };
     let one = modulus.one();
     let mut power = one;
-    // The exponent n - 1: the bits of n from the highest one, and 0 instead of the last.
+    // Bits of the exponent n - 1: those of n from the highest one, with 0 instead of the last.
     for (place, word) in modulus.words.iter().enumerate().rev() {
         for bit in (0..64).rev() {
             power = modulus.square(&power);
@@ -58,16 +58,16 @@ impl<const N: usize> Modulus<N> {
             carry = word >> 63;
             doubled
         });
-        self.reduced(doubled, carry)
+        self.reduce(doubled, carry)
     }
 
-    /// Subtracts n once from a value below 2n, whose highest word is `carry`.
-    fn reduced(&self, value: Words<N>, carry: u64) -> Words<N> {
+    /// Reduces a value below 2n by subtracting n if required. The highest word of the value is `carry`.
+    fn reduce(&self, value: Words<N>, carry: u64) -> Words<N> {
         let (less, borrow) = subtract(&value, &self.words);
         if carry == 1 || !borrow { less } else { value }
     }
 
-    /// Returns the Montgomery product of `value` with itself, word by word.
+    /// Returns the Montgomery product of `value` with itself, computed word by word.
     fn square(&self, value: &Words<N>) -> Words<N> {
         let mut sum = [0; N];
         let mut top = 0;
@@ -77,12 +77,13 @@ impl<const N: usize> Modulus<N> {
             let carried = u128::from(top) + u128::from(first);
             top = add_multiple_and_shift(&mut sum, &self.words, factor, carried);
         }
-        self.reduced(sum, top)
+        self.reduce(sum, top)
     }
 }
 
-/// Adds `factor` times `other` to `value` with `above` in front, and moves all words down by one: the lowest
-/// becomes zero by the choice of the factor. Returns the word that does not fit.
+/// Adds `factor` times `other` to `value` and shifts the result right by one word. `above` is the word above
+/// the highest word of `value`. The lowest word of the sum is zero by the choice of the factor. Returns the
+/// carry.
 fn add_multiple_and_shift<const N: usize>(
     value: &mut Words<N>,
     other: &Words<N>,
@@ -105,7 +106,7 @@ fn add_multiple_and_shift<const N: usize>(
     (sum >> 64) as u64
 }
 
-/// Adds `factor` times `other` to `value`; returns the word that leaves it.
+/// Adds `factor` times `other` to `value`. Returns the carry.
 fn add_multiple<const N: usize>(value: &mut Words<N>, other: &Words<N>, factor: u64) -> u64 {
     let mut carry = 0;
     for (word, other) in value.iter_mut().zip(other) {
@@ -129,7 +130,8 @@ fn subtract<const N: usize>(from: &Words<N>, less: &Words<N>) -> (Words<N>, bool
     (out, borrow)
 }
 
-/// Returns 1/odd modulo 2^64 by Newton's method, which doubles the number of correct bits.
+/// Returns the inverse of `odd` modulo 2^64 with Newton's method, which doubles the number of correct bits
+/// in every step.
 fn inverse(odd: u64) -> u64 {
     (0..5).fold(odd, |inverse, _| {
         inverse.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(inverse)))
@@ -152,7 +154,7 @@ mod tests {
                 "2^256 - {below}"
             );
         };
-        // The highest primes of 256 bits.
+        // These are the highest primes of 256 bits.
         check(189, true);
         check(357, true);
         for below in (1..189).chain(190..357) {

@@ -32,7 +32,7 @@ impl PrivateKey {
     /// Generates a key on P-256.
     pub(super) fn generate_ec(stream: &mut Stream) -> Self {
         loop {
-            // All but one in 2³² values are below the group's order.
+            // All but one of 2³² values are below the group's order.
             if let Ok(key) = SigningKey::from_slice(&stream.bytes::<32>()) {
                 return Self::Ec(key);
             }
@@ -74,7 +74,8 @@ impl PrivateKey {
         }
     }
 
-    /// Returns `SubjectPublicKeyInfo` and its key bits; `None` if certificates do not support the key type.
+    /// Returns `SubjectPublicKeyInfo` and its key bits, or `None` if certificates do not support the type
+    /// of the key.
     pub(super) fn public(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         let (algorithm, bits) = match self {
             Self::Rsa(key) => (algorithm(RSA, Some(der::value(NULL, &[]))), key.public_der()),
@@ -85,7 +86,7 @@ impl PrivateKey {
         Some((der::sequence(&[algorithm, der::bit_string(&bits)]), bits))
     }
 
-    /// Returns the `AlgorithmIdentifier` of the key's signatures; `None` if it cannot sign.
+    /// Returns the `AlgorithmIdentifier` of the key's signatures, or `None` if the key cannot sign.
     pub(super) fn signature_algorithm(&self) -> Option<Vec<u8>> {
         Some(match self {
             Self::Rsa(_) => algorithm(RSA_SHA256, Some(der::value(NULL, &[]))),
@@ -132,7 +133,7 @@ fn ec_sign(key: &SigningKey, message: &[u8]) -> Option<Vec<u8>> {
     Some(der::sequence(&[der::integer(r), der::integer(s)]))
 }
 
-/// Parses `ECPrivateKey`; the curve is named in it or in the enclosing PKCS #8.
+/// Parses `ECPrivateKey`. The curve is named in it or in the enclosing PKCS #8 structure.
 fn ec_from_der(bytes: &[u8], curve: Option<&[u8]>) -> Result<SigningKey, &'static str> {
     let (secret, named) = ec_fields(bytes).ok_or(STRUCTURE)?;
     if curve.or(named) != Some(P256) {
@@ -181,7 +182,7 @@ fn from_pkcs8(bytes: &[u8]) -> Result<PrivateKey, Pkcs8Error> {
     }
 }
 
-/// The fields of a PKCS #8 structure.
+/// Fields of a PKCS #8 structure.
 struct Pkcs8<'a> {
     oid: &'a [u8],
     curve: Option<&'a [u8]>,
@@ -198,7 +199,7 @@ fn pkcs8_fields(bytes: &[u8]) -> Option<Pkcs8<'_>> {
     Some(Pkcs8 { oid, curve, key })
 }
 
-/// Returns the content of a bit string without its count of unused bits.
+/// Returns the content of a bit string, without the number of unused bits.
 pub(super) fn bits<'a>(reader: &mut Reader<'a>) -> Option<&'a [u8]> {
     reader.expect(BIT_STRING)?.strip_prefix(&[0])
 }

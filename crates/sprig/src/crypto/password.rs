@@ -1,4 +1,4 @@
-//! bcrypt hashes with a random salt, and derived passwords of the Master Password algorithm.
+//! bcrypt hashes with a random salt, and passwords derived with the Master Password algorithm.
 
 use blowfish::Blowfish;
 use mainstay_gostd::utf8::to_string_lossy;
@@ -26,7 +26,7 @@ pub(super) fn htpasswd(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::string([user.as_bytes(), b":", hash.as_bytes()].concat()))
 }
 
-/// Returns the hash, or Sprig's error text.
+/// Hashes `password`. For an invalid password, returns Sprig's error text.
 fn hash(call: &mut Call<'_>, password: &[u8]) -> Result<String, Failure> {
     if password.len() > MAX_PASSWORD {
         let text = "failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes";
@@ -57,7 +57,7 @@ fn bcrypt_hash(password: &[u8], salt: &[u8; 16]) -> String {
         let pair = (0..64).fold([half(left), half(right)], |pair, _| state.bc_encrypt(pair));
         digest.extend(pair.iter().flat_map(|half| half.to_be_bytes()));
     }
-    // bcrypt omits the last byte of the hash.
+    // The last byte of the hash is not part of bcrypt's output.
     digest.truncate(23);
     format!("$2a${COST:02}${}{}", encode(salt), encode(&digest))
 }
@@ -82,8 +82,8 @@ fn encode(bytes: &[u8]) -> String {
 
 const SEED: &[u8] = b"com.lyndir.masterpassword";
 
-/// Password templates by type: each letter is a class of [`CLASSES`].
-const SHAPES: &[(&str, &[&str])] = &[
+/// Password templates by type. Each letter is a class of [`CLASSES`].
+const PASSWORD_TEMPLATES: &[(&str, &[&str])] = &[
     ("maximum", &["anoxxxxxxxxxxxxxxxxx", "axxxxxxxxxxxxxxxxxno"]),
     (
         "long",
@@ -135,7 +135,10 @@ const CLASSES: &[(u8, &str)] = &[
 pub(super) fn derive(call: &mut Call<'_>) -> Result<Value, Failure> {
     let counter = call.uint(0) as u32;
     let (kind, password, user, site) = (call.str(1), call.str(2), call.str(3), call.str(4));
-    let Some((_, shapes)) = SHAPES.iter().find(|(name, _)| name.as_bytes() == kind.as_bytes()) else {
+    let Some((_, shapes)) = PASSWORD_TEMPLATES
+        .iter()
+        .find(|(name, _)| name.as_bytes() == kind.as_bytes())
+    else {
         return Ok(format!("cannot find password template {}", to_string_lossy(&kind)).into());
     };
     call.meter.consume_fuel(SCRYPT_STEPS)?;
@@ -150,10 +153,10 @@ pub(super) fn derive(call: &mut Call<'_>) -> Result<Value, Failure> {
         &key,
         &[SEED, &length(&site), &site, &counter.to_be_bytes()].concat(),
     );
-    Ok(shaped(shapes, &seed).into())
+    Ok(fill_template(shapes, &seed).into())
 }
 
-fn shaped(shapes: &[&str], seed: &[u8]) -> String {
+fn fill_template(shapes: &[&str], seed: &[u8]) -> String {
     let Some((first, rest)) = seed.split_first() else {
         return String::new();
     };

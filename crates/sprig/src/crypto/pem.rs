@@ -2,7 +2,7 @@
 
 use crate::encoding::{decode_base64, encode_base64};
 
-/// A block between its BEGIN and END lines.
+/// Content between the BEGIN and END lines.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) label: String,
@@ -42,7 +42,8 @@ fn boundary<'a>(line: &'a str, start: &str) -> Option<&'a str> {
     line.trim_end().strip_prefix(start)?.strip_suffix("-----")
 }
 
-/// Returns the bytes up to the END line with the same label; leading lines with a colon are headers.
+/// Decodes the lines up to the END line with the same label. Leading lines with a colon are headers and are
+/// ignored.
 fn body<'a>(lines: impl Iterator<Item = &'a str>, label: &str) -> Option<Vec<u8>> {
     let mut digits = String::new();
     for line in lines {

@@ -1,5 +1,5 @@
-//! Search for large primes on all cores. The result depends only on the stream: it is the first prime after a
-//! random start, whichever thread finds it.
+//! Search for large primes on all cores. The result depends only on the stream: it is the first prime after
+//! a random start, regardless of the thread that finds it.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +16,8 @@ use super::fermat::passes_fermat_test;
 /// Maximum number of threads of one search.
 const MAX_THREADS: usize = 8;
 
-/// Generates a prime of exactly `bits` bits with the two highest bits set, so that a product of two has twice
-/// as many. Supports the sizes of the keys that templates can create.
+/// Generates a prime of exactly `bits` bits with the two highest bits set, so that a product of two primes
+/// has exactly twice the number of bits. Supports the sizes of the keys that templates can create.
 pub(super) fn prime(bits: u32, stream: &mut Stream) -> Option<BigUint> {
     match bits {
         256 => search::<U256, 4>(bits, stream),
@@ -27,7 +27,7 @@ pub(super) fn prime(bits: u32, stream: &mut Stream) -> Option<BigUint> {
     }
 }
 
-/// Searches for a prime of `T`, which has `WORDS` words of 64 bits.
+/// Searches for a prime of type `T`, which has `WORDS` words of 64 bits.
 fn search<T, const WORDS: usize>(bits: u32, stream: &mut Stream) -> Option<BigUint>
 where
     T: UnsignedWithMontyForm + RandomBits + RandomMod + Encoding + Send + Sync,
@@ -39,14 +39,15 @@ where
             let bytes = candidate.to_be_bytes();
             passes_fermat_test::<WORDS>(bytes.as_ref()) && is_prime(Flavor::Any, candidate)
         };
-        // The sieve ends only if the start is close to the highest number of the size.
+        // The sieve ends only if the start is close to the highest number of this size.
         if let Some(prime) = first_accepted(&sieve, &accepts) {
             return Some(BigUint::from_bytes_be(prime.to_be_bytes().as_ref()));
         }
     }
 }
 
-/// Returns the first item of `items` that is accepted; the threads test one item after the other.
+/// Returns the first item of `items` that `accepts` returns true for. Threads test items concurrently, each
+/// claiming the next item.
 fn first_accepted<I>(items: &I, accepts: &(impl Fn(&I::Item) -> bool + Sync)) -> Option<I::Item>
 where
     I: Iterator + Clone + Sync,
@@ -61,7 +62,7 @@ where
         .map_or(1, NonZero::get)
         .min(MAX_THREADS);
     let found = thread::scope(|scope| {
-        // Without another thread this one does all the work.
+        // If no other thread can be started, this thread does all the work.
         let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
         let others: Vec<_> = (1..threads).filter_map(spawn).collect();
         let mut found = vec![work()];
@@ -72,16 +73,16 @@ where
     first.map(|(_, item)| item)
 }
 
-/// The distribution of items over threads.
+/// Shared state that distributes items over threads.
 struct Claims {
-    /// Index of the next item that no thread tests.
+    /// Index of the next unclaimed item.
     next: AtomicUsize,
     /// Index of the first accepted item so far.
     first: AtomicUsize,
 }
 
 impl Claims {
-    /// Tests items until all before the first accepted one are claimed.
+    /// Claims and tests items until every item before the first accepted one is claimed.
     fn work<I: Iterator>(&self, items: I, accepts: &impl Fn(&I::Item) -> bool) -> Option<(usize, I::Item)> {
         let mut items = items.enumerate();
         loop {

@@ -1,4 +1,4 @@
-//! RSA keys in PKCS #1 format. For offline use only: the arithmetic is not constant-time, which cannot be
+//! RSA keys in PKCS #1 format. Only for offline use: the arithmetic is not constant-time, which cannot be
 //! observed through a rendered manifest.
 
 use num_bigint::BigUint;
@@ -9,7 +9,7 @@ use super::drbg::Stream;
 use super::error::CreateError;
 use super::prime::prime;
 
-/// Maximum size of a modulus in bits; larger ones would take too long.
+/// Maximum size of a modulus in bits. Larger ones take too long.
 const MAX_BITS: u64 = 16_384;
 const MIN_BITS: u64 = 1_024;
 const EXPONENT: u32 = 65_537;
@@ -29,8 +29,8 @@ pub(super) struct RsaKey {
 }
 
 impl RsaKey {
-    /// Generates a key; `None` only if the search for primes fails, which does not happen for supported
-    /// sizes.
+    /// Generates a key. Returns `None` only if the search for primes fails, which does not occur for
+    /// supported sizes.
     pub(super) fn generate(bits: u32, stream: &mut Stream) -> Option<Self> {
         let one = BigUint::from(1_u8);
         let public = BigUint::from(EXPONENT);
@@ -99,7 +99,7 @@ impl RsaKey {
     /// Encodes `RSAPrivateKey`.
     pub(super) fn to_der(&self) -> Vec<u8> {
         let [p, q] = &self.primes;
-        let (p_exponent, q_exponent, inverse) = self.shortcuts();
+        let (p_exponent, q_exponent, inverse) = self.crt_parameters();
         let numbers = [
             &self.modulus,
             &self.public,
@@ -120,7 +120,7 @@ impl RsaKey {
         der::sequence(&numbers.map(|number| der::integer(&number.to_bytes_be())))
     }
 
-    fn shortcuts(&self) -> (BigUint, BigUint, BigUint) {
+    fn crt_parameters(&self) -> (BigUint, BigUint, BigUint) {
         let one = BigUint::from(1_u8);
         let [p, q] = &self.primes;
         (
@@ -150,10 +150,10 @@ impl RsaKey {
         Ok([vec![0; size - signature.len()], signature].concat())
     }
 
-    /// Raises `base` to the private exponent with the Chinese remainder theorem.
+    /// Raises `base` to the power of the private exponent with the Chinese remainder theorem.
     fn power(&self, base: &BigUint) -> BigUint {
         let [p, q] = &self.primes;
-        let (p_exponent, q_exponent, inverse) = self.shortcuts();
+        let (p_exponent, q_exponent, inverse) = self.crt_parameters();
         let by_p = base.modpow(&p_exponent, p);
         let by_q = base.modpow(&q_exponent, q);
         let difference = (by_p + p - &by_q % p) % p;

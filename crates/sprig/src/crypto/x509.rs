@@ -1,4 +1,4 @@
-//! X.509 certificates with the same fields as Go's; of a signer's certificate only the required fields are
+//! X.509 certificates with the same fields as Go's. Only the required fields of a signer's certificate are
 //! parsed.
 
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ const ALTERNATIVE_NAMES: u8 = 0x11;
 const SERVER_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01];
 const CLIENT_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02];
 
-/// The fields of a certificate.
+/// Fields of a certificate.
 pub(super) struct Template {
     pub(super) common_name: Vec<u8>,
     pub(super) addresses: Vec<IpAddr>,
@@ -35,12 +35,12 @@ pub(super) struct Template {
     pub(super) serial: [u8; 16],
 }
 
-/// The issuer of a certificate.
+/// Issuer of a certificate.
 pub(super) struct Issuer {
-    /// Encoded name.
+    /// DER encoding of the name.
     subject: Vec<u8>,
     key_id: Option<Vec<u8>>,
-    /// `SubjectPublicKeyInfo`; `None` for a self-signed certificate.
+    /// `SubjectPublicKeyInfo`, or `None` for a self-signed certificate.
     public: Option<Vec<u8>>,
 }
 
@@ -100,7 +100,7 @@ fn element<'a>(reader: &mut Reader<'a>, tag: u8) -> Option<&'a [u8]> {
         .map(|(whole, _)| whole)
 }
 
-/// Returns the key identifier among the extensions; the outer `None` means that they are malformed.
+/// Returns the key identifier of the extensions. The outer `None` means that they are malformed.
 #[allow(clippy::option_option)]
 fn subject_key_id(extensions: &[u8]) -> Option<Option<Vec<u8>>> {
     let mut list = Reader(extensions).enter(SEQUENCE)?;
@@ -119,7 +119,7 @@ fn subject_key_id(extensions: &[u8]) -> Option<Option<Vec<u8>>> {
     Some(found)
 }
 
-/// Creates the certificate of `subject_key`, signed by `signer`.
+/// Creates the certificate of `subject_key`. `signer` is the key of `issuer`.
 pub(super) fn create(
     template: &Template,
     subject_key: &PrivateKey,
@@ -149,7 +149,7 @@ pub(super) fn create(
     Ok(der::sequence(&[body, algorithm, der::bit_string(&signature)]))
 }
 
-/// Encodes a name with one part; an empty name has no parts.
+/// Encodes a name that consists of a common name. An empty name has no parts.
 fn name(common_name: &[u8]) -> Result<Vec<u8>, CreateError> {
     if common_name.is_empty() {
         return Ok(der::sequence(&[]));
@@ -165,7 +165,7 @@ fn name(common_name: &[u8]) -> Result<Vec<u8>, CreateError> {
     Ok(der::sequence(&[der::value(SET, &part)]))
 }
 
-/// Encodes a time, with a two-digit year where possible.
+/// Encodes a time, with a two-digit year if possible.
 fn time(seconds: i64) -> Vec<u8> {
     let at = Civil::from_seconds(seconds);
     let rest = format!(
@@ -185,7 +185,7 @@ fn extensions(
     subject: &[u8],
     key: &[u8],
 ) -> Result<Vec<u8>, CreateError> {
-    // Digital signature and key encipherment; an authority also signs certificates.
+    // Digital signature and key encipherment. An authority may also sign certificates.
     let usage = if template.is_authority {
         [3, 2, 2, 0xa4]
     } else {

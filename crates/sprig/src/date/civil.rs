@@ -1,12 +1,12 @@
-//! Calendar arithmetic over the whole range of Go's `time.Time`, which wraps around at 64 bits.
+//! Calendar arithmetic for the whole range of Go's `time.Time`, which wraps around at 64 bits.
 
 const SECONDS_PER_DAY: u64 = 86_400;
 const DAYS_PER_ERA: u64 = 146_097;
-/// Go counts years from here, a multiple of 400, so that no representable time is negative.
+/// First year of Go's calculations, a multiple of 400. No representable time is before it.
 const FIRST_YEAR: i64 = -292_277_022_400;
-/// From 1 March of [`FIRST_YEAR`] to 1 January of year 1.
+/// Number of days from 1 March of [`FIRST_YEAR`] to 1 January of year 1.
 const DAYS_TO_YEAR_ONE: u64 = FIRST_YEAR.unsigned_abs() / 400 * DAYS_PER_ERA + 306;
-/// From 1 January of year 1 to 1 January 1970, in seconds.
+/// Number of seconds from 1 January of year 1 to 1 January 1970.
 pub(super) const YEAR_ONE_TO_UNIX: i64 = 62_135_596_800;
 const FIRST_TO_UNIX: u64 = (DAYS_TO_YEAR_ONE * SECONDS_PER_DAY).wrapping_add(YEAR_ONE_TO_UNIX as u64);
 
@@ -39,27 +39,27 @@ pub(super) const WEEKDAYS: [&str; 7] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Civil {
     pub(crate) year: i64,
-    /// Counted from 1.
+    /// Month, starting at 1.
     pub(crate) month: u32,
-    /// Counted from 1.
+    /// Day of the month, starting at 1.
     pub(crate) day: u32,
     pub(crate) hour: u32,
     pub(crate) minute: u32,
     pub(crate) second: u32,
-    /// Counted from Sunday, 0.
+    /// Day of the week, starting at 0 for Sunday.
     pub(crate) weekday: u32,
-    /// Counted from 1.
+    /// Day of the year, starting at 1.
     pub(crate) year_day: u32,
 }
 
 impl Civil {
-    /// Returns the date `seconds` after 1970, which may include a zone offset.
+    /// Returns the date and time `seconds` after 1970. `seconds` may include a zone offset.
     pub(crate) fn from_seconds(seconds: i64) -> Self {
         let absolute = (seconds as u64).wrapping_add(FIRST_TO_UNIX);
         let (days, clock) = (absolute / SECONDS_PER_DAY, (absolute % SECONDS_PER_DAY) as u32);
         let era_day = days % DAYS_PER_ERA;
         let era_year = (era_day - era_day / 1_460 + era_day / 36_524 - era_day / 146_096) / 365;
-        // Days and months are counted from March, so that the leap day is last.
+        // Days and months are counted from March, so that the leap day is the last day.
         let day = era_day - (365 * era_year + era_year / 4 - era_year / 100);
         let month = (5 * day + 2) / 153;
         let day_of_month = (day - (153 * month + 2) / 5 + 1) as u32;
@@ -78,10 +78,10 @@ impl Civil {
     }
 }
 
-/// 1 March of [`FIRST_YEAR`] was a Wednesday.
+/// Weekday of 1 March of [`FIRST_YEAR`]: Wednesday.
 const FIRST_WEEKDAY: u64 = 3;
 
-/// Returns the seconds from 1970 to midnight of a date, whose month and day may be out of range.
+/// Returns the number of seconds from 1970 to midnight of a date. Month and day may be out of range.
 pub(super) fn seconds_at(year: i64, month: i64, day: i64) -> i64 {
     let year = year.wrapping_add((month - 1).div_euclid(12));
     let month = (month - 1).rem_euclid(12) + 1;
@@ -90,7 +90,7 @@ pub(super) fn seconds_at(year: i64, month: i64, day: i64) -> i64 {
     let era = march_year.div_euclid(400);
     let era_year = march_year.rem_euclid(400);
     let era_day = 365 * era_year + era_year / 4 - era_year / 100 + (153 * march_month + 2) / 5;
-    // 719,468 days from 1 March of year 0 to 1970.
+    // 719,468 is the number of days from 1 March of year 0 to 1970.
     let days = era
         .wrapping_mul(DAYS_PER_ERA as i64)
         .wrapping_add(era_day - 719_468)

@@ -1,4 +1,4 @@
-//! Formats a time with a layout, as Go's `Time.Format` does.
+//! Formatting of times with a layout, as in Go's `Time.Format`.
 
 use super::civil::{Civil, MONTHS, WEEKDAYS};
 use super::layout::{Element, Fraction, Offset, next_chunk};
@@ -6,12 +6,12 @@ use super::layout::{Element, Fraction, Offset, next_chunk};
 /// A time in a zone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Local<'a> {
-    /// Seconds since 1970, in UTC.
+    /// Seconds since 1970 in UTC.
     pub(super) seconds: i64,
     pub(super) nanos: u32,
-    /// Abbreviation of the zone; may be empty.
+    /// Abbreviation of the zone. May be empty.
     pub(super) zone: &'a [u8],
-    /// Seconds east of UTC.
+    /// Offset of the zone in seconds east of UTC.
     pub(super) offset: i64,
 }
 
@@ -30,43 +30,43 @@ impl Local<'_> {
             let chunk = next_chunk(rest);
             out.extend_from_slice(chunk.prefix);
             let Some((element, _)) = chunk.element else { break };
-            self.push(&mut out, &civil, element);
+            self.push_element(&mut out, &civil, element);
             rest = chunk.rest;
         }
         out
     }
 
-    fn push(&self, out: &mut Vec<u8>, civil: &Civil, element: Element) {
+    fn push_element(&self, out: &mut Vec<u8>, civil: &Civil, element: Element) {
         let hour12 = if civil.hour.is_multiple_of(12) {
             12
         } else {
             civil.hour % 12
         };
         match element {
-            Element::Year => number(out, civil.year.abs() % 100, 2),
-            Element::LongYear => number(out, civil.year, 4),
+            Element::Year => push_number(out, civil.year.abs() % 100, 2),
+            Element::LongYear => push_number(out, civil.year, 4),
             Element::LongMonth => out.extend_from_slice(month(civil.month).as_bytes()),
-            Element::Month => out.extend_from_slice(short(month(civil.month))),
-            Element::NumMonth => number(out, civil.month, 0),
-            Element::ZeroMonth => number(out, civil.month, 2),
+            Element::Month => out.extend_from_slice(short_name(month(civil.month))),
+            Element::NumMonth => push_number(out, civil.month, 0),
+            Element::ZeroMonth => push_number(out, civil.month, 2),
             Element::LongWeekday => out.extend_from_slice(weekday(civil.weekday).as_bytes()),
-            Element::Weekday => out.extend_from_slice(short(weekday(civil.weekday))),
-            Element::Day => number(out, civil.day, 0),
-            Element::UnderDay => padded(out, civil.day, 2),
-            Element::ZeroDay => number(out, civil.day, 2),
-            Element::UnderYearDay => padded(out, civil.year_day, 3),
-            Element::ZeroYearDay => number(out, civil.year_day, 3),
-            Element::Hour => number(out, civil.hour, 2),
-            Element::Hour12 => number(out, hour12, 0),
-            Element::ZeroHour12 => number(out, hour12, 2),
-            Element::Minute => number(out, civil.minute, 0),
-            Element::ZeroMinute => number(out, civil.minute, 2),
-            Element::Second => number(out, civil.second, 0),
-            Element::ZeroSecond => number(out, civil.second, 2),
+            Element::Weekday => out.extend_from_slice(short_name(weekday(civil.weekday))),
+            Element::Day => push_number(out, civil.day, 0),
+            Element::UnderDay => push_padded(out, civil.day, 2),
+            Element::ZeroDay => push_number(out, civil.day, 2),
+            Element::UnderYearDay => push_padded(out, civil.year_day, 3),
+            Element::ZeroYearDay => push_number(out, civil.year_day, 3),
+            Element::Hour => push_number(out, civil.hour, 2),
+            Element::Hour12 => push_number(out, hour12, 0),
+            Element::ZeroHour12 => push_number(out, hour12, 2),
+            Element::Minute => push_number(out, civil.minute, 0),
+            Element::ZeroMinute => push_number(out, civil.minute, 2),
+            Element::Second => push_number(out, civil.second, 0),
+            Element::ZeroSecond => push_number(out, civil.second, 2),
             Element::UpperPm => out.extend_from_slice(if civil.hour >= 12 { b"PM" } else { b"AM" }),
             Element::LowerPm => out.extend_from_slice(if civil.hour >= 12 { b"pm" } else { b"am" }),
             Element::ZoneName if !self.zone.is_empty() => out.extend_from_slice(self.zone),
-            Element::ZoneName => self.push_offset(out, UNNAMED),
+            Element::ZoneName => self.push_offset(out, UNNAMED_ZONE_OFFSET),
             Element::Offset(form) => self.push_offset(out, form),
             Element::Fraction(form) => self.push_fraction(out, form),
         }
@@ -77,22 +77,22 @@ impl Local<'_> {
             out.push(b'Z');
             return;
         }
-        // The sign is that of the total minutes.
+        // The sign is the sign of the total number of minutes.
         let minutes = self.offset / 60;
         out.push(if minutes < 0 { b'-' } else { b'+' });
         let seconds = if minutes < 0 { -self.offset } else { self.offset } % 60;
-        number(out, minutes.abs() / 60, 2);
+        push_number(out, minutes.abs() / 60, 2);
         if form.colons {
             out.push(b':');
         }
         if form.minutes {
-            number(out, minutes.abs() % 60, 2);
+            push_number(out, minutes.abs() % 60, 2);
         }
         if form.seconds {
             if form.colons {
                 out.push(b':');
             }
-            number(out, seconds, 2);
+            push_number(out, seconds, 2);
         }
     }
 
@@ -114,15 +114,15 @@ impl Local<'_> {
     }
 }
 
-/// Formats the name of a zone without a name.
-const UNNAMED: Offset = Offset {
+/// Format of the offset that replaces the name of an unnamed zone.
+const UNNAMED_ZONE_OFFSET: Offset = Offset {
     iso: false,
     colons: false,
     minutes: true,
     seconds: false,
 };
 
-fn number(out: &mut Vec<u8>, value: impl Into<i64>, width: usize) {
+fn push_number(out: &mut Vec<u8>, value: impl Into<i64>, width: usize) {
     let value = value.into();
     if value < 0 {
         out.push(b'-');
@@ -130,11 +130,11 @@ fn number(out: &mut Vec<u8>, value: impl Into<i64>, width: usize) {
     out.extend_from_slice(format!("{:0width$}", value.unsigned_abs()).as_bytes());
 }
 
-fn padded(out: &mut Vec<u8>, value: u32, width: usize) {
+fn push_padded(out: &mut Vec<u8>, value: u32, width: usize) {
     out.extend_from_slice(format!("{value:>width$}").as_bytes());
 }
 
-/// Returns the name of month `number`, counted from 1.
+/// Returns the name of month `number`, starting at 1.
 pub(super) fn month(number: u32) -> &'static str {
     MONTHS
         .get(number.wrapping_sub(1) as usize)
@@ -142,11 +142,11 @@ pub(super) fn month(number: u32) -> &'static str {
         .unwrap_or_default()
 }
 
-/// Returns the name of weekday `number`, counted from Sunday, 0.
+/// Returns the name of weekday `number`, starting at 0 for Sunday.
 pub(super) fn weekday(number: u32) -> &'static str {
     WEEKDAYS.get(number as usize).copied().unwrap_or_default()
 }
 
-fn short(name: &str) -> &[u8] {
+fn short_name(name: &str) -> &[u8] {
     name.as_bytes().get(..3).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Parses Go's layouts, which show the reference time `Mon Jan 2 15:04:05 MST 2006`, into elements.
+//! Parsing of Go's layouts, which show the reference time `Mon Jan 2 15:04:05 MST 2006`, into elements.
 
 /// An element of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) enum Element {
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offset {
-    /// `Z` for UTC.
+    /// Whether UTC is written as `Z`.
     pub(super) iso: bool,
     pub(super) colons: bool,
     pub(super) minutes: bool,
@@ -45,19 +45,19 @@ pub(super) struct Offset {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fraction {
     pub(super) digits: usize,
-    /// `.999` omits trailing zeros, `.000` does not.
+    /// Whether trailing zeros are omitted: true for `.999`, false for `.000`.
     pub(super) trim: bool,
     pub(super) comma: bool,
 }
 
-/// The text before an element, the element with its text, and the rest.
+/// Text before an element, the element with its text, and the rest.
 pub(super) struct Chunk<'a> {
     pub(super) prefix: &'a [u8],
     pub(super) element: Option<(Element, &'a [u8])>,
     pub(super) rest: &'a [u8],
 }
 
-/// Literals by first byte; the first match is used.
+/// Texts of elements, ordered by first byte. The first match is used.
 const SPELLINGS: &[(&[u8], Element)] = &[
     (b"January", Element::LongMonth),
     (b"Monday", Element::LongWeekday),
@@ -81,7 +81,7 @@ const SPELLINGS: &[(&[u8], Element)] = &[
     (b"pm", Element::LowerPm),
 ];
 
-/// Offsets after `-` or `Z`; the first match is used.
+/// Texts of offsets after `-` or `Z`. The first match is used.
 const OFFSETS: &[(&[u8], bool, bool, bool)] = &[
     (b"070000", false, true, true),
     (b"07:00:00", true, true, true),
@@ -97,7 +97,7 @@ pub(super) fn next_chunk(layout: &[u8]) -> Chunk<'_> {
         let Some((element, len)) = element_at(rest) else {
             continue;
         };
-        // `_2006` is an underscore and a year.
+        // `_2006` is an underscore followed by a year.
         let skipped = usize::from(rest.starts_with(b"_2006"));
         let prefix = if skipped == 0 {
             prefix
@@ -135,7 +135,7 @@ fn spelling_at(rest: &[u8]) -> Option<(Element, usize)> {
     fixed
         .map(|(spelling, element)| (*element, spelling.len()))
         .or_else(|| {
-            // `Month` is a word, not a weekday.
+            // `Month` is a literal word, not a weekday.
             let word = rest.get(3).is_some_and(u8::is_ascii_lowercase);
             match rest.get(..3)? {
                 b"Jan" if !word => Some((Element::Month, 3)),
@@ -162,11 +162,11 @@ fn offset_at(rest: &[u8], iso: bool) -> Option<(Element, usize)> {
 fn fraction_at(rest: &[u8], comma: bool) -> Option<(Element, usize)> {
     let digit = *rest.first().filter(|b| matches!(b, b'0' | b'9'))?;
     let digits = rest.iter().take_while(|b| **b == digit).count();
-    // If another digit follows, it is a number.
+    // If another digit follows, this is a number and not a fraction.
     if rest.get(digits).is_some_and(u8::is_ascii_digit) {
         return None;
     }
-    // Go stores twelve bits of the count.
+    // Go stores only twelve bits of the number of digits.
     let fraction = Fraction {
         digits: digits & 0xfff,
         trim: digit == b'9',

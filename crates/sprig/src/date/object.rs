@@ -1,4 +1,4 @@
-//! Template values for times, durations, months and weekdays, with the methods of Go's types.
+//! Times, durations, months and weekdays as template values, with the methods of Go's types.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -13,11 +13,12 @@ pub(super) const TIME: Type = Type::Object("time.Time");
 const LOCATION: Type = Type::Object("*time.Location");
 const NONE: &[Type] = &[];
 
-/// Parameters of type `time.Duration` accept any value, since Go's templates also convert literal numbers.
-const SPAN: &[Type] = &[Type::Any];
+/// Parameters of type `time.Duration`. They accept any value, since Go's templates also convert literal
+/// numbers.
+const DURATION_ARGUMENT: &[Type] = &[Type::Any];
 
 const TIME_METHODS: &[(&str, &[Type])] = &[
-    ("Add", SPAN),
+    ("Add", DURATION_ARGUMENT),
     ("AddDate", &[Type::Int, Type::Int, Type::Int]),
     ("After", &[TIME]),
     ("Before", &[TIME]),
@@ -34,11 +35,11 @@ const TIME_METHODS: &[(&str, &[Type])] = &[
     ("Minute", NONE),
     ("Month", NONE),
     ("Nanosecond", NONE),
-    ("Round", SPAN),
+    ("Round", DURATION_ARGUMENT),
     ("Second", NONE),
     ("String", NONE),
     ("Sub", &[TIME]),
-    ("Truncate", SPAN),
+    ("Truncate", DURATION_ARGUMENT),
     ("UTC", NONE),
     ("Unix", NONE),
     ("UnixMicro", NONE),
@@ -75,9 +76,9 @@ impl Object for Time {
     }
 
     fn call(&self, name: &str, call: &mut Call<'_>) -> Result<Value, Failure> {
-        self.calendar(name)
-            .or_else(|| self.count(name))
-            .map_or_else(|| self.derive(name, call), Ok)
+        self.calendar_field(name)
+            .or_else(|| self.unix_time(name))
+            .map_or_else(|| self.call_other(name, call), Ok)
     }
 
     fn print(&self) -> Str {
@@ -94,7 +95,7 @@ impl Object for Time {
 }
 
 impl Time {
-    fn calendar(&self, name: &str) -> Option<Value> {
+    fn calendar_field(&self, name: &str) -> Option<Value> {
         let civil = self.civil();
         let number = match name {
             "Year" => civil.year,
@@ -105,14 +106,14 @@ impl Time {
             "Nanosecond" => self.nanos.into(),
             "YearDay" => civil.year_day.into(),
             "Month" => {
-                return Some(Value::object(Named {
-                    of: "time.Month",
+                return Some(Value::object(NamedNumber {
+                    type_name: "time.Month",
                     number: civil.month,
                 }));
             }
             "Weekday" => {
-                return Some(Value::object(Named {
-                    of: "time.Weekday",
+                return Some(Value::object(NamedNumber {
+                    type_name: "time.Weekday",
                     number: civil.weekday,
                 }));
             }
@@ -121,7 +122,7 @@ impl Time {
         Some(Value::int(number))
     }
 
-    fn count(&self, name: &str) -> Option<Value> {
+    fn unix_time(&self, name: &str) -> Option<Value> {
         let per = match name {
             "Unix" => 1,
             "UnixMilli" => 1_000,
@@ -136,7 +137,7 @@ impl Time {
         ))
     }
 
-    fn derive(&self, name: &str, call: &Call<'_>) -> Result<Value, Failure> {
+    fn call_other(&self, name: &str, call: &Call<'_>) -> Result<Value, Failure> {
         let shown_in = |zone: Zone| Value::object(Self { zone, ..self.clone() });
         Ok(match name {
             "String" => Value::string(self.text()),
@@ -150,15 +151,15 @@ impl Time {
                 Some(Location(zone)) => shown_in(zone.clone()),
                 None => return Err(Failure::message("time: missing Location in call to Time.In")),
             },
-            "Add" => Value::object(self.add(span(call)?)),
-            "Round" => Value::object(self.truncate(span(call)?, true)),
-            "Truncate" => Value::object(self.truncate(span(call)?, false)),
+            "Add" => Value::object(self.add(duration_argument(call)?)),
+            "Round" => Value::object(self.truncate(duration_argument(call)?, true)),
+            "Truncate" => Value::object(self.truncate(duration_argument(call)?, false)),
             "AddDate" => Value::object(self.add_date(call.int(0), call.int(1), call.int(2))),
-            _ => return self.relate(name, call),
+            _ => return self.compare_with(name, call),
         })
     }
 
-    fn relate(&self, name: &str, call: &Call<'_>) -> Result<Value, Failure> {
+    fn compare_with(&self, name: &str, call: &Call<'_>) -> Result<Value, Failure> {
         let other = call.args.first().and_then(Value::native::<Self>);
         let other = other.ok_or_else(|| Failure::message("wrong type for value; expected time.Time"))?;
         let order = self.rank().cmp(&other.rank());
@@ -172,7 +173,7 @@ impl Time {
     }
 }
 
-fn span(call: &Call<'_>) -> Result<i64, Failure> {
+fn duration_argument(call: &Call<'_>) -> Result<i64, Failure> {
     match call.args.first() {
         Some(Value::Int(nanos, _)) => Ok(*nanos),
         Some(other) => other
@@ -183,7 +184,7 @@ fn span(call: &Call<'_>) -> Result<i64, Failure> {
     }
 }
 
-/// A `time.Duration`, in nanoseconds.
+/// A `time.Duration` in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Duration(pub(super) i64);
 
@@ -194,10 +195,10 @@ const DURATION_METHODS: &[(&str, &[Type])] = &[
     ("Milliseconds", NONE),
     ("Minutes", NONE),
     ("Nanoseconds", NONE),
-    ("Round", SPAN),
+    ("Round", DURATION_ARGUMENT),
     ("Seconds", NONE),
     ("String", NONE),
-    ("Truncate", SPAN),
+    ("Truncate", DURATION_ARGUMENT),
 ];
 
 impl Object for Duration {
@@ -228,8 +229,8 @@ impl Object for Duration {
             "Microseconds" => Value::int64(nanos / 1_000),
             "Nanoseconds" => Value::int64(nanos),
             "Abs" => Value::object(Self(nanos.saturating_abs())),
-            "Round" => Value::object(Self(round_duration(nanos, span(call)?))),
-            "Truncate" => match span(call)? {
+            "Round" => Value::object(Self(round_duration(nanos, duration_argument(call)?))),
+            "Truncate" => match duration_argument(call)? {
                 unit @ 1.. => Value::object(Self(nanos - nanos % unit)),
                 _ => Value::object(*self),
             },
@@ -250,16 +251,16 @@ impl Object for Duration {
     }
 }
 
-/// A `time.Month` or a `time.Weekday`: a number that prints as a name.
+/// A `time.Month` or a `time.Weekday`: a number that is printed as a name.
 #[derive(Clone, Copy, Debug)]
-struct Named {
-    of: &'static str,
+struct NamedNumber {
+    type_name: &'static str,
     number: u32,
 }
 
-impl Object for Named {
+impl Object for NamedNumber {
     fn type_name(&self) -> Cow<'static, str> {
-        Cow::Borrowed(self.of)
+        Cow::Borrowed(self.type_name)
     }
 
     fn go_kind(&self) -> GoKind {
@@ -279,7 +280,7 @@ impl Object for Named {
     }
 
     fn print(&self) -> Str {
-        let name = if self.of == "time.Month" {
+        let name = if self.type_name == "time.Month" {
             month(self.number)
         } else {
             weekday(self.number)

@@ -1,4 +1,4 @@
-//! Parses a time with a layout, with the errors of Go's `time.Parse`.
+//! Parsing of times with a layout, with the errors of Go's `time.Parse`.
 
 use mainstay_gostd::time::{Quoted, parse_digits};
 
@@ -6,7 +6,7 @@ use super::civil::{MONTHS, WEEKDAYS, days_in, is_leap, seconds_at};
 use super::layout::{Chunk, Element, Fraction, Offset, next_chunk};
 use super::time::{Time, Zone};
 
-/// Parses `value` with `layout`; a time without a zone is local, which is UTC.
+/// Parses `value` with `layout`. A time without a zone is local, which is UTC.
 pub(super) fn parse_time(layout: &[u8], value: &[u8]) -> Result<Time, ParseTimeError> {
     let mut fields = Fields::default();
     let (mut rest_layout, mut rest) = (layout, value);
@@ -18,7 +18,7 @@ pub(super) fn parse_time(layout: &[u8], value: &[u8]) -> Result<Time, ParseTimeE
             rest: rest.to_vec(),
             element: element.to_vec(),
         };
-        skip(&mut rest, chunk.prefix).map_err(|()| mismatch(chunk.prefix, rest))?;
+        skip_literal(&mut rest, chunk.prefix).map_err(|()| mismatch(chunk.prefix, rest))?;
         let Chunk {
             element: Some((element, text)),
             rest: after,
@@ -31,8 +31,8 @@ pub(super) fn parse_time(layout: &[u8], value: &[u8]) -> Result<Time, ParseTimeE
         rest_layout = after;
         match fields.read(element, &mut rest, rest_layout) {
             Ok(()) => {}
-            Err(Wrong::Value) => return Err(mismatch(text, held)),
-            Err(Wrong::Range(what)) => return Err(invalid(value, format!(": {what} out of range"))),
+            Err(ElementError::Value) => return Err(mismatch(text, held)),
+            Err(ElementError::Range(what)) => return Err(invalid(value, format!(": {what} out of range"))),
         }
     }
     if !rest.is_empty() {
@@ -43,7 +43,7 @@ pub(super) fn parse_time(layout: &[u8], value: &[u8]) -> Result<Time, ParseTimeE
         .map_err(|message| invalid(value, message.to_owned()))
 }
 
-/// A text that does not match the layout, with the message of Go's `time.ParseError`.
+/// Error of parsing a time, with the message of Go's `time.ParseError`.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ParseTimeError {
     /// `rest` of the value does not match `element` of the layout.
@@ -57,7 +57,7 @@ pub(super) enum ParseTimeError {
         rest: Vec<u8>,
         element: Vec<u8>,
     },
-    /// The value matches the layout, but is invalid; `message` starts with its separator.
+    /// The value matches the layout but is invalid. `message` starts with its separator.
     #[error("parsing time {}{message}", Quoted(.value))]
     Invalid { value: Vec<u8>, message: String },
 }
@@ -69,15 +69,15 @@ fn invalid(value: &[u8], message: String) -> ParseTimeError {
     }
 }
 
-/// An error in one element.
-enum Wrong {
+/// Error of parsing one element.
+enum ElementError {
     /// The text has the wrong form.
     Value,
     /// The number is out of range for this field.
     Range(&'static str),
 }
 
-type Read<T = ()> = Result<T, Wrong>;
+type Read<T = ()> = Result<T, ElementError>;
 
 /// The fields parsed so far.
 #[derive(Default)]
@@ -90,11 +90,12 @@ struct Fields {
     minute: u32,
     second: u32,
     nanos: u32,
-    /// Whether `PM` or `AM` was read.
+    /// Whether `PM` was read.
     pm: bool,
+    /// Whether `AM` was read.
     am: bool,
     utc: bool,
-    /// Seconds east of UTC. An offset of -1 is treated as missing, since Go uses it as a marker.
+    /// Offset in seconds east of UTC. An offset of -1 is treated as missing, since Go uses it as a marker.
     offset: Option<i64>,
     zone: Vec<u8>,
 }
@@ -103,89 +104,103 @@ impl Fields {
     fn read(&mut self, element: Element, rest: &mut &[u8], layout: &[u8]) -> Read {
         match element {
             Element::Year => {
-                let year = atoi(take(rest, 2)?)?;
+                let year = parse_signed(take_bytes(rest, 2)?)?;
                 self.year = if year >= 69 { year + 1900 } else { year + 2000 };
             }
             Element::LongYear => {
-                rest.first().filter(|b| b.is_ascii_digit()).ok_or(Wrong::Value)?;
-                self.year = atoi(take(rest, 4)?)?;
+                rest.first()
+                    .filter(|b| b.is_ascii_digit())
+                    .ok_or(ElementError::Value)?;
+                self.year = parse_signed(take_bytes(rest, 4)?)?;
             }
-            Element::Month => self.month = Some(name(rest, &MONTHS, 3)?),
-            Element::LongMonth => self.month = Some(name(rest, &MONTHS, usize::MAX)?),
+            Element::Month => self.month = Some(parse_name(rest, &MONTHS, 3)?),
+            Element::LongMonth => self.month = Some(parse_name(rest, &MONTHS, usize::MAX)?),
             Element::NumMonth | Element::ZeroMonth => {
-                let month = number(rest, element == Element::ZeroMonth)?;
-                self.month = Some(ranged(month, 1, 12, "month")?);
+                let month = parse_number(rest, element == Element::ZeroMonth)?;
+                self.month = Some(check_range(month, 1, 12, "month")?);
             }
-            Element::Weekday => drop(name(rest, &WEEKDAYS, 3)?),
-            Element::LongWeekday => drop(name(rest, &WEEKDAYS, usize::MAX)?),
+            Element::Weekday => drop(parse_name(rest, &WEEKDAYS, 3)?),
+            Element::LongWeekday => drop(parse_name(rest, &WEEKDAYS, usize::MAX)?),
             Element::Day | Element::UnderDay | Element::ZeroDay => {
                 if element == Element::UnderDay {
                     *rest = rest.strip_prefix(b" ").unwrap_or(rest);
                 }
-                self.day = Some(number(rest, element == Element::ZeroDay)?);
+                self.day = Some(parse_number(rest, element == Element::ZeroDay)?);
             }
             Element::UnderYearDay | Element::ZeroYearDay => {
-                self.year_day = Some(three_digits(rest, element == Element::ZeroYearDay)?);
+                self.year_day = Some(parse_three_digits(rest, element == Element::ZeroYearDay)?);
             }
-            Element::Hour => self.hour = ranged(number(rest, false)?, 0, 23, "hour")?,
+            Element::Hour => self.hour = check_range(parse_number(rest, false)?, 0, 23, "hour")?,
             Element::Hour12 | Element::ZeroHour12 => {
-                self.hour = ranged(number(rest, element == Element::ZeroHour12)?, 0, 12, "hour")?;
+                self.hour = check_range(parse_number(rest, element == Element::ZeroHour12)?, 0, 12, "hour")?;
             }
             Element::Minute | Element::ZeroMinute => {
-                self.minute = ranged(number(rest, element == Element::ZeroMinute)?, 0, 59, "minute")?;
+                self.minute = check_range(
+                    parse_number(rest, element == Element::ZeroMinute)?,
+                    0,
+                    59,
+                    "minute",
+                )?;
             }
             Element::Second | Element::ZeroSecond => {
-                self.second = ranged(number(rest, element == Element::ZeroSecond)?, 0, 59, "second")?;
-                self.read_unasked_fraction(rest, layout)?;
+                self.second = check_range(
+                    parse_number(rest, element == Element::ZeroSecond)?,
+                    0,
+                    59,
+                    "second",
+                )?;
+                self.read_extra_fraction(rest, layout)?;
             }
-            Element::UpperPm => self.read_half(rest, b"PM", b"AM")?,
-            Element::LowerPm => self.read_half(rest, b"pm", b"am")?,
+            Element::UpperPm => self.read_am_pm(rest, b"PM", b"AM")?,
+            Element::LowerPm => self.read_am_pm(rest, b"pm", b"am")?,
             Element::Offset(form) if form.iso && rest.starts_with(b"Z") => {
-                take(rest, 1)?;
+                take_bytes(rest, 1)?;
                 self.utc = true;
             }
-            Element::Offset(form) => self.offset = Some(offset(rest, form)?).filter(|offset| *offset != -1),
+            Element::Offset(form) => {
+                self.offset = Some(parse_offset(rest, form)?).filter(|offset| *offset != -1);
+            }
             Element::ZoneName if rest.starts_with(b"UTC") => {
-                take(rest, 3)?;
+                take_bytes(rest, 3)?;
                 self.utc = true;
             }
             Element::ZoneName => {
-                let len = zone_name_len(rest).ok_or(Wrong::Value)?;
-                self.zone = take(rest, len)?.to_vec();
+                let len = zone_name_len(rest).ok_or(ElementError::Value)?;
+                self.zone = take_bytes(rest, len)?.to_vec();
             }
             Element::Fraction(form) => self.read_fraction(rest, form)?,
         }
         Ok(())
     }
 
-    fn read_half(&mut self, rest: &mut &[u8], pm: &[u8], am: &[u8]) -> Read {
-        let half = take(rest, 2)?;
+    fn read_am_pm(&mut self, rest: &mut &[u8], pm: &[u8], am: &[u8]) -> Read {
+        let half = take_bytes(rest, 2)?;
         self.pm |= half == pm;
         self.am |= half == am;
         if half == pm || half == am {
             Ok(())
         } else {
-            Err(Wrong::Value)
+            Err(ElementError::Value)
         }
     }
 
-    /// Parses a fraction of a second that the layout does not contain.
-    fn read_unasked_fraction(&mut self, rest: &mut &[u8], layout: &[u8]) -> Read {
+    /// Parses a fraction of a second that is not in the layout.
+    fn read_extra_fraction(&mut self, rest: &mut &[u8], layout: &[u8]) -> Read {
         let fraction = matches!(rest, [b'.' | b',', b'0'..=b'9', ..]);
-        let asked = matches!(next_chunk(layout).element, Some((Element::Fraction(_), _)));
-        if fraction && !asked {
+        let layout_has_fraction = matches!(next_chunk(layout).element, Some((Element::Fraction(_), _)));
+        if fraction && !layout_has_fraction {
             let len = 1 + rest.iter().skip(1).take_while(|b| b.is_ascii_digit()).count();
-            self.nanos = nanos(take(rest, len)?)?;
+            self.nanos = parse_nanos(take_bytes(rest, len)?)?;
         }
         Ok(())
     }
 
     fn read_fraction(&mut self, rest: &mut &[u8], form: Fraction) -> Read {
         if !form.trim {
-            self.nanos = nanos(take(rest, form.digits + 1)?)?;
+            self.nanos = parse_nanos(take_bytes(rest, form.digits + 1)?)?;
         } else if matches!(rest, [b'.' | b',', b'0'..=b'9', ..]) {
             let len = 1 + rest.iter().skip(1).take_while(|b| b.is_ascii_digit()).count();
-            self.nanos = nanos(take(rest, len)?)?;
+            self.nanos = parse_nanos(take_bytes(rest, len)?)?;
         }
         Ok(())
     }
@@ -223,7 +238,7 @@ impl Fields {
                 let offset = self
                     .zone
                     .strip_prefix(b"GMT")
-                    .and_then(|hours| atoi(hours).ok())
+                    .and_then(|hours| parse_signed(hours).ok())
                     .unwrap_or(0)
                     * 3_600;
                 Time {
@@ -235,7 +250,7 @@ impl Fields {
         })
     }
 
-    /// Returns the local zone if it has this offset and name, or else a new zone.
+    /// Returns the local zone if it has this offset and name, or otherwise a fixed zone.
     fn zone_at(self, offset: i64) -> Zone {
         if offset == 0 && (self.zone.is_empty() || self.zone == b"UTC") {
             Zone::Local
@@ -267,30 +282,30 @@ impl Fields {
     }
 }
 
-fn take<'a>(rest: &mut &'a [u8], len: usize) -> Read<&'a [u8]> {
-    let (taken, after) = rest.split_at_checked(len).ok_or(Wrong::Value)?;
+fn take_bytes<'a>(rest: &mut &'a [u8], len: usize) -> Read<&'a [u8]> {
+    let (taken, after) = rest.split_at_checked(len).ok_or(ElementError::Value)?;
     *rest = after;
     Ok(taken)
 }
 
-fn ranged(value: u32, min: u32, max: u32, what: &'static str) -> Read<u32> {
+fn check_range(value: u32, min: u32, max: u32, what: &'static str) -> Read<u32> {
     if (min..=max).contains(&value) {
         Ok(value)
     } else {
-        Err(Wrong::Range(what))
+        Err(ElementError::Range(what))
     }
 }
 
-/// Skips literal text; a run of spaces matches any run of spaces.
-fn skip(rest: &mut &[u8], prefix: &[u8]) -> Result<(), ()> {
+/// Skips literal text. A run of spaces matches any run of spaces.
+fn skip_literal(rest: &mut &[u8], prefix: &[u8]) -> Result<(), ()> {
     let mut prefix = prefix;
     while let Some((first, after)) = prefix.split_first() {
         if *first == b' ' {
             if rest.first().is_some_and(|b| *b != b' ') {
                 return Err(());
             }
-            prefix = cut_spaces(prefix);
-            *rest = cut_spaces(rest);
+            prefix = trim_start_spaces(prefix);
+            *rest = trim_start_spaces(rest);
             continue;
         }
         *rest = rest.strip_prefix(&[*first]).ok_or(())?;
@@ -299,54 +314,55 @@ fn skip(rest: &mut &[u8], prefix: &[u8]) -> Result<(), ()> {
     Ok(())
 }
 
-fn cut_spaces(text: &[u8]) -> &[u8] {
+fn trim_start_spaces(text: &[u8]) -> &[u8] {
     let spaces = text.iter().take_while(|b| **b == b' ').count();
     text.get(spaces..).unwrap_or_default()
 }
 
-/// Parses one or two digits; exactly two if `fixed`.
-fn number(rest: &mut &[u8], fixed: bool) -> Read<u32> {
+/// Parses one or two digits, or exactly two if `fixed` is set.
+fn parse_number(rest: &mut &[u8], fixed: bool) -> Read<u32> {
     let (value, len) = match *rest {
         [a @ b'0'..=b'9', b @ b'0'..=b'9', ..] => (u32::from(a - b'0') * 10 + u32::from(b - b'0'), 2),
         [a @ b'0'..=b'9', ..] if !fixed => (u32::from(a - b'0'), 1),
-        _ => return Err(Wrong::Value),
+        _ => return Err(ElementError::Value),
     };
-    take(rest, len)?;
+    take_bytes(rest, len)?;
     Ok(value)
 }
 
-/// Parses up to three digits after spaces; exactly three without spaces if `fixed`.
-fn three_digits(rest: &mut &[u8], fixed: bool) -> Read<u32> {
+/// Parses up to three digits after optional spaces, or exactly three digits without spaces if `fixed` is
+/// set.
+fn parse_three_digits(rest: &mut &[u8], fixed: bool) -> Read<u32> {
     if !fixed {
         *rest = rest.strip_prefix(b" ").unwrap_or(rest);
         *rest = rest.strip_prefix(b" ").unwrap_or(rest);
     }
     let len = rest.iter().take(3).take_while(|b| b.is_ascii_digit()).count();
     if len == 0 || fixed && len != 3 {
-        return Err(Wrong::Value);
+        return Err(ElementError::Value);
     }
-    Ok(take(rest, len)?
+    Ok(take_bytes(rest, len)?
         .iter()
         .fold(0, |value, digit| value * 10 + u32::from(digit - b'0')))
 }
 
 /// Parses a signed number.
-fn atoi(text: &[u8]) -> Read<i64> {
+fn parse_signed(text: &[u8]) -> Read<i64> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] => (false, digits),
         _ => (false, text),
     };
     if !digits.iter().all(u8::is_ascii_digit) {
-        return Err(Wrong::Value);
+        return Err(ElementError::Value);
     }
-    let value = parse_digits(digits).ok_or(Wrong::Value)? as i64;
+    let value = parse_digits(digits).ok_or(ElementError::Value)? as i64;
     Ok(if negative { value.wrapping_neg() } else { value })
 }
 
-/// Returns the number, counted from 1, of the name that the text starts with, comparing `len` letters without
-/// case.
-fn name(rest: &mut &[u8], names: &[&str], len: usize) -> Read<u32> {
+/// Parses a name. Only its first `len` letters are compared, ignoring case. Returns its number, starting
+/// at 1.
+fn parse_name(rest: &mut &[u8], names: &[&str], len: usize) -> Read<u32> {
     for (name, number) in names.iter().zip(1..) {
         let name = name.as_bytes();
         let name = name.get(..len).unwrap_or(name);
@@ -354,63 +370,63 @@ fn name(rest: &mut &[u8], names: &[&str], len: usize) -> Read<u32> {
             .get(..name.len())
             .is_some_and(|text| text.eq_ignore_ascii_case(name))
         {
-            take(rest, name.len())?;
+            take_bytes(rest, name.len())?;
             return Ok(number);
         }
     }
-    Err(Wrong::Value)
+    Err(ElementError::Value)
 }
 
-/// Parses a separator and digits, of which nine are used.
-fn nanos(text: &[u8]) -> Read<u32> {
-    let ([b'.' | b','], digits) = text.split_at_checked(1).ok_or(Wrong::Value)? else {
-        return Err(Wrong::Value);
+/// Parses a separator and digits. Only the first nine digits are used.
+fn parse_nanos(text: &[u8]) -> Read<u32> {
+    let ([b'.' | b','], digits) = text.split_at_checked(1).ok_or(ElementError::Value)? else {
+        return Err(ElementError::Value);
     };
     let digits = digits.get(..9).unwrap_or(digits);
-    let value = atoi(digits)?;
-    let value = u32::try_from(value).map_err(|_| Wrong::Range("fractional second"))?;
+    let value = parse_signed(digits)?;
+    let value = u32::try_from(value).map_err(|_| ElementError::Range("fractional second"))?;
     Ok(value * 10_u32.pow(9 - digits.len() as u32))
 }
 
-fn offset(rest: &mut &[u8], form: Offset) -> Read<i64> {
+fn parse_offset(rest: &mut &[u8], form: Offset) -> Read<i64> {
     let len = 3 + 2 * (usize::from(form.minutes) + usize::from(form.seconds));
     let colons = usize::from(form.colons) * (usize::from(form.minutes) + usize::from(form.seconds));
-    let text = rest.get(..len + colons).ok_or(Wrong::Value)?;
+    let text = rest.get(..len + colons).ok_or(ElementError::Value)?;
     let step = if form.colons { 3 } else { 2 };
     let misplaced = form.colons && (text.get(3) != Some(&b':') || form.seconds && text.get(6) != Some(&b':'));
     if misplaced {
-        return Err(Wrong::Value);
+        return Err(ElementError::Value);
     }
     let field = |index: usize| {
         let mut digits = text.get(1 + index * step..3 + index * step).unwrap_or_default();
-        number(&mut digits, true)
+        parse_number(&mut digits, true)
     };
     let read = |wanted: bool, index: usize| if wanted { field(index) } else { Ok(0) };
     let (hours, minutes, seconds) = match (field(0), read(form.minutes, 1), read(form.seconds, 2)) {
         (Ok(hours), Ok(minutes), Ok(seconds)) => (hours, minutes, seconds),
-        // Fields before the first invalid one are still checked.
+        // Go also checks the fields before the first invalid one.
         (Ok(hours), minutes, _) => {
-            ranged(minutes.unwrap_or(0), 0, 60, "time zone offset minute")?;
-            ranged(hours, 0, 24, "time zone offset hour")?;
-            return Err(Wrong::Value);
+            check_range(minutes.unwrap_or(0), 0, 60, "time zone offset minute")?;
+            check_range(hours, 0, 24, "time zone offset hour")?;
+            return Err(ElementError::Value);
         }
-        _ => return Err(Wrong::Value),
+        _ => return Err(ElementError::Value),
     };
     // Go reports the last field that is out of range.
-    ranged(seconds, 0, 60, "time zone offset second")?;
-    ranged(minutes, 0, 60, "time zone offset minute")?;
-    ranged(hours, 0, 24, "time zone offset hour")?;
+    check_range(seconds, 0, 60, "time zone offset second")?;
+    check_range(minutes, 0, 60, "time zone offset minute")?;
+    check_range(hours, 0, 24, "time zone offset hour")?;
     let total = i64::from((hours * 60 + minutes) * 60 + seconds);
     let total = match text.first() {
         Some(b'+') => total,
         Some(b'-') => -total,
-        _ => return Err(Wrong::Value),
+        _ => return Err(ElementError::Value),
     };
-    take(rest, len + colons)?;
+    take_bytes(rest, len + colons)?;
     Ok(total)
 }
 
-/// Returns the length of the zone abbreviation at the start of `text`.
+/// Returns the length of the zone abbreviation at the start of `text`, or `None` if there is none.
 fn zone_name_len(text: &[u8]) -> Option<usize> {
     if text.len() < 3 {
         return None;
@@ -434,7 +450,8 @@ fn zone_name_len(text: &[u8]) -> Option<usize> {
     fits.then_some(upper)
 }
 
-/// Returns the length of `+3` or `-11`; zero for other texts and hours above 23.
+/// Returns the length of an offset in hours such as `+3` or `-11`, or zero for other texts and for hours
+/// above 23.
 fn signed_hours_len(text: &[u8]) -> usize {
     let [b'+' | b'-', after @ ..] = text else { return 0 };
     let digits = after.iter().take_while(|b| b.is_ascii_digit()).count();

@@ -1,4 +1,4 @@
-//! Go's `time.Time` without the monotonic clock.
+//! Go's `time.Time`, without the monotonic clock.
 
 use std::rc::Rc;
 
@@ -15,27 +15,27 @@ pub(super) struct Time {
     pub(super) zone: Zone,
 }
 
-/// The zone of a time. Named zones are used for formatting only and never stored in a time.
+/// Zone of a time. Named zones are used for formatting only and are never stored in a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Zone {
     /// `time.UTC`.
     Utc,
-    /// `time.Local`, which is UTC: a render does not depend on the machine it runs on.
+    /// `time.Local`, which is UTC: a render does not depend on the machine on which it runs.
     Local,
-    /// A name, which may be empty, and seconds east of UTC.
+    /// Zone with a name, which may be empty, and an offset in seconds east of UTC.
     Fixed(Rc<[u8]>, i64),
 }
 
 impl Zone {
-    /// Returns the abbreviation and the offset.
-    fn parts(&self) -> (&[u8], i64) {
+    /// Returns the abbreviation and the offset of the zone.
+    fn abbreviation_and_offset(&self) -> (&[u8], i64) {
         match self {
             Self::Utc | Self::Local => (b"UTC", 0),
             Self::Fixed(name, offset) => (name, *offset),
         }
     }
 
-    /// `Location.String`.
+    /// Returns the name as `Location.String` does.
     pub(super) fn name(&self) -> &[u8] {
         match self {
             Self::Utc => b"UTC",
@@ -60,7 +60,7 @@ impl Time {
         }
     }
 
-    /// Returns the local time `nanos` after 1970.
+    /// Returns the local time `nanos` nanoseconds after 1970.
     pub(super) fn unix_nanos(nanos: i128) -> Self {
         let (seconds, nanos) = (nanos.div_euclid(1_000_000_000), nanos.rem_euclid(1_000_000_000));
         Self {
@@ -84,7 +84,7 @@ impl Time {
     }
 
     pub(super) fn local(&self) -> Local<'_> {
-        let (zone, offset) = self.zone.parts();
+        let (zone, offset) = self.zone.abbreviation_and_offset();
         Local {
             seconds: self.seconds,
             nanos: self.nanos,
@@ -109,18 +109,18 @@ impl Time {
         self.format(RFC3339_NANO)
     }
 
-    /// Returns the seconds since year 1, by which times are compared.
+    /// Returns seconds and nanoseconds since year 1, which determine the order of times.
     pub(super) fn rank(&self) -> (i64, u32) {
         (self.seconds.wrapping_add(YEAR_ONE_TO_UNIX), self.nanos)
     }
 
-    /// Returns the nanoseconds since year 1.
-    fn total(&self) -> i128 {
+    /// Returns the number of nanoseconds since year 1.
+    fn total_nanos(&self) -> i128 {
         let (seconds, nanos) = self.rank();
         i128::from(seconds) * 1_000_000_000 + i128::from(nanos)
     }
 
-    fn at_total(&self, total: i128) -> Self {
+    fn with_total_nanos(&self, total: i128) -> Self {
         let (seconds, nanos) = (total.div_euclid(1_000_000_000), total.rem_euclid(1_000_000_000));
         let seconds = (seconds as i64).wrapping_sub(YEAR_ONE_TO_UNIX);
         Self {
@@ -132,24 +132,25 @@ impl Time {
 
     /// Adds nanoseconds.
     pub(super) fn add(&self, nanos: i64) -> Self {
-        self.at_total(self.total() + i128::from(nanos))
+        self.with_total_nanos(self.total_nanos() + i128::from(nanos))
     }
 
-    /// Returns the nanoseconds since `other`, limited to the range of a duration.
+    /// Returns the number of nanoseconds since `other`, limited to the range of a duration.
     pub(super) fn since(&self, other: &Self) -> i64 {
-        let span = self.total() - other.total();
+        let span = self.total_nanos() - other.total_nanos();
         span.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 
-    /// Returns the last multiple of `unit` since year 1 that is not later; with `round`, the nearest.
+    /// Truncates to a multiple of `unit` since year 1. If `round` is set, rounds to the nearest multiple
+    /// instead.
     pub(super) fn truncate(&self, unit: i64, round: bool) -> Self {
         if unit <= 0 {
             return self.clone();
         }
-        let (total, unit) = (self.total(), i128::from(unit));
+        let (total, unit) = (self.total_nanos(), i128::from(unit));
         let rest = total.rem_euclid(unit);
         let up = round && 2 * rest >= unit;
-        self.at_total(total - rest + if up { unit } else { 0 })
+        self.with_total_nanos(total - rest + if up { unit } else { 0 })
     }
 
     /// Adds years, months and days.
@@ -162,7 +163,7 @@ impl Time {
             month,
             i64::from(civil.day).wrapping_add(days),
         );
-        let (_, offset) = self.zone.parts();
+        let (_, offset) = self.zone.abbreviation_and_offset();
         let seconds = midnight.wrapping_add(clock).wrapping_sub(offset);
         Self {
             seconds,

@@ -1,4 +1,4 @@
-//! Named time zones from the embedded database. Does not read the machine's zone or files.
+//! Named time zones from the embedded database, without access to the machine's zone or files.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZoneDatabase;
@@ -25,17 +25,18 @@ fn lookup(name: &[u8], seconds: i64) -> Option<(String, i64)> {
         return None;
     }
     let zone = TimeZoneDatabase::bundled().get(name).ok()?;
-    // The database ignores case, Go does not.
+    // The database ignores case; Go does not.
     zone.iana_name().filter(|known| *known == name)?;
-    let info = zone.to_offset_info(Timestamp::from_second(within_reach(seconds)).ok()?);
+    let info = zone.to_offset_info(Timestamp::from_second(to_database_range(seconds)).ok()?);
     Some((info.abbreviation().to_owned(), i64::from(info.offset().seconds())))
 }
 
-/// The calendar, including weekdays, repeats after 400 years, and so do the rules of a zone.
+/// Number of seconds after which the calendar, including weekdays, and the rules of a zone repeat: 400
+/// years.
 const CYCLE: i64 = 146_097 * 86_400;
 
 /// Returns a time in the range of the database at which every zone has the same offset as at `seconds`.
-fn within_reach(seconds: i64) -> i64 {
+fn to_database_range(seconds: i64) -> i64 {
     let (min, max) = (Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
     if seconds <= max {
         return seconds.max(min);

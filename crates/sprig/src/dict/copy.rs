@@ -1,10 +1,10 @@
-//! Deep copies that share only immutable values with the original.
+//! Deep copies, which share only immutable values with the original.
 
 use mainstay_template::Type::Any;
 use mainstay_template::{Call, Failure, Function, LimitExceeded, List, Map, Meter, Value};
 
 use crate::table::fixed;
-use crate::text::{charge_entries, charge_items, nested};
+use crate::text::{charge_entries, charge_items, run_nested};
 
 pub(super) const TABLE: &[Function] = &[
     fixed("deepCopy", &[Any], deep_copy),
@@ -22,8 +22,10 @@ fn deep_copy(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn copy(meter: &mut Meter, value: &Value) -> Result<Value, LimitExceeded> {
     Ok(match value {
-        Value::Map(map) if !map.is_nil() => Value::Map(nested(meter, |meter| copy_map(meter, map))?),
-        Value::List(list) if !list.is_nil() => Value::List(nested(meter, |meter| copy_list(meter, list))?),
+        Value::Map(map) if !map.is_nil() => Value::Map(run_nested(meter, |meter| copy_map(meter, map))?),
+        Value::List(list) if !list.is_nil() => {
+            Value::List(run_nested(meter, |meter| copy_list(meter, list))?)
+        }
         other => other.clone(),
     })
 }

@@ -1,4 +1,4 @@
-//! `dig`: a value in nested maps, or a default.
+//! The function `dig`, which returns a value in nested maps or a default.
 
 use mainstay_template::Type::Any;
 use mainstay_template::{Call, Failure, Function, Map, MapType, Str, Value};
@@ -7,7 +7,7 @@ use crate::table::variadic;
 
 pub(super) const TABLE: &[Function] = &[variadic("dig", &[Any], dig)];
 
-/// `dig KEY… DEFAULT MAP`.
+/// Evaluates `dig KEY… DEFAULT MAP`.
 fn dig(call: &mut Call<'_>) -> Result<Value, Failure> {
     let [keys @ .., default, root] = call.args else {
         return Err(too_few());

@@ -1,4 +1,4 @@
-//! Parts of a list: `first`, `rest`, `last`, `initial`, `slice`.
+//! Functions that return parts of a list: `first`, `rest`, `last`, `initial` and `slice`.
 
 use mainstay_template::Type::Any;
 use mainstay_template::{Call, Failure, Function, List, ListType, Value};
@@ -39,16 +39,16 @@ fn last(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn rest(call: &mut Call<'_>) -> Result<Value, Failure> {
     let list = list_arg(call, 0, 0, "Cannot find rest on type")?;
-    Ok(copied(list.items().split_first().map(|(_, rest)| rest)))
+    Ok(copy_part(list.items().split_first().map(|(_, rest)| rest)))
 }
 
 fn initial(call: &mut Call<'_>) -> Result<Value, Failure> {
     let list = list_arg(call, 0, 0, "Cannot find initial on type")?;
-    Ok(copied(list.items().split_last().map(|(_, rest)| rest)))
+    Ok(copy_part(list.items().split_last().map(|(_, rest)| rest)))
 }
 
-/// Returns a part of a list; an empty list results in a nil slice.
-fn copied(part: Option<&[Value]>) -> Value {
+/// Copies a part of a list. Returns a nil slice for `None`.
+fn copy_part(part: Option<&[Value]>) -> Value {
     part.map_or_else(
         || Value::List(List::nil(ListType::Any)),
         |part| Value::list(part.to_vec()),

@@ -1,16 +1,16 @@
-//! Exact decimals of Go's shopspring package, converted from the shortest digits of a float. Quotients have
-//! sixteen decimal places.
+//! Exact decimals as in Go's shopspring package. They are converted from the shortest digits of a float.
+//! Quotients have sixteen decimal places.
 
 use mainstay_template::Failure;
 use num_bigint::{BigInt, BigUint, Sign};
 
-/// `value` × 10^`exponent`.
+/// A decimal number: `value` × 10^`exponent`.
 pub(super) struct Decimal {
     value: BigInt,
     exponent: i32,
 }
 
-/// Decimal places of a quotient.
+/// Number of decimal places of a quotient.
 const PLACES: i32 = 16;
 
 impl Decimal {
@@ -36,12 +36,12 @@ impl Decimal {
         })
     }
 
-    /// Returns the nearest float, or infinity.
+    /// Returns the nearest float, or infinity if the number is too large.
     pub(super) fn to_float(&self) -> f64 {
         format!("{}e{}", self.value, self.exponent).parse().unwrap_or(0.0)
     }
 
-    /// Returns the approximate cost of arithmetic with this number.
+    /// Returns the approximate number of digits, which determines the cost of arithmetic.
     pub(super) fn digits(&self) -> u64 {
         self.value.bits() / 64 + u64::from(self.exponent.unsigned_abs()) / 16
     }

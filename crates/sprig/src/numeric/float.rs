@@ -1,4 +1,4 @@
-//! Float functions: sums and products use exact decimals, extremes and rounding use Go's `math`.
+//! Float functions. Sums and products use exact decimals; maxima, minima and rounding use Go's `math`.
 
 use mainstay_gostd::number::ldexp;
 use mainstay_template::Type::{Any, Float64, Int};
@@ -21,8 +21,8 @@ pub(super) const TABLE: &[Function] = &[
     variadic("round", &[Any, Int, Float64], round),
 ];
 
-/// Folds the arguments as decimals; each step consumes fuel by the number of digits.
-fn folded(
+/// Folds the arguments as decimals. Each step consumes fuel in proportion to the number of digits.
+fn fold_decimals(
     call: &mut Call<'_>,
     first: Option<f64>,
     fold: fn(&Decimal, &Decimal) -> Result<Decimal, Failure>,
@@ -43,23 +43,23 @@ fn add1f(call: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn addf(call: &mut Call<'_>) -> Result<Value, Failure> {
-    folded(call, Some(0.0), |a, b| Ok(a.add(b)))
+    fold_decimals(call, Some(0.0), |a, b| Ok(a.add(b)))
 }
 
 fn subf(call: &mut Call<'_>) -> Result<Value, Failure> {
-    folded(call, None, |a, b| Ok(a.sub(b)))
+    fold_decimals(call, None, |a, b| Ok(a.sub(b)))
 }
 
 fn mulf(call: &mut Call<'_>) -> Result<Value, Failure> {
-    folded(call, None, |a, b| Ok(a.mul(b)))
+    fold_decimals(call, None, |a, b| Ok(a.mul(b)))
 }
 
 fn divf(call: &mut Call<'_>) -> Result<Value, Failure> {
-    folded(call, None, Decimal::div)
+    fold_decimals(call, None, Decimal::div)
 }
 
 fn maxf(call: &mut Call<'_>) -> Result<Value, Failure> {
-    extreme(call, f64::INFINITY, |a, b| {
+    fold_extreme(call, f64::INFINITY, |a, b| {
         if a > b || a == b && b.is_sign_negative() {
             a
         } else {
@@ -69,7 +69,7 @@ fn maxf(call: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn minf(call: &mut Call<'_>) -> Result<Value, Failure> {
-    extreme(call, f64::NEG_INFINITY, |a, b| {
+    fold_extreme(call, f64::NEG_INFINITY, |a, b| {
         if a < b || a == b && a.is_sign_negative() {
             a
         } else {
@@ -78,8 +78,8 @@ fn minf(call: &mut Call<'_>) -> Result<Value, Failure> {
     })
 }
 
-/// Folds all arguments; `dominant` takes precedence even over NaN.
-fn extreme(call: &mut Call<'_>, dominant: f64, choose: fn(f64, f64) -> f64) -> Result<Value, Failure> {
+/// Folds all arguments with `choose`. `dominant` takes precedence over all other values, including NaN.
+fn fold_extreme(call: &mut Call<'_>, dominant: f64, choose: fn(f64, f64) -> f64) -> Result<Value, Failure> {
     call.meter.consume_fuel(call.args.len() as u64)?;
     let pick = |a: f64, b: f64| match (a, b) {
         (a, b) if a == dominant || b == dominant => dominant,
@@ -112,8 +112,8 @@ fn round(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::Float(whole / scale))
 }
 
-/// Returns 10 to the `exponent` with the rounding of Go's `math.Pow`: squares 0.625 and handles powers of two
-/// separately.
+/// Returns 10 to the power of `exponent` with the rounding of Go's `math.Pow`, which squares 0.625 and
+/// handles powers of two separately.
 fn power_of_ten(exponent: i64) -> f64 {
     if exponent == 0 || exponent == 1 {
         return if exponent == 0 { 1.0 } else { 10.0 };

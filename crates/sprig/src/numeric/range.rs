@@ -1,10 +1,10 @@
-//! Sequences of integers; their fuel is consumed first.
+//! Sequences of integers. Their fuel is consumed before they are created.
 
 use mainstay_template::Type::Int;
 use mainstay_template::{Call, Failure, Function, LimitExceeded, List, ListType, Meter, Value};
 
 use crate::table::{fixed, variadic};
-use crate::text::{self, Growing};
+use crate::text::{self, LimitedBuffer};
 
 pub(super) const TABLE: &[Function] = &[
     fixed("until", &[Int], until),
@@ -57,7 +57,7 @@ fn seq(call: &mut Call<'_>) -> Result<Value, Failure> {
         step,
     };
     steps.charge(call.meter)?;
-    let mut out = Growing::new(call.meter);
+    let mut out = LimitedBuffer::new(call.meter);
     for (index, value) in steps.values().enumerate() {
         if index > 0 {
             out.push(b" ")?;
@@ -67,7 +67,7 @@ fn seq(call: &mut Call<'_>) -> Result<Value, Failure> {
     out.finish()
 }
 
-/// Returns the integers from `start` to before `stop`; empty if `step` has the wrong sign.
+/// Integers from `start` to `stop`, exclusive. The sequence is empty if `step` has the wrong sign.
 #[derive(Clone, Copy)]
 struct Steps {
     start: i64,

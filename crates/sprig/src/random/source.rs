@@ -5,7 +5,7 @@ use mainstay_template::Host;
 /// A source of random numbers.
 pub(crate) struct Source<'a>(pub(crate) &'a mut dyn Host);
 
-/// Maximum number of draws, to terminate with repeating entropy.
+/// Maximum number of draws. Ensures termination if the host's entropy repeats.
 const MAX_DRAWS: usize = 128;
 
 impl Source<'_> {

@@ -1,4 +1,4 @@
-//! Parses character classes: `[a-z]`, `\d`, `[[:alpha:]]`, `\p{Greek}`.
+//! Parsing of character classes: `[a-z]`, `\d`, `[[:alpha:]]`, `\p{Greek}`.
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
@@ -6,7 +6,7 @@ use super::cursor::{Cursor, check_utf8};
 use super::error::{Reason, RegexError};
 use super::escape::read_escape;
 
-/// A set of characters, possibly complemented.
+/// Ranges of characters, and whether the set is their complement.
 type Group = (&'static [(char, char)], bool);
 
 const DIGIT: &[(char, char)] = &[('0', '9')];
@@ -30,30 +30,30 @@ const POSIX: &[(&str, &[(char, char)])] = &[
     ("xdigit", &[('0', '9'), ('A', 'F'), ('a', 'f')]),
 ];
 
-/// Returns the set of `ranges`, including all cases of each character if `fold`.
-pub(super) fn set(ranges: &[(char, char)], fold: bool) -> ClassUnicode {
-    folded(
+/// Returns the set of `ranges`. If `fold` is set, it includes all cases of each character.
+pub(super) fn class_from_ranges(ranges: &[(char, char)], fold: bool) -> ClassUnicode {
+    apply_fold(
         ClassUnicode::new(ranges.iter().map(|(from, to)| ClassUnicodeRange::new(*from, *to))),
         fold,
     )
 }
 
-fn folded(mut class: ClassUnicode, fold: bool) -> ClassUnicode {
+fn apply_fold(mut class: ClassUnicode, fold: bool) -> ClassUnicode {
     if fold {
         class.case_fold_simple();
     }
     class
 }
 
-fn signed(mut class: ClassUnicode, negated: bool) -> ClassUnicode {
+fn apply_negation(mut class: ClassUnicode, negated: bool) -> ClassUnicode {
     if negated {
         class.negate();
     }
     class
 }
 
-/// Parses `\d`, `\s`, `\w` and their complements; `None` if another text follows.
-pub(super) fn perl(at: &mut Cursor<'_>, fold: bool) -> Option<ClassUnicode> {
+/// Parses `\d`, `\s`, `\w` and their complements. Returns `None` for other texts.
+pub(super) fn parse_perl(at: &mut Cursor<'_>, fold: bool) -> Option<ClassUnicode> {
     let (ranges, negated): Group = match (at.byte(0)?, at.byte(1)?) {
         (b'\\', b'd') => (DIGIT, false),
         (b'\\', b'D') => (DIGIT, true),
@@ -64,11 +64,11 @@ pub(super) fn perl(at: &mut Cursor<'_>, fold: bool) -> Option<ClassUnicode> {
         _ => return None,
     };
     at.skip(2);
-    Some(signed(set(ranges, fold), negated))
+    Some(apply_negation(class_from_ranges(ranges, fold), negated))
 }
 
-/// Parses `[:alpha:]` inside brackets; `None` if another text follows.
-fn posix(at: &mut Cursor<'_>, fold: bool) -> Result<Option<ClassUnicode>, RegexError> {
+/// Parses `[:alpha:]` inside brackets. Returns `None` for other texts.
+fn parse_posix(at: &mut Cursor<'_>, fold: bool) -> Result<Option<ClassUnicode>, RegexError> {
     let mut rest = *at;
     if !rest.eat(b"[:") {
         return Ok(None);
@@ -82,11 +82,11 @@ fn posix(at: &mut Cursor<'_>, fold: bool) -> Result<Option<ClassUnicode>, RegexE
     let found = POSIX.iter().find(|(known, _)| known.as_bytes() == name);
     let (_, ranges) = found.ok_or_else(|| Reason::CharRange.at(at.until(rest)))?;
     *at = rest;
-    Ok(Some(signed(set(ranges, fold), negated)))
+    Ok(Some(apply_negation(class_from_ranges(ranges, fold), negated)))
 }
 
-/// Parses `\pN`, `\p{Greek}`, `\P{^Lu}`; `None` if another text follows.
-pub(super) fn unicode(at: &mut Cursor<'_>, fold: bool) -> Result<Option<ClassUnicode>, RegexError> {
+/// Parses `\pN`, `\p{Greek}`, `\P{^Lu}`. Returns `None` for other texts.
+pub(super) fn parse_unicode(at: &mut Cursor<'_>, fold: bool) -> Result<Option<ClassUnicode>, RegexError> {
     let negated = match (at.byte(0), at.byte(1)) {
         (Some(b'\\'), Some(b'p')) => false,
         (Some(b'\\'), Some(b'P')) => true,
@@ -107,30 +107,31 @@ pub(super) fn unicode(at: &mut Cursor<'_>, fold: bool) -> Result<Option<ClassUni
     };
     let name = check_utf8(name)?;
     let (name, inverted) = name.strip_prefix('^').map_or((name, false), |name| (name, true));
-    let class = named(name).ok_or_else(|| Reason::CharRange.at(at.until(rest)))?;
+    let class = find_class(name).ok_or_else(|| Reason::CharRange.at(at.until(rest)))?;
     *at = rest;
-    Ok(Some(signed(folded(class, fold), negated != inverted)))
+    Ok(Some(apply_negation(apply_fold(class, fold), negated != inverted)))
 }
 
-/// Returns Go's set `name`, ignoring case, spaces, hyphens and underscores.
-fn named(name: &str) -> Option<ClassUnicode> {
+/// Returns the set `name` of Go, ignoring case, spaces, hyphens and underscores, or `None` if it does not
+/// exist.
+fn find_class(name: &str) -> Option<ClassUnicode> {
     let plain: String = name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).collect();
-    let canonical = canonical(&plain);
+    let canonical = canonical_name(&plain);
     match canonical.as_str() {
-        "Any" => return Some(set(&[('\0', char::MAX)], false)),
-        "Ascii" => return Some(set(&[('\0', '\x7f')], false)),
-        "Assigned" => return table("Cn").map(|class| signed(class, true)),
-        // Surrogates are not Rust characters, and no text contains one.
+        "Any" => return Some(class_from_ranges(&[('\0', char::MAX)], false)),
+        "Ascii" => return Some(class_from_ranges(&[('\0', '\x7f')], false)),
+        "Assigned" => return regex_syntax_class("Cn").map(|class| apply_negation(class, true)),
+        // Surrogates are not characters in Rust, and no text contains one.
         "Cs" | "Surrogate" => return Some(ClassUnicode::empty()),
         _ => {}
     }
     let known = CATEGORIES.contains(&canonical.as_str())
         || SCRIPTS.contains(&canonical.as_str())
         || ALIASES.contains(&canonical.as_str());
-    known.then(|| table(&canonical)).flatten()
+    known.then(|| regex_syntax_class(&canonical)).flatten()
 }
 
-fn canonical(name: &str) -> String {
+fn canonical_name(name: &str) -> String {
     let mut chars = name.chars();
     let first = chars.next().map(|c| c.to_ascii_uppercase());
     first
@@ -140,7 +141,7 @@ fn canonical(name: &str) -> String {
 }
 
 /// Returns the set `name` of regex-syntax.
-fn table(name: &str) -> Option<ClassUnicode> {
+fn regex_syntax_class(name: &str) -> Option<ClassUnicode> {
     let hir = regex_syntax::Parser::new()
         .parse(&format!("\\p{{{name}}}"))
         .ok()?;
@@ -151,7 +152,7 @@ fn table(name: &str) -> Option<ClassUnicode> {
 }
 
 /// Parses `[…]`.
-pub(super) fn bracketed(at: &mut Cursor<'_>, fold: bool) -> Result<ClassUnicode, RegexError> {
+pub(super) fn parse_bracketed(at: &mut Cursor<'_>, fold: bool) -> Result<ClassUnicode, RegexError> {
     let whole = *at;
     at.skip(1);
     let negated = at.eat(b"^");
@@ -159,43 +160,43 @@ pub(super) fn bracketed(at: &mut Cursor<'_>, fold: bool) -> Result<ClassUnicode,
     let mut first = true;
     while first || at.peek() != Some(b']') {
         first = false;
-        class.union(&item(at, whole, fold)?);
+        class.union(&parse_item(at, whole, fold)?);
     }
     at.skip(1);
-    Ok(signed(class, negated))
+    Ok(apply_negation(class, negated))
 }
 
-fn item(at: &mut Cursor<'_>, whole: Cursor<'_>, fold: bool) -> Result<ClassUnicode, RegexError> {
+fn parse_item(at: &mut Cursor<'_>, whole: Cursor<'_>, fold: bool) -> Result<ClassUnicode, RegexError> {
     if at.0.len() > 2
-        && let Some(class) = posix(at, fold)?
+        && let Some(class) = parse_posix(at, fold)?
     {
         return Ok(class);
     }
-    if let Some(class) = unicode(at, fold)? {
+    if let Some(class) = parse_unicode(at, fold)? {
         return Ok(class);
     }
-    if let Some(class) = perl(at, fold) {
+    if let Some(class) = parse_perl(at, fold) {
         return Ok(class);
     }
-    range(at, whole, fold)
+    parse_range(at, whole, fold)
 }
 
-fn range(at: &mut Cursor<'_>, whole: Cursor<'_>, fold: bool) -> Result<ClassUnicode, RegexError> {
+fn parse_range(at: &mut Cursor<'_>, whole: Cursor<'_>, fold: bool) -> Result<ClassUnicode, RegexError> {
     let start = *at;
-    let from = character(at, whole)?;
+    let from = parse_character(at, whole)?;
     let mut to = from;
     if at.peek() == Some(b'-') && at.byte(1).is_some_and(|b| b != b']') {
         at.skip(1);
-        to = character(at, whole)?;
+        to = parse_character(at, whole)?;
         if to < from {
             return Err(Reason::CharRange.at(start.until(*at)));
         }
     }
-    Ok(folded(scalars(from, to), fold))
+    Ok(apply_fold(scalar_range(from, to), fold))
 }
 
-/// Returns the characters between two code points without surrogates.
-pub(super) fn scalars(from: u32, to: u32) -> ClassUnicode {
+/// Returns the characters between two code points, without surrogates.
+pub(super) fn scalar_range(from: u32, to: u32) -> ClassUnicode {
     let low = (from.min(0xd7ff + 1), to.min(0xd7ff));
     let high = (from.max(0xe000), to);
     let ranges = [low, high].into_iter().filter(|(from, to)| from <= to);
@@ -203,7 +204,7 @@ pub(super) fn scalars(from: u32, to: u32) -> ClassUnicode {
     ClassUnicode::new(chars.map(|(from, to)| ClassUnicodeRange::new(from, to)))
 }
 
-fn character(at: &mut Cursor<'_>, whole: Cursor<'_>) -> Result<u32, RegexError> {
+fn parse_character(at: &mut Cursor<'_>, whole: Cursor<'_>) -> Result<u32, RegexError> {
     match at.peek() {
         None => Err(Reason::MissingBracket.at(whole.0)),
         Some(b'\\') => read_escape(at),
@@ -263,8 +264,8 @@ const ALIASES: &[&str] = &[
     "Uppercaseletter",
 ];
 
-/// Scripts with one-word names: Go removes underscores from a name before it looks it up in a table that
-/// contains them.
+/// Scripts with names of one word. Go removes underscores from a name before it looks it up in a table with
+/// underscores, so that it finds only these scripts.
 const SCRIPTS: &[&str] = &[
     "Adlam",
     "Ahom",

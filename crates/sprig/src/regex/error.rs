@@ -2,7 +2,7 @@
 
 use mainstay_gostd::utf8::to_string_lossy;
 
-/// An invalid regular expression.
+/// Error of parsing a regular expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {reason}: `{part}`")]
 pub struct RegexError {
@@ -44,7 +44,7 @@ pub(super) enum Reason {
 }
 
 impl Reason {
-    /// Returns the error that quotes `part` of the expression.
+    /// Creates the error for `part` of the expression, which the message quotes.
     pub(super) fn at(self, part: &[u8]) -> RegexError {
         RegexError {
             reason: self,

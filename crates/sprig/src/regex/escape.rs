@@ -1,9 +1,10 @@
-//! Parses backslash escapes of single characters.
+//! Parsing of backslash escapes of single characters.
 
 use super::cursor::Cursor;
 use super::error::{Reason, RegexError};
 
-/// Returns the code point, which may be a surrogate: Go accepts it, but it matches nothing.
+/// Parses an escape. Returns its code point, which may be a surrogate: Go accepts it, but it matches
+/// nothing.
 pub(super) fn read_escape(at: &mut Cursor<'_>) -> Result<u32, RegexError> {
     let start = *at;
     at.skip(1);
@@ -11,8 +12,8 @@ pub(super) fn read_escape(at: &mut Cursor<'_>) -> Result<u32, RegexError> {
         return Err(Reason::TrailingBackslash.at(b""));
     }
     let found = match at.next()? {
-        Some(c @ '0'..='7') => octal(at, c),
-        Some('x') => hexadecimal(at)?,
+        Some(c @ '0'..='7') => parse_octal(at, c),
+        Some('x') => parse_hexadecimal(at)?,
         Some('a') => Some(7),
         Some('f') => Some(12),
         Some('n') => Some(10),
@@ -25,8 +26,8 @@ pub(super) fn read_escape(at: &mut Cursor<'_>) -> Result<u32, RegexError> {
     found.ok_or_else(|| Reason::Escape.at(start.until(*at)))
 }
 
-/// Parses up to three octal digits; a single digit is an octal escape only if it is zero.
-fn octal(at: &mut Cursor<'_>, first: char) -> Option<u32> {
+/// Parses up to three octal digits. A single digit is an octal escape only if it is zero.
+fn parse_octal(at: &mut Cursor<'_>, first: char) -> Option<u32> {
     let next = |at: &Cursor<'_>| at.peek().filter(|b| (b'0'..=b'7').contains(b));
     if first != '0' && next(at).is_none() {
         return None;
@@ -40,16 +41,16 @@ fn octal(at: &mut Cursor<'_>, first: char) -> Option<u32> {
     Some(value)
 }
 
-fn hexadecimal(at: &mut Cursor<'_>) -> Result<Option<u32>, RegexError> {
+fn parse_hexadecimal(at: &mut Cursor<'_>) -> Result<Option<u32>, RegexError> {
     let Some(first) = at.next()? else { return Ok(None) };
     if first == '{' {
-        return braced(at);
+        return parse_braced(at);
     }
     let (high, low) = (first.to_digit(16), at.next()?.and_then(|c| c.to_digit(16)));
     Ok(high.zip(low).map(|(high, low)| high * 16 + low))
 }
 
-fn braced(at: &mut Cursor<'_>) -> Result<Option<u32>, RegexError> {
+fn parse_braced(at: &mut Cursor<'_>) -> Result<Option<u32>, RegexError> {
     let mut value = None;
     loop {
         let Some(c) = at.next()? else { return Ok(None) };

@@ -1,19 +1,19 @@
-//! A node of an expression with the size, depth and repetition count that limits are checked against.
+//! Nodes of an expression with their size, depth and repetition count, for which limits are checked.
 
 use regex_syntax::hir::Hir;
 
 use super::error::{Reason, RegexError};
 
-/// Maximum number of instructions in Go.
+/// Maximum size in instructions, as in Go.
 const MAX_SIZE: u64 = (128 << 20) / 40;
-/// Maximum depth. Go's limit is 1000; the engines recurse over the tree, and this depth fits a small stack.
+/// Maximum depth. Go's limit is 1000. The engines recurse over the tree; this depth fits a small stack.
 const MAX_HEIGHT: u32 = 250;
 
 /// A node of an expression.
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) hir: Hir,
-    /// Go's estimate of the compiled size.
+    /// Go's estimate of the compiled size in instructions.
     size: u64,
     height: u32,
     kind: Kind,
@@ -33,13 +33,13 @@ enum Kind {
 pub(super) struct Repeat {
     pub(super) min: u32,
     pub(super) max: Option<u32>,
-    /// Whether it is written in braces.
+    /// Whether the repetition is written in braces.
     pub(super) counted: bool,
 }
 
 impl Repeat {
-    /// Whether Go checks the count.
-    pub(super) fn is_plural(self) -> bool {
+    /// Whether Go checks the repetition count.
+    pub(super) fn has_checked_count(self) -> bool {
         self.counted && (self.min >= 2 || self.max.is_some_and(|max| max >= 2))
     }
 
@@ -77,15 +77,15 @@ impl Node {
 
     /// Creates a concatenation.
     pub(super) fn concat(parts: Vec<Self>) -> Self {
-        Self::joined(parts, Kind::Concat)
+        Self::join(parts, Kind::Concat)
     }
 
     /// Creates an alternation.
     pub(super) fn alternation(parts: Vec<Self>) -> Self {
-        Self::joined(parts, Kind::Alternation)
+        Self::join(parts, Kind::Alternation)
     }
 
-    fn joined(mut parts: Vec<Self>, kind: Kind) -> Self {
+    fn join(mut parts: Vec<Self>, kind: Kind) -> Self {
         if parts.len() == 1
             && let Some(only) = parts.pop()
         {
@@ -101,7 +101,7 @@ impl Node {
             .map(|part| part.size)
             .fold(bars, u64::saturating_add)
             .max(1);
-        // Nested concatenations are flattened.
+        // Nested concatenations are flattened, as are nested alternations.
         let height = parts
             .iter()
             .map(|part| part.height + u32::from(part.kind != kind))
@@ -122,7 +122,7 @@ impl Node {
         }
     }
 
-    /// Adds an enclosing node that costs `more` instructions.
+    /// Wraps the node in an enclosing node that costs `more` instructions.
     pub(super) fn wrap(self, more: u64, make: impl FnOnce(Hir) -> Hir) -> Self {
         Self {
             hir: make(self.hir),

@@ -1,4 +1,4 @@
-//! Parses Go's regular expression syntax into the tree of the `regex` engines, with Go's errors.
+//! Parsing of Go's regular expression syntax into the tree of the `regex` engines, with Go's errors.
 
 use regex_syntax::hir::{Capture, Class, Dot, Hir, Look, Repetition};
 
@@ -11,9 +11,9 @@ use super::node::{Node, Repeat};
 /// A parsed expression.
 #[derive(Debug)]
 pub(super) struct Parsed {
-    /// The tree.
+    /// Syntax tree.
     pub(super) hir: Hir,
-    /// Names of the groups, empty for unnamed ones; the first is the whole match.
+    /// Names of the groups; unnamed groups have an empty name. The first group is the whole match.
     pub(super) names: Vec<String>,
 }
 
@@ -22,7 +22,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Parsed, RegexError> {
     Parser::new(text).run()
 }
 
-/// Flags of `(?ims-U)`.
+/// Flags such as in `(?ims-U)`.
 #[allow(clippy::struct_excessive_bools)]
 #[derive(Clone, Copy, Debug, Default)]
 struct Flags {
@@ -36,9 +36,9 @@ struct Flags {
 struct Frame {
     alternatives: Vec<Node>,
     sequence: Vec<Node>,
-    /// Number of a capturing group.
+    /// Number of the group if it is a capturing group.
     capture: Option<u32>,
-    /// Flags outside the group.
+    /// Flags outside of the group.
     outer: Flags,
 }
 
@@ -67,7 +67,7 @@ struct Parser<'a> {
     whole: &'a [u8],
     at: Cursor<'a>,
     flags: Flags,
-    /// The innermost open group; `outer` contains those outer it.
+    /// Innermost open group. `outer` contains the groups that enclose it.
     frame: Frame,
     outer: Vec<Frame>,
     names: Vec<String>,
@@ -91,7 +91,7 @@ impl<'a> Parser<'a> {
         let mut last_repeat = None;
         while let Some(byte) = self.at.peek() {
             let start = self.at;
-            let repeated = self.step(byte, last_repeat)?;
+            let repeated = self.parse_element(byte, last_repeat)?;
             last_repeat = repeated.then_some(start);
         }
         if !self.outer.is_empty() {
@@ -105,12 +105,12 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Parses one element; returns whether it was a repetition, which must not follow another.
-    fn step(&mut self, byte: u8, last_repeat: Option<Cursor<'a>>) -> Result<bool, RegexError> {
+    /// Parses one element. Returns whether it is a repetition, which must not follow another repetition.
+    fn parse_element(&mut self, byte: u8, last_repeat: Option<Cursor<'a>>) -> Result<bool, RegexError> {
         match byte {
-            b'(' if self.at.byte(1) == Some(b'?') => self.perl_group()?,
+            b'(' if self.at.byte(1) == Some(b'?') => self.parse_perl_group()?,
             b'(' => {
-                self.open(String::new());
+                self.open_group(String::new());
                 self.at.skip(1);
             }
             b'|' => {
@@ -118,7 +118,7 @@ impl<'a> Parser<'a> {
                 self.at.skip(1);
             }
             b')' => self.close()?,
-            b'^' => self.look(
+            b'^' => self.push_look(
                 if self.flags.multi_line {
                     Look::StartLF
                 } else {
@@ -126,7 +126,7 @@ impl<'a> Parser<'a> {
                 },
                 1,
             )?,
-            b'$' => self.look(
+            b'$' => self.push_look(
                 if self.flags.multi_line {
                     Look::EndLF
                 } else {
@@ -144,15 +144,15 @@ impl<'a> Parser<'a> {
                 self.at.skip(1);
             }
             b'[' => {
-                let class = class::bracketed(&mut self.at, self.flags.fold)?;
+                let class = class::parse_bracketed(&mut self.at, self.flags.fold)?;
                 self.push(Node::leaf(Hir::class(Class::Unicode(class))))?;
             }
-            b'*' | b'+' | b'?' => return self.star(byte, last_repeat).map(|()| true),
-            b'{' => return self.counted(last_repeat),
-            b'\\' => self.backslash()?,
+            b'*' | b'+' | b'?' => return self.parse_simple_repetition(byte, last_repeat).map(|()| true),
+            b'{' => return self.parse_counted_repetition(last_repeat),
+            b'\\' => self.parse_backslash()?,
             _ => {
                 if let Some(c) = self.at.next()? {
-                    self.literal(u32::from(c))?;
+                    self.push_literal(u32::from(c))?;
                 }
             }
         }
@@ -165,20 +165,20 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn look(&mut self, look: Look, bytes: usize) -> Result<(), RegexError> {
+    fn push_look(&mut self, look: Look, bytes: usize) -> Result<(), RegexError> {
         self.at.skip(bytes);
         self.push(Node::leaf(Hir::look(look)))
     }
 
-    fn literal(&mut self, code: u32) -> Result<(), RegexError> {
+    fn push_literal(&mut self, code: u32) -> Result<(), RegexError> {
         let class = match char::from_u32(code) {
-            Some(c) => class::set(&[(c, c)], self.flags.fold),
-            None => class::scalars(code, code),
+            Some(c) => class::class_from_ranges(&[(c, c)], self.flags.fold),
+            None => class::scalar_range(code, code),
         };
         self.push(Node::leaf(Hir::class(Class::Unicode(class))))
     }
 
-    fn open(&mut self, name: String) {
+    fn open_group(&mut self, name: String) {
         let number = self.names.len() as u32;
         self.names.push(name);
         self.open_frame(Some(number));
@@ -212,7 +212,11 @@ impl<'a> Parser<'a> {
         self.push(node)
     }
 
-    fn star(&mut self, byte: u8, last_repeat: Option<Cursor<'a>>) -> Result<(), RegexError> {
+    fn parse_simple_repetition(
+        &mut self,
+        byte: u8,
+        last_repeat: Option<Cursor<'a>>,
+    ) -> Result<(), RegexError> {
         let before = self.at;
         self.at.skip(1);
         let (min, max) = match byte {
@@ -220,7 +224,7 @@ impl<'a> Parser<'a> {
             b'+' => (1, None),
             _ => (0, Some(1)),
         };
-        self.repeat(
+        self.push_repetition(
             Repeat {
                 min,
                 max,
@@ -231,20 +235,20 @@ impl<'a> Parser<'a> {
         )
     }
 
-    /// Parses `{2}`, `{2,}`, `{2,5}`; otherwise the brace is literal.
-    fn counted(&mut self, last_repeat: Option<Cursor<'a>>) -> Result<bool, RegexError> {
+    /// Parses a counted repetition such as `{2}`, `{2,}` or `{2,5}`. In other texts the brace is literal.
+    fn parse_counted_repetition(&mut self, last_repeat: Option<Cursor<'a>>) -> Result<bool, RegexError> {
         let before = self.at;
-        let Some((min, max)) = counts(&mut self.at) else {
+        let Some((min, max)) = parse_bounds(&mut self.at) else {
             self.at = before;
             self.at.skip(1);
-            self.literal(u32::from('{'))?;
+            self.push_literal(u32::from('{'))?;
             return Ok(false);
         };
         let wrong = min > MAX_REPEAT || max.is_some_and(|max| max > MAX_REPEAT || min > max);
         if wrong {
             return Err(Reason::RepeatSize.at(before.until(self.at)));
         }
-        self.repeat(
+        self.push_repetition(
             Repeat {
                 min,
                 max,
@@ -256,7 +260,7 @@ impl<'a> Parser<'a> {
         Ok(true)
     }
 
-    fn repeat(
+    fn push_repetition(
         &mut self,
         repeat: Repeat,
         before: Cursor<'a>,
@@ -278,54 +282,54 @@ impl<'a> Parser<'a> {
             })
         });
         node.check(self.whole)?;
-        if node.repeats > u64::from(MAX_REPEAT) && repeat.is_plural() {
+        if node.repeats > u64::from(MAX_REPEAT) && repeat.has_checked_count() {
             return Err(Reason::RepeatSize.at(before.until(self.at)));
         }
         self.frame.sequence.push(node);
         Ok(())
     }
 
-    fn backslash(&mut self) -> Result<(), RegexError> {
+    fn parse_backslash(&mut self) -> Result<(), RegexError> {
         match self.at.byte(1) {
-            Some(b'A') => return self.look(Look::Start, 2),
-            Some(b'z') => return self.look(Look::End, 2),
-            Some(b'b') => return self.look(Look::WordAscii, 2),
-            Some(b'B') => return self.look(Look::WordAsciiNegate, 2),
+            Some(b'A') => return self.push_look(Look::Start, 2),
+            Some(b'z') => return self.push_look(Look::End, 2),
+            Some(b'b') => return self.push_look(Look::WordAscii, 2),
+            Some(b'B') => return self.push_look(Look::WordAsciiNegate, 2),
             Some(b'C') => return Err(Reason::Escape.at(self.at.first(2))),
-            Some(b'Q') => return self.quoted(),
+            Some(b'Q') => return self.parse_quoted(),
             _ => {}
         }
         let fold = self.flags.fold;
-        let class = match class::unicode(&mut self.at, fold)? {
+        let class = match class::parse_unicode(&mut self.at, fold)? {
             Some(class) => Some(class),
-            None => class::perl(&mut self.at, fold),
+            None => class::parse_perl(&mut self.at, fold),
         };
         if let Some(class) = class {
             return self.push(Node::leaf(Hir::class(Class::Unicode(class))));
         }
         let code = read_escape(&mut self.at)?;
-        self.literal(code)
+        self.push_literal(code)
     }
 
-    /// Parses `\Q…\E`; the end may be missing.
-    fn quoted(&mut self) -> Result<(), RegexError> {
+    /// Parses `\Q…\E`. The end marker is optional.
+    fn parse_quoted(&mut self) -> Result<(), RegexError> {
         self.at.skip(2);
         let len = self.at.find(b"\\E").unwrap_or(self.at.0.len());
         let mut inside = Cursor(self.at.first(len));
         while let Some(c) = inside.next()? {
-            self.literal(u32::from(c))?;
+            self.push_literal(u32::from(c))?;
         }
         self.at.skip(len + 2);
         Ok(())
     }
 
-    /// Parses `(?P<name>`, `(?<name>`, `(?i)`, `(?i:`.
-    fn perl_group(&mut self) -> Result<(), RegexError> {
+    /// Parses the start of a group with `?`: `(?P<name>`, `(?<name>`, `(?i)`, `(?i:`.
+    fn parse_perl_group(&mut self) -> Result<(), RegexError> {
         let start = self.at;
         let p = start.0.len() > 4 && start.starts_with(b"(?P<");
         let plain = start.0.len() > 3 && start.starts_with(b"(?<");
         if !p && !plain {
-            return self.flag_group();
+            return self.parse_flag_group();
         }
         let Some(end) = start.find(b">") else {
             check_utf8(start.0)?;
@@ -335,12 +339,12 @@ impl<'a> Parser<'a> {
         if name.is_empty() || !name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()) {
             return Err(Reason::NamedCapture.at(start.first(end + 1)));
         }
-        self.open(name.to_owned());
+        self.open_group(name.to_owned());
         self.at.skip(end + 1);
         Ok(())
     }
 
-    fn flag_group(&mut self) -> Result<(), RegexError> {
+    fn parse_flag_group(&mut self) -> Result<(), RegexError> {
         let start = self.at;
         self.at.skip(2);
         let mut flags = self.flags;
@@ -370,25 +374,25 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Maximum repetition count, with nested counts multiplied.
+/// Maximum repetition count. Counts of nested repetitions are multiplied.
 const MAX_REPEAT: u32 = 1_000;
 
-/// Parses the bounds between braces. A number above the limit is returned as `u32::MAX`.
-fn counts(at: &mut Cursor<'_>) -> Option<(u32, Option<u32>)> {
+/// Parses the bounds in braces. A number above the limit is returned as `u32::MAX`.
+fn parse_bounds(at: &mut Cursor<'_>) -> Option<(u32, Option<u32>)> {
     at.skip(1);
-    let min = number(at)?;
+    let min = parse_number(at)?;
     let max = if !at.eat(b",") {
         Some(min)
     } else if at.peek()? == b'}' {
         None
     } else {
-        Some(number(at)?)
+        Some(parse_number(at)?)
     };
     at.eat(b"}").then_some((min, max))
 }
 
 /// Parses digits without a leading zero.
-fn number(at: &mut Cursor<'_>) -> Option<u32> {
+fn parse_number(at: &mut Cursor<'_>) -> Option<u32> {
     let digits = at.0.iter().take_while(|b| b.is_ascii_digit()).count();
     let text = std::str::from_utf8(at.first(digits)).ok()?;
     if digits == 0 || (digits > 1 && text.starts_with('0')) {

@@ -1,4 +1,4 @@
-//! Compiled expressions, with the match order and empty-match rules of Go's regexp.
+//! Compiled expressions, with the match order and the rules for empty matches of Go's regexp.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -16,45 +16,45 @@ use super::parse::parse;
 
 /// Maximum size of a compiled expression in bytes.
 const MAX_COMPILED: usize = 16 << 20;
-/// Number of cached expressions: charts use few expressions often.
-const MAX_REMEMBERED: usize = 64;
-const MAX_REMEMBERED_BYTES: usize = 32 << 20;
+/// Maximum number of cached expressions: charts use few expressions often.
+const MAX_CACHED: usize = 64;
+const MAX_CACHED_BYTES: usize = 32 << 20;
 
 /// A compiled expression.
 #[derive(Debug)]
 pub(crate) struct Program {
     regex: Regex,
-    /// Names of the groups, empty for unnamed ones; the first is the whole match.
+    /// Names of the groups; unnamed groups have an empty name. The first group is the whole match.
     pub(super) names: Vec<String>,
     /// Whether the expression is empty, which Go's `Split` handles separately.
     pub(super) is_empty: bool,
 }
 
 #[derive(Default)]
-struct Memory {
+struct Cache {
     programs: HashMap<Box<[u8]>, Rc<Program>>,
     bytes: usize,
 }
 
 thread_local! {
-    static MEMORY: RefCell<Memory> = RefCell::default();
+    static CACHE: RefCell<Cache> = RefCell::default();
 }
 
 impl Program {
-    /// Returns the program of `text`, compiled or from the cache.
+    /// Returns the cached program of `text`, or compiles it and adds it to the cache.
     pub(crate) fn cached(text: &[u8]) -> Result<Rc<Self>, RegexError> {
-        MEMORY.with_borrow_mut(|memory| match memory.programs.get(text) {
+        CACHE.with_borrow_mut(|cache| match cache.programs.get(text) {
             Some(program) => Ok(Rc::clone(program)),
-            None => memory.add(text),
+            None => cache.add(text),
         })
     }
 
     /// Whether [`Program::cached`] returns a program for `text` without compiling it.
     pub(crate) fn is_cached(text: &[u8]) -> bool {
-        MEMORY.with_borrow(|memory| memory.programs.contains_key(text))
+        CACHE.with_borrow(|cache| cache.programs.contains_key(text))
     }
 
-    /// Returns the size in bytes.
+    /// Returns the size of the program in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.regex.memory_usage()
     }
@@ -64,7 +64,7 @@ impl Program {
         let config = Regex::config()
             .nfa_size_limit(Some(MAX_COMPILED))
             .onepass_size_limit(Some(1 << 20));
-        // The tree is well-formed, so that only its size can be an error.
+        // The tree is well-formed, so only its size can cause an error.
         let regex = Regex::builder().configure(config).build_from_hir(&parsed.hir);
         let regex = regex.map_err(|_| Reason::Large.at(text))?;
         Ok(Self {
@@ -74,18 +74,19 @@ impl Program {
         })
     }
 
-    /// Consumes fuel for a search through `bytes`: the slowest engine visits each byte once per instruction.
+    /// Consumes fuel for a search in `bytes` bytes: the slowest engine processes each byte once per
+    /// instruction.
     pub(crate) fn charge(&self, bytes: usize, meter: &mut Meter) -> Result<(), LimitExceeded> {
         let width = 1 + self.regex.memory_usage() as u64 / 4_096;
         meter.consume_fuel(width.saturating_mul(bytes as u64) / 64)
     }
 }
 
-impl Memory {
+impl Cache {
     fn add(&mut self, text: &[u8]) -> Result<Rc<Program>, RegexError> {
         let program = Rc::new(Program::compile(text)?);
         let bytes = program.regex.memory_usage();
-        if self.programs.len() >= MAX_REMEMBERED || self.bytes + bytes > MAX_REMEMBERED_BYTES {
+        if self.programs.len() >= MAX_CACHED || self.bytes + bytes > MAX_CACHED_BYTES {
             *self = Self::default();
         }
         self.bytes += bytes;
@@ -98,8 +99,8 @@ impl Memory {
 pub(crate) struct Haystack<'t> {
     original: &'t [u8],
     text: Cow<'t, [u8]>,
-    /// Position in `original` of each byte of `text` and of its end; empty if both are equal.
-    places: Vec<usize>,
+    /// Offset in `original` for each byte of `text` and for its end. Empty if both texts are equal.
+    offsets: Vec<usize>,
 }
 
 impl<'t> Haystack<'t> {
@@ -108,29 +109,29 @@ impl<'t> Haystack<'t> {
             Ok(_) => Self {
                 original,
                 text: Cow::Borrowed(original),
-                places: Vec::new(),
+                offsets: Vec::new(),
             },
-            Err(_) => Self::repaired(original),
+            Err(_) => Self::with_replacements(original),
         }
     }
 
-    fn repaired(original: &'t [u8]) -> Self {
-        let (mut text, mut places, mut at) = (Vec::new(), Vec::new(), 0);
+    fn with_replacements(original: &'t [u8]) -> Self {
+        let (mut text, mut offsets, mut at) = (Vec::new(), Vec::new(), 0);
         for chunk in original.utf8_chunks() {
             text.extend_from_slice(chunk.valid().as_bytes());
-            places.extend(at..at + chunk.valid().len());
+            offsets.extend(at..at + chunk.valid().len());
             at += chunk.valid().len();
             for _ in chunk.invalid() {
                 text.extend_from_slice("\u{fffd}".as_bytes());
-                places.extend([at; 3]);
+                offsets.extend([at; 3]);
                 at += 1;
             }
         }
-        places.push(at);
+        offsets.push(at);
         Self {
             original,
             text: Cow::Owned(text),
-            places,
+            offsets,
         }
     }
 
@@ -138,15 +139,15 @@ impl<'t> Haystack<'t> {
         self.text.len()
     }
 
-    /// Returns the original bytes between two positions of the text.
+    /// Returns the original bytes for a range of the text.
     pub(crate) fn slice(&self, range: Range<usize>) -> &'t [u8] {
-        let place = |at: usize| self.places.get(at).copied().unwrap_or(at);
+        let offset = |at: usize| self.offsets.get(at).copied().unwrap_or(at);
         self.original
-            .get(place(range.start)..place(range.end))
+            .get(offset(range.start)..offset(range.end))
             .unwrap_or_default()
     }
 
-    /// Returns the length of the character at `at`; zero at the end.
+    /// Returns the length of the character at `at` in bytes, or zero at the end.
     pub(super) fn width(&self, at: usize) -> usize {
         match self.text.get(at) {
             None => 0,
@@ -172,7 +173,7 @@ impl Program {
         )
     }
 
-    /// Returns the leftmost match at or after `from` with its groups.
+    /// Finds the leftmost match at or after `from` and stores its groups.
     pub(super) fn captures(&self, haystack: &Haystack<'_>, from: usize, groups: &mut Captures) {
         self.regex
             .captures(Input::new(&*haystack.text).range(from..), groups);
@@ -183,7 +184,8 @@ impl Program {
         self.regex.create_captures()
     }
 
-    /// Returns up to `limit` non-overlapping matches; an empty match directly after another match is skipped.
+    /// Returns up to `limit` non-overlapping matches. An empty match directly after another match is
+    /// skipped.
     pub(crate) fn find_all(&self, haystack: &Haystack<'_>, limit: usize) -> Vec<Range<usize>> {
         let (mut found, mut at, mut last_end) = (Vec::new(), 0, None);
         while found.len() < limit && at <= haystack.len() {

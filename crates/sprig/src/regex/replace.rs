@@ -1,4 +1,4 @@
-//! Replaces all matches, with Go's rules for `$name`.
+//! Replacement of all matches, with Go's rules for `$name`.
 
 use mainstay_gostd::unicode::{is_digit, is_letter};
 use mainstay_template::{LimitExceeded, Meter};
@@ -6,7 +6,7 @@ use regex_automata::util::captures::Captures;
 
 use super::program::{Haystack, Program};
 
-/// The replacement of a match.
+/// Replacement text of a match.
 #[derive(Clone, Copy)]
 pub(super) struct Replacement<'r> {
     pub(super) text: &'r [u8],
@@ -43,7 +43,7 @@ pub(super) fn replace_all(
         at = (at + haystack.width(at).max(1)).max(found.end());
     }
     out.extend_from_slice(haystack.slice(copied..haystack.len()));
-    meter.string(out.len())?;
+    meter.reserve_string(out.len())?;
     Ok(out)
 }
 
@@ -70,7 +70,7 @@ fn expand(out: &mut Vec<u8>, program: &Program, haystack: &Haystack<'_>, templat
     out.extend_from_slice(rest);
 }
 
-/// Returns the name after a `$` and the rest.
+/// Parses the name of a reference. `text` starts after the `$`. Returns the name and the rest.
 fn reference(text: &[u8]) -> Option<(&str, &[u8])> {
     let braced = text.strip_prefix(b"{");
     let text = braced.unwrap_or(text);
@@ -95,7 +95,7 @@ fn is_name_character(c: char) -> bool {
     c == '_' || is_letter(c) || is_digit(c)
 }
 
-/// Returns the span of the group with this name or number. A number with a leading zero is a name.
+/// Returns the range of the group with this name or number. A number with a leading zero is a name.
 fn group(program: &Program, groups: &Captures, name: &str) -> Option<std::ops::Range<usize>> {
     let numeric = name.bytes().all(|b| b.is_ascii_digit()) && (name.len() == 1 || !name.starts_with('0'));
     if numeric && name.len() <= 9 {

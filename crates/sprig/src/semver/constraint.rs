@@ -11,17 +11,17 @@ pub const MAX_CONSTRAINT_LEN: usize = 512;
 /// Maximum number of alternatives.
 pub const MAX_CONSTRAINT_GROUPS: usize = 32;
 
-/// A constraint: alternatives of terms that must all hold.
+/// A constraint: alternatives, each a group of terms that must all be satisfied.
 #[derive(Clone, Debug)]
 pub struct Constraint(Vec<Group>);
 
-/// An invalid constraint, with Masterminds' messages.
+/// Error of parsing a constraint, with Masterminds' message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConstraintError {
-    /// More than [`MAX_CONSTRAINT_LEN`] bytes.
+    /// The text has more than [`MAX_CONSTRAINT_LEN`] bytes.
     #[error("constraint string is too long (max {MAX_CONSTRAINT_LEN} bytes)")]
     TooLong,
-    /// More than [`MAX_CONSTRAINT_GROUPS`] alternatives.
+    /// The text has more than [`MAX_CONSTRAINT_GROUPS`] alternatives.
     #[error("too many constraint groups (max {MAX_CONSTRAINT_GROUPS})")]
     TooManyGroups,
     /// An alternative is not a list of terms.
@@ -48,24 +48,24 @@ impl Constraint {
             .map(Self)
     }
 
-    /// Whether `version` satisfies one of the alternatives.
+    /// Whether `version` satisfies at least one of the alternatives.
     #[must_use]
     pub fn check(&self, version: &Version) -> bool {
         self.0.iter().any(|group| group.check(version))
     }
 }
 
-/// Terms that must all hold.
+/// Terms that must all be satisfied.
 #[derive(Clone, Debug)]
 struct Group {
     terms: Vec<Term>,
-    /// Whether all terms hold; one term with a pre-release allows pre-releases for all of them.
+    /// Whether pre-releases are allowed: a term with a pre-release allows them for the whole group.
     prereleases: bool,
 }
 
 impl Group {
     fn parse(text: &str) -> Result<Self, ConstraintError> {
-        let raw = raw_terms(text).ok_or_else(|| ConstraintError::Improper(text.into()))?;
+        let raw = parse_terms(text).ok_or_else(|| ConstraintError::Improper(text.into()))?;
         let terms = raw.iter().map(Term::read).collect::<Result<Vec<_>, _>>()?;
         let prereleases = terms.iter().any(|term| !term.version.pre.is_empty());
         Ok(Self { terms, prereleases })
@@ -76,19 +76,19 @@ impl Group {
     }
 }
 
-/// A comparison.
+/// A comparison with a version.
 #[derive(Clone, Debug)]
 struct Term {
     operator: Operator,
     version: Version,
-    open: Open,
+    wildcard: Wildcard,
 }
 
-/// The first number of a version that is missing or written as `x`.
+/// The first number of a version that is missing or a wildcard such as `x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Open {
-    /// None: all three numbers are present.
-    Nothing,
+enum Wildcard {
+    /// All three numbers are present.
+    None,
     Major,
     Minor,
     Patch,
@@ -106,7 +106,7 @@ enum Operator {
     Caret,
 }
 
-/// Operators, longest first.
+/// Operators. Longer ones precede their prefixes.
 const OPERATORS: &[(&str, Operator)] = &[
     ("!=", Operator::NotEqual),
     (">=", Operator::GreaterOrEqual),
@@ -135,26 +135,26 @@ impl Term {
             "" => String::new(),
             pre => format!("-{pre}"),
         };
-        let (open, text) = if is_open(major) {
-            (Open::Major, format!("0.0.0{pre}"))
-        } else if is_open(minor) {
-            (Open::Minor, format!("{major}.0.0{pre}"))
-        } else if is_open(patch) {
-            (Open::Patch, format!("{major}.{minor}.0{pre}"))
+        let (wildcard, text) = if is_wildcard(major) {
+            (Wildcard::Major, format!("0.0.0{pre}"))
+        } else if is_wildcard(minor) {
+            (Wildcard::Minor, format!("{major}.0.0{pre}"))
+        } else if is_wildcard(patch) {
+            (Wildcard::Patch, format!("{major}.{minor}.0{pre}"))
         } else {
-            (Open::Nothing, raw.text.to_owned())
+            (Wildcard::None, raw.text.to_owned())
         };
         let version = Version::parse(&text).map_err(|_| ConstraintError::Version)?;
         Ok(Self {
             operator: raw.operator,
             version,
-            open,
+            wildcard,
         })
     }
 
     fn check(&self, version: &Version) -> bool {
         match self.operator {
-            Operator::Equal if self.open == Open::Nothing => self.compare(version).is_eq(),
+            Operator::Equal if self.wildcard == Wildcard::None => self.compare(version).is_eq(),
             Operator::Equal | Operator::Tilde => self.check_tilde(version),
             Operator::NotEqual => self.check_not_equal(version),
             Operator::Greater => self.check_greater(version),
@@ -172,11 +172,11 @@ impl Term {
 
     fn check_not_equal(&self, version: &Version) -> bool {
         let own = &self.version;
-        match self.open {
-            // `!=*` means `!=0.0.0`: the numbers are compared although they are missing.
-            Open::Nothing | Open::Major => self.compare(version).is_ne(),
-            Open::Minor => version.major != own.major,
-            Open::Patch => {
+        match self.wildcard {
+            // `!=*` is equivalent to `!=0.0.0`: the numbers are compared although they are missing.
+            Wildcard::None | Wildcard::Major => self.compare(version).is_ne(),
+            Wildcard::Minor => version.major != own.major,
+            Wildcard::Patch => {
                 (version.major, version.minor) != (own.major, own.minor)
                     || compare_prerelease(&version.pre, &own.pre).is_ne()
             }
@@ -185,20 +185,20 @@ impl Term {
 
     fn check_greater(&self, version: &Version) -> bool {
         let own = &self.version;
-        match self.open {
-            Open::Nothing => self.compare(version).is_gt(),
-            Open::Minor => version.major > own.major,
-            Open::Patch => (version.major, version.minor) > (own.major, own.minor),
-            Open::Major => version.major > own.major || self.compare(version).is_gt(),
+        match self.wildcard {
+            Wildcard::None => self.compare(version).is_gt(),
+            Wildcard::Minor => version.major > own.major,
+            Wildcard::Patch => (version.major, version.minor) > (own.major, own.minor),
+            Wildcard::Major => version.major > own.major || self.compare(version).is_gt(),
         }
     }
 
     fn check_less_or_equal(&self, version: &Version) -> bool {
         let own = &self.version;
-        match self.open {
-            Open::Nothing => self.compare(version).is_le(),
-            Open::Minor => version.major <= own.major,
-            Open::Major | Open::Patch => (version.major, version.minor) <= (own.major, own.minor),
+        match self.wildcard {
+            Wildcard::None => self.compare(version).is_le(),
+            Wildcard::Minor => version.major <= own.major,
+            Wildcard::Major | Wildcard::Patch => (version.major, version.minor) <= (own.major, own.minor),
         }
     }
 
@@ -208,10 +208,10 @@ impl Term {
             return false;
         }
         let anything = (own.major, own.minor, own.patch) == (0, 0, 0);
-        if anything && matches!(self.open, Open::Nothing | Open::Major) {
+        if anything && matches!(self.wildcard, Wildcard::None | Wildcard::Major) {
             return true;
         }
-        version.major == own.major && (version.minor == own.minor || self.open == Open::Minor)
+        version.major == own.major && (version.minor == own.minor || self.wildcard == Wildcard::Minor)
     }
 
     fn check_caret(&self, version: &Version) -> bool {
@@ -219,26 +219,26 @@ impl Term {
         if self.compare(version).is_lt() {
             return false;
         }
-        if own.major > 0 || self.open == Open::Minor {
+        if own.major > 0 || self.wildcard == Wildcard::Minor {
             return version.major == own.major;
         }
-        if own.minor > 0 || self.open == Open::Patch {
+        if own.minor > 0 || self.wildcard == Wildcard::Patch {
             return (version.major, version.minor) == (0, own.minor);
         }
         (version.major, version.minor, version.patch) == (0, 0, own.patch)
     }
 }
 
-fn is_open(number: &str) -> bool {
+fn is_wildcard(number: &str) -> bool {
     matches!(number, "" | "x" | "X" | "*")
 }
 
-/// Parses terms separated by white space or a comma; `None` for other texts.
-fn raw_terms(text: &str) -> Option<Vec<RawTerm<'_>>> {
+/// Parses terms separated by white space or a comma. Returns `None` for other texts.
+fn parse_terms(text: &str) -> Option<Vec<RawTerm<'_>>> {
     let mut terms = Vec::new();
     let mut rest = text.trim_start_matches(is_space);
     loop {
-        let (term, after) = raw_term(rest)?;
+        let (term, after) = parse_term(rest)?;
         terms.push(term);
         rest = after.trim_start_matches(is_space);
         if rest.is_empty() {
@@ -253,7 +253,7 @@ fn raw_terms(text: &str) -> Option<Vec<RawTerm<'_>>> {
     }
 }
 
-fn raw_term(text: &str) -> Option<(RawTerm<'_>, &str)> {
+fn parse_term(text: &str) -> Option<(RawTerm<'_>, &str)> {
     let (operator, rest) = OPERATORS
         .iter()
         .find_map(|(spelling, operator)| Some((*operator, text.strip_prefix(spelling)?)))
@@ -264,8 +264,8 @@ fn raw_term(text: &str) -> Option<(RawTerm<'_>, &str)> {
     Some((RawTerm { operator, text, scan }, after))
 }
 
-/// Upstream's class of number characters contains a `|` by mistake, which changes the error for a misplaced
-/// one.
+/// Whether `byte` may be part of a number. Upstream's class of these characters contains a `|` by mistake,
+/// which changes the error for a misplaced `|`.
 fn is_number(byte: u8) -> bool {
     byte.is_ascii_digit() || matches!(byte, b'x' | b'X' | b'*' | b'|')
 }
@@ -274,13 +274,13 @@ fn is_space(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\x0c' | '\r' | ' ')
 }
 
-/// Replaces each `1.2 - 2.3` with `>= 1.2, <= 2.3 `.
+/// Replaces each range `1.2 - 2.3` with `>= 1.2, <= 2.3 `.
 fn rewrite_ranges(text: &str) -> String {
     let mut out = text.to_owned();
     let mut at = 0;
     while let Some(range) = text.get(at..).and_then(next_range) {
         let replacement = format!(">= {}, <= {} ", range.from, range.to);
-        // Upstream replaces the first equal text, at any position.
+        // Upstream replaces the first occurrence of the same text, which may be at another position.
         out = out.replacen(range.text, &replacement, 1);
         at += range.offset + range.text.len();
     }
@@ -295,7 +295,7 @@ struct Range<'a> {
 }
 
 fn next_range(text: &str) -> Option<Range<'_>> {
-    // Every range contains this, and few constraints do.
+    // Every range contains a hyphen, and few constraints do.
     text.find('-')?;
     text.char_indices().find_map(|(offset, _)| range_at(text, offset))
 }
@@ -304,8 +304,8 @@ fn range_at(text: &str, offset: usize) -> Option<Range<'_>> {
     let start = text.get(offset..)?;
     let lead = start.trim_start_matches(is_space);
     let (from, rest) = lead.split_at_checked(Scan::prefix(lead, is_number)?.len)?;
-    let rest = spaces(rest)?.strip_prefix('-')?;
-    let rest = spaces(rest)?;
+    let rest = strip_spaces(rest)?.strip_prefix('-')?;
+    let rest = strip_spaces(rest)?;
     let (to, rest) = rest.split_at_checked(Scan::prefix(rest, is_number)?.len)?;
     let rest = rest.trim_start_matches(is_space);
     Some(Range {
@@ -316,8 +316,8 @@ fn range_at(text: &str, offset: usize) -> Option<Range<'_>> {
     })
 }
 
-/// Returns the text after at least one white space.
-fn spaces(text: &str) -> Option<&str> {
+/// Strips white space. Returns `None` if there is none.
+fn strip_spaces(text: &str) -> Option<&str> {
     let rest = text.trim_start_matches(is_space);
     (rest.len() < text.len()).then_some(rest)
 }

@@ -1,4 +1,4 @@
-//! Template values for versions: `*semver.Version` from `semver`, and `semver.Version` from its methods.
+//! Versions as template values: `*semver.Version` from `semver`, and `semver.Version` from its methods.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use mainstay_template::{Call, Failure, GoKind, Object, Signature, Str, Type, Val
 
 use super::version::Version;
 
-/// The result of `semver`.
+/// Wraps a version as `semver` returns it: as a pointer.
 pub(super) fn pointer(version: Version) -> Value {
     Value::object(VersionObject {
         version,
@@ -23,7 +23,8 @@ fn plain(version: Version) -> Value {
 
 struct VersionObject {
     version: Version,
-    /// Methods with a pointer receiver are not available on a struct that another method returned.
+    /// Whether the value is a pointer. Methods with a pointer receiver are not available on a struct that
+    /// another method returned.
     pointer: bool,
 }
 
@@ -32,7 +33,7 @@ const NONE: &[Type] = &[];
 const OTHER: &[Type] = &[Type::Object(POINTER)];
 const TEXT: &[Type] = &[Type::String];
 
-/// Name, parameters, and whether the receiver must be a pointer.
+/// Methods: name, parameters, and whether the receiver must be a pointer.
 const METHODS: &[(&str, &[Type], bool)] = &[
     ("String", NONE, false),
     ("Major", NONE, false),
@@ -92,11 +93,11 @@ impl Object for VersionObject {
             "Prerelease" => own.pre.as_str().into(),
             "Metadata" => own.metadata.as_str().into(),
             "Original" => own.original.as_str().into(),
-            "IncPatch" => plain(own.next_patch().ok_or_else(|| overflow("patch"))?),
-            "IncMinor" => plain(own.next_minor().ok_or_else(|| overflow("minor"))?),
-            "IncMajor" => plain(own.next_major().ok_or_else(|| overflow("major"))?),
-            "SetPrerelease" => changed(own.with_prerelease(&call.str(0).to_str_lossy()))?,
-            "SetMetadata" => changed(own.with_metadata(&call.str(0).to_str_lossy()))?,
+            "IncPatch" => plain(own.next_patch().ok_or_else(|| overflow_error("patch"))?),
+            "IncMinor" => plain(own.next_minor().ok_or_else(|| overflow_error("minor"))?),
+            "IncMajor" => plain(own.next_major().ok_or_else(|| overflow_error("major"))?),
+            "SetPrerelease" => wrap_result(own.with_prerelease(&call.str(0).to_str_lossy()))?,
+            "SetMetadata" => wrap_result(own.with_metadata(&call.str(0).to_str_lossy()))?,
             _ => return self.rank(name, call),
         })
     }
@@ -117,7 +118,7 @@ impl Object for VersionObject {
 impl VersionObject {
     fn rank(&self, name: &str, call: &Call<'_>) -> Result<Value, Failure> {
         let other = call.args.first().and_then(Value::native::<Self>);
-        // In Go a nil pointer compares unequal or panics.
+        // In Go, a nil pointer is unequal to every version or causes a panic.
         let Some(other) = other else {
             return match name {
                 "Equal" => Ok(false.into()),
@@ -138,12 +139,12 @@ impl VersionObject {
     }
 }
 
-fn changed(version: Result<Version, super::VersionError>) -> Result<Value, Failure> {
+fn wrap_result(version: Result<Version, super::VersionError>) -> Result<Value, Failure> {
     version
         .map(plain)
         .map_err(|error| Failure::message(error.to_string()))
 }
 
-fn overflow(part: &str) -> Failure {
+fn overflow_error(part: &str) -> Failure {
     Failure::message(format!("{part} version increment would overflow uint64"))
 }

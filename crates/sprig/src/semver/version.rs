@@ -8,57 +8,57 @@ use mainstay_gostd::quote::quote;
 /// Maximum length of a version in bytes.
 pub const MAX_VERSION_LEN: usize = 256;
 
-/// A semantic version. `1`, `v1.2` and `01.2.3` are accepted, too.
+/// A semantic version. Also accepts texts such as `1`, `v1.2` and `01.2.3`.
 #[derive(Clone, Debug)]
 pub struct Version {
     /// Major number.
     pub major: u64,
-    /// Minor number, 0 if missing.
+    /// Minor number; 0 if missing.
     pub minor: u64,
-    /// Patch number, 0 if missing.
+    /// Patch number; 0 if missing.
     pub patch: u64,
-    /// Pre-release, the part after `-`.
+    /// Pre-release: the part after `-`.
     pub pre: String,
-    /// Metadata, the part after `+`; ignored in comparisons.
+    /// Metadata: the part after `+`. Ignored in comparisons.
     pub metadata: String,
-    /// The original text.
+    /// Original text.
     pub original: String,
 }
 
-/// An invalid version, with Masterminds' messages.
+/// Error of parsing a version, with Masterminds' message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VersionError {
     /// The text does not have the form of a version.
     #[error("invalid semantic version")]
     Invalid,
-    /// More than [`MAX_VERSION_LEN`] bytes.
+    /// The text has more than [`MAX_VERSION_LEN`] bytes.
     #[error("version string is too long (max {MAX_VERSION_LEN} bytes)")]
     TooLong,
     /// A number exceeds 64 bits.
     #[error("error parsing version segment: strconv.ParseUint: parsing {}: value out of range", quote(.0.as_bytes()))]
     Segment(String),
-    /// A numeric pre-release part such as `01`.
+    /// A numeric part of the pre-release has a leading zero, such as `01`.
     #[error("version segment starts with 0")]
     LeadingZero,
-    /// A pre-release that is not dot-separated letters, digits and hyphens.
+    /// The pre-release contains other characters than letters, digits, hyphens and dots.
     #[error("invalid prerelease string")]
     Prerelease,
-    /// Metadata that is not dot-separated letters, digits and hyphens.
+    /// The metadata contains other characters than letters, digits, hyphens and dots.
     #[error("invalid metadata string")]
     Metadata,
 }
 
 impl Version {
-    /// Parses a version leniently.
+    /// Parses a version. Missing numbers, a leading `v` and leading zeros are accepted.
     pub fn parse(text: &str) -> Result<Self, VersionError> {
         if text.len() > MAX_VERSION_LEN {
             return Err(VersionError::TooLong);
         }
         let parts = Parts::parse(text).ok_or(VersionError::Invalid)?;
         let version = Self {
-            major: segment(parts.major)?,
-            minor: segment(parts.minor)?,
-            patch: segment(parts.patch)?,
+            major: parse_segment(parts.major)?,
+            minor: parse_segment(parts.minor)?,
+            patch: parse_segment(parts.patch)?,
             pre: parts.pre.into(),
             metadata: parts.metadata.into(),
             original: text.into(),
@@ -67,7 +67,7 @@ impl Version {
         Ok(version)
     }
 
-    /// Returns the version with another pre-release; an empty one removes it.
+    /// Returns the version with another pre-release. An empty `pre` removes it.
     pub fn with_prerelease(&self, pre: &str) -> Result<Self, VersionError> {
         if !pre.is_empty() {
             check_prerelease(pre)?;
@@ -76,10 +76,10 @@ impl Version {
             pre: pre.into(),
             ..self.clone()
         }
-        .renamed())
+        .reset_original())
     }
 
-    /// Returns the version with other metadata; an empty one removes it.
+    /// Returns the version with other metadata. An empty `metadata` removes it.
     pub fn with_metadata(&self, metadata: &str) -> Result<Self, VersionError> {
         if !metadata.is_empty() && !metadata.split('.').all(is_identifier) {
             return Err(VersionError::Metadata);
@@ -88,24 +88,24 @@ impl Version {
             metadata: metadata.into(),
             ..self.clone()
         }
-        .renamed())
+        .reset_original())
     }
 
-    /// Returns the next patch version, or this one without its pre-release. `None` if the number would
-    /// overflow.
+    /// Returns the next patch version, or, for a pre-release, the version without it. Returns `None` if the
+    /// number would overflow.
     #[must_use]
     pub fn next_patch(&self) -> Option<Self> {
         let step = u64::from(self.pre.is_empty());
         self.release(self.major, self.minor, self.patch.checked_add(step)?)
     }
 
-    /// Returns the next minor version.
+    /// Returns the next minor version, or `None` if the number would overflow.
     #[must_use]
     pub fn next_minor(&self) -> Option<Self> {
         self.release(self.major, self.minor.checked_add(1)?, 0)
     }
 
-    /// Returns the next major version.
+    /// Returns the next major version, or `None` if the number would overflow.
     #[must_use]
     pub fn next_major(&self) -> Option<Self> {
         self.release(self.major.checked_add(1)?, 0, 0)
@@ -123,18 +123,18 @@ impl Version {
                 metadata,
                 original: self.original.clone(),
             }
-            .renamed(),
+            .reset_original(),
         )
     }
 
-    fn renamed(mut self) -> Self {
+    fn reset_original(mut self) -> Self {
         let prefix = if self.original.starts_with('v') { "v" } else { "" };
         self.original = format!("{prefix}{self}");
         self
     }
 }
 
-/// Precedence ignores metadata, so that this is not `Ord`, which must be consistent with equality.
+/// `Ord` is not implemented because it must be consistent with equality, and precedence ignores metadata.
 impl Version {
     /// Compares the precedence of two versions.
     #[must_use]
@@ -158,7 +158,7 @@ impl fmt::Display for Version {
     }
 }
 
-fn segment(digits: &str) -> Result<u64, VersionError> {
+fn parse_segment(digits: &str) -> Result<u64, VersionError> {
     match digits {
         "" => Ok(0),
         _ => digits.parse().map_err(|_| VersionError::Segment(digits.into())),
@@ -188,8 +188,8 @@ pub(super) fn is_identifier_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-'
 }
 
-/// Compares pre-releases: a release is higher than its pre-releases; parts compare from the left, a missing
-/// part is lowest.
+/// Compares pre-releases. A release is higher than its pre-releases. Parts are compared from left to right;
+/// a missing part is lowest.
 pub(super) fn compare_prerelease(left: &str, right: &str) -> Ordering {
     match (left.is_empty(), right.is_empty()) {
         (true, true) => Ordering::Equal,
@@ -214,7 +214,8 @@ fn compare_parts(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// Compares parts: numbers are lower than words; numbers above 64 bits count as words.
+/// Compares parts of a pre-release. Numbers are lower than words. A number above 64 bits is treated as a
+/// word.
 fn compare_part(left: &str, right: &str) -> Ordering {
     match (left.parse::<u64>(), right.parse::<u64>()) {
         (Ok(left), Ok(right)) => left.cmp(&right),
@@ -245,7 +246,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Returns the longest prefix with the form of a version; `number` defines the characters of its numbers.
+/// Longest prefix of a text that has the form of a version.
 pub(super) struct Scan<'a> {
     pub(super) len: usize,
     pub(super) numbers: [&'a str; 3],
@@ -263,7 +264,7 @@ impl<'a> Scan<'a> {
             } else {
                 rest.strip_prefix('.')
             };
-            let Some((taken, after)) = candidate.and_then(|text| run(text, number)) else {
+            let Some((taken, after)) = candidate.and_then(|text| split_run(text, number)) else {
                 break;
             };
             (*slot, rest) = (taken, after);
@@ -271,8 +272,8 @@ impl<'a> Scan<'a> {
         if numbers[0].is_empty() {
             return None;
         }
-        let pre = dotted(&mut rest, '-');
-        let metadata = dotted(&mut rest, '+');
+        let pre = split_identifiers(&mut rest, '-');
+        let metadata = split_identifiers(&mut rest, '+');
         Some(Self {
             len: text.len() - rest.len(),
             numbers,
@@ -282,23 +283,24 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Splits off at least one byte of `class`.
-fn run(text: &str, class: fn(u8) -> bool) -> Option<(&str, &str)> {
+/// Splits `text` after its longest non-empty prefix of bytes in `class`.
+fn split_run(text: &str, class: fn(u8) -> bool) -> Option<(&str, &str)> {
     let end = text.bytes().position(|b| !class(b)).unwrap_or(text.len());
     (end > 0).then(|| text.split_at(end))
 }
 
-/// Splits off `sign` and dot-separated identifiers; leaves `rest` unchanged if there are none.
-fn dotted<'a>(rest: &mut &'a str, sign: char) -> &'a str {
+/// Splits off `sign` and dot-separated identifiers. Returns an empty text and leaves `rest` unchanged if
+/// there are none.
+fn split_identifiers<'a>(rest: &mut &'a str, sign: char) -> &'a str {
     let Some(text) = rest.strip_prefix(sign) else {
         return "";
     };
-    let Some((_, mut after)) = run(text, is_identifier_byte) else {
+    let Some((_, mut after)) = split_run(text, is_identifier_byte) else {
         return "";
     };
     while let Some((_, next)) = after
         .strip_prefix('.')
-        .and_then(|text| run(text, is_identifier_byte))
+        .and_then(|text| split_run(text, is_identifier_byte))
     {
         after = next;
     }

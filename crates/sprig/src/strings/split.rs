@@ -7,7 +7,7 @@ use mainstay_template::{Call, Failure, Function, List, ListType, Map, MapType, M
 
 use crate::bytes;
 use crate::table::fixed;
-use crate::text::{self, Growing};
+use crate::text::{self, LimitedBuffer};
 
 pub(super) const TABLE: &[Function] = &[
     fixed("split", &[String, String], split),
@@ -20,37 +20,37 @@ pub(super) const TABLE: &[Function] = &[
 
 fn split_list(call: &mut Call<'_>) -> Result<Value, Failure> {
     let (separator, text) = (call.str(0), call.str(1));
-    let parts = parts(call.meter, &text, &separator, None)?;
+    let parts = split_text(call.meter, &text, &separator, None)?;
     Ok(Value::strings(parts))
 }
 
 fn split(call: &mut Call<'_>) -> Result<Value, Failure> {
     let (separator, text) = (call.str(0), call.str(1));
-    Ok(numbered(&parts(call.meter, &text, &separator, None)?))
+    Ok(numbered_map(&split_text(call.meter, &text, &separator, None)?))
 }
 
 fn splitn(call: &mut Call<'_>) -> Result<Value, Failure> {
     let (separator, text) = (call.str(0), call.str(2));
     let limit = usize::try_from(call.int(1)).ok();
-    Ok(numbered(&parts(call.meter, &text, &separator, limit)?))
+    Ok(numbered_map(&split_text(call.meter, &text, &separator, limit)?))
 }
 
-fn parts<'a>(
+fn split_text<'a>(
     meter: &mut Meter,
     text: &'a [u8],
     separator: &[u8],
     limit: Option<usize>,
 ) -> Result<Vec<&'a [u8]>, Failure> {
-    meter.string(text.len())?;
-    // The parts are counted before they are stored: each is a separate string.
+    meter.reserve_string(text.len())?;
+    // The parts are counted before they are stored, because each is a separate string.
     let count = bytes::count(text, separator).min(limit.unwrap_or(usize::MAX));
     text::charge_entries(meter, count)?;
     let parts = bytes::split(text, separator, limit);
     Ok(parts)
 }
 
-/// Returns the parts as `_0`, `_1`, … in a `map[string]string`.
-fn numbered(parts: &[&[u8]]) -> Value {
+/// Returns the parts as a `map[string]string` with the keys `_0`, `_1`, ….
+fn numbered_map(parts: &[&[u8]]) -> Value {
     let entry = |(index, part): (usize, &&[u8])| (Str::from(format!("_{index}")), Value::string(*part));
     let entries: BTreeMap<Str, Value> = parts.iter().enumerate().map(entry).collect();
     Value::Map(Map::new(MapType::String, entries))
@@ -59,7 +59,7 @@ fn numbered(parts: &[&[u8]]) -> Value {
 fn join(call: &mut Call<'_>) -> Result<Value, Failure> {
     let separator = call.str(0);
     let list = string_list(call.meter, &call.arg(1))?;
-    let mut out = Growing::new(call.meter);
+    let mut out = LimitedBuffer::new(call.meter);
     for (index, item) in list.items().iter().enumerate() {
         if index > 0 {
             out.push(&separator)?;
@@ -89,8 +89,8 @@ fn sort_alpha(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::List(list))
 }
 
-/// Converts a value to a `[]string`: a list without nils, each item as text; a `[]string` is returned as it
-/// is.
+/// Converts a value to a `[]string`. A `[]string` is returned unchanged. Nil items of other lists are
+/// omitted, and their other items are converted to text.
 fn string_list(meter: &mut Meter, value: &Value) -> Result<List, Failure> {
     let mut texts = Vec::new();
     match value {

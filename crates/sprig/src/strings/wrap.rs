@@ -1,10 +1,10 @@
-//! Abbreviates and wraps text by bytes, as Go's goutils package does.
+//! Abbreviation and wrapping of text by bytes, as in Go's goutils package.
 
 use mainstay_template::Type::{Int, String};
 use mainstay_template::{Call, Failure, Function, LimitExceeded, Value};
 
 use crate::table::fixed;
-use crate::text::Growing;
+use crate::text::LimitedBuffer;
 
 pub(super) const TABLE: &[Function] = &[
     fixed("abbrev", &[Int, String], abbrev),
@@ -18,8 +18,8 @@ fn abbrev(call: &mut Call<'_>) -> Result<Value, Failure> {
     if width < 4 {
         return Ok(Value::String(text));
     }
-    call.meter.string(text.len())?;
-    Ok(Value::string(abbreviated(&text, 0, width)))
+    call.meter.reserve_string(text.len())?;
+    Ok(Value::string(abbreviate_bytes(&text, 0, width)))
 }
 
 fn abbrevboth(call: &mut Call<'_>) -> Result<Value, Failure> {
@@ -27,13 +27,13 @@ fn abbrevboth(call: &mut Call<'_>) -> Result<Value, Failure> {
     if right < 4 || left > 0 && right < 7 {
         return Ok(Value::String(text));
     }
-    call.meter.string(text.len())?;
-    Ok(Value::string(abbreviated(&text, left, right)))
+    call.meter.reserve_string(text.len())?;
+    Ok(Value::string(abbreviate_bytes(&text, left, right)))
 }
 
-/// Returns at most `width` bytes of `text`, with dots for text omitted before `offset` and at the end.
-/// Offsets wrap around as Go's integers do.
-fn abbreviated(text: &[u8], offset: i64, width: i64) -> Vec<u8> {
+/// Returns at most `width` bytes of `text`, with dots in place of the text omitted before `offset` and at
+/// the end. Offsets wrap around as integers do in Go.
+fn abbreviate_bytes(text: &[u8], offset: i64, width: i64) -> Vec<u8> {
     let len = text.len() as i64;
     if len <= width {
         return text.to_vec();
@@ -49,7 +49,7 @@ fn abbreviated(text: &[u8], offset: i64, width: i64) -> Vec<u8> {
         return Vec::new();
     }
     if offset + width - 3 < len {
-        let rest = abbreviated(slice(text, offset, len), 0, width - 3);
+        let rest = abbreviate_bytes(slice(text, offset, len), 0, width - 3);
         return [b"...".as_slice(), &rest].concat();
     }
     [b"...", slice(text, len - (width - 3), len)].concat()
@@ -61,7 +61,7 @@ fn slice(text: &[u8], from: i64, to: i64) -> &[u8] {
 
 fn wrap(call: &mut Call<'_>) -> Result<Value, Failure> {
     let (width, text) = (call.int(0), call.str(1));
-    let mut out = Growing::new(call.meter);
+    let mut out = LimitedBuffer::new(call.meter);
     Wrap {
         text: &text,
         width: at_least_one(width),
@@ -75,7 +75,7 @@ fn wrap(call: &mut Call<'_>) -> Result<Value, Failure> {
 fn wrap_with(call: &mut Call<'_>) -> Result<Value, Failure> {
     let (width, newline, text) = (call.int(0), call.str(1), call.str(2));
     let newline: &[u8] = if newline.is_empty() { b"\n" } else { &newline };
-    let mut out = Growing::new(call.meter);
+    let mut out = LimitedBuffer::new(call.meter);
     Wrap {
         text: &text,
         width: at_least_one(width),
@@ -98,14 +98,14 @@ struct Wrap<'a> {
 }
 
 impl Wrap<'_> {
-    fn run(&self, out: &mut Growing<'_>) -> Result<(), LimitExceeded> {
+    fn run(&self, out: &mut LimitedBuffer<'_>) -> Result<(), LimitExceeded> {
         let mut left = self.text;
         while left.len() > self.width {
             if let Some((b' ', rest)) = left.split_first() {
                 left = rest;
                 continue;
             }
-            let Some((line, skip)) = self.line(left) else {
+            let Some((line, skip)) = self.next_line(left) else {
                 return out.push(left);
             };
             out.push(line)?;
@@ -115,9 +115,9 @@ impl Wrap<'_> {
         out.push(left)
     }
 
-    /// Returns the next line of `left`, which is longer than a line, and the number of bytes to skip after
-    /// it; `None` if there is no break.
-    fn line<'b>(&self, left: &'b [u8]) -> Option<(&'b [u8], usize)> {
+    /// Returns the next line of `left` and the number of bytes to skip after it. `left` must be longer than
+    /// a line. Returns `None` if it has no break.
+    fn next_line<'b>(&self, left: &'b [u8]) -> Option<(&'b [u8], usize)> {
         let window = left.get(..=self.width).unwrap_or(left);
         if let Some(space) = memchr::memrchr(b' ', window) {
             return Some((left.get(..space)?, 1));

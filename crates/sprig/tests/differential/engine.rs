@@ -1,4 +1,4 @@
-//! Runs a template with this crate.
+//! Runs templates with this crate's functions.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use mainstay_sprig::{environment, functions};
 use mainstay_template::{Host, Limits, Meter, TemplateSet, Value, execute};
 use mainstay_testkit::OracleResponse;
 
-/// The result of a template.
+/// Result of a template.
 #[derive(PartialEq, Eq)]
 pub(crate) enum Outcome {
     Output(Vec<u8>),
@@ -54,8 +54,8 @@ impl Host for TestHost {
 /// Runs `template` with the value of `json` as data.
 pub(crate) fn render(template: &str, json: &str) -> Outcome {
     let mut set = TemplateSet::named("t");
-    set.functions(functions());
-    set.functions(environment());
+    set.add_functions(functions());
+    set.add_functions(environment());
     if let Err(error) = set.parse("t", template) {
         return Outcome::Error(error.to_string());
     }
@@ -67,7 +67,7 @@ pub(crate) fn render(template: &str, json: &str) -> Outcome {
     }
 }
 
-/// Converts JSON as Go decodes it: all numbers are floats.
+/// Converts JSON as Go decodes it: every number is a float.
 fn value(json: &serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::Nil,

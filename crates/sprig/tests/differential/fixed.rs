@@ -1,4 +1,4 @@
-//! Stored results of Go for all functions and relevant argument types: see `cases.txt`.
+//! Compares all functions and relevant argument types with stored results of Go: see `cases.txt`.
 
 use crate::engine::{Outcome, render};
 
@@ -25,7 +25,7 @@ fn each_case_returns_what_go_returned() {
     assert!(wrong.is_empty(), "{} differ\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Parses `TEMPLATE ⇒ OUTPUT` or `TEMPLATE ⇒! ERROR`.
+/// Parses a line: `TEMPLATE ⇒ OUTPUT` or `TEMPLATE ⇒! ERROR`.
 fn case(line: &str) -> Option<(&str, Outcome)> {
     let (template, expected) = line.split_once(" ⇒")?;
     Some(match expected.strip_prefix("! ") {

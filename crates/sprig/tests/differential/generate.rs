@@ -1,14 +1,14 @@
-//! Generates random calls with arguments of the right and of wrong types.
+//! Generates random calls with arguments of correct and wrong types.
 
 use mainstay_sprig::functions;
 use mainstay_template::{Function, Type};
 use mainstay_testkit::Random;
 
-/// The data of templates.
+/// Data of the templates.
 pub(crate) const DOT: &str = r#"{"s":"hello wörld","n":3,"f":-1.5,"big":12345678901,"l":[1,"two",null,[3,3],{"k":"v"}],
 "m":{"a":1,"b":{"c":"d","e":{}},"n":null},"one":{"k":[1]},"e":"","z":0,"t":true,"words":["b","a","c","a"]}"#;
 
-/// Functions with random results, or results that depend on the machine.
+/// Functions with random results, or with results that depend on the machine.
 const UNSTEADY: &[&str] = &[
     "ago",
     "bcrypt",
@@ -43,7 +43,7 @@ const UNSTEADY: &[&str] = &[
     "derivePassword",
 ];
 
-/// Functions with unordered results in Go.
+/// Functions with results in no defined order in Go.
 const UNORDERED: &[&str] = &["keys", "values"];
 
 const STRINGS: &[&str] = &[
@@ -192,7 +192,7 @@ const OTHERS: &[&str] = &[
     "(add1 1)",
 ];
 
-/// Generates a call of a function, printed in one of several ways.
+/// Generates a function call whose result is printed in one of several ways.
 pub(crate) fn call(random: &mut Random) -> String {
     let steady: Vec<&Function> = functions()
         .iter()
@@ -239,7 +239,7 @@ fn arguments(random: &mut Random, row: &Function) -> String {
 fn argument(random: &mut Random, ty: Type) -> String {
     if random.chance(1, 12) {
         let wrong = argument_of_any_type(random);
-        // A count may have a wrong type, but must not be huge: Go would run out of memory.
+        // A count may have a wrong type but must not be huge, because Go would run out of memory.
         let huge = wrong.parse::<i64>().is_ok_and(|count| count.unsigned_abs() > 100);
         return if ty == Type::Int && huge {
             "\"1\"".into()
@@ -255,7 +255,7 @@ fn argument(random: &mut Random, ty: Type) -> String {
         }
     }
     let pool = match ty {
-        // Counts must be small: they determine the length of the result.
+        // Counts must be small, because they determine the length of the result.
         Type::Int => SMALL,
         Type::Int64 => INTS,
         Type::Float64 => FLOATS,
@@ -301,7 +301,7 @@ fn float(random: &mut Random) -> String {
     }
 }
 
-/// Generates text from fragments that functions treat specially.
+/// Generates text from fragments that have a special meaning for some functions.
 fn text(random: &mut Random) -> String {
     const PIECES: &[&str] = &[
         "a",

@@ -22,7 +22,8 @@ const LEAVES: &[&str] = &[
     "(until 2)",
 ];
 
-/// Sources follow destinations in the alphabet, so that no map contains itself: Go would recurse forever.
+/// Generates a program. Sources of a merge follow destinations in the alphabet, so that no map contains
+/// itself: Go would recurse forever.
 pub(crate) fn program(random: &mut Random) -> String {
     let mut text = String::new();
     for name in VARIABLES {

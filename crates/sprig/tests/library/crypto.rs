@@ -1,4 +1,5 @@
-//! Compares hashes with Go; checks keys and certificates with openssl and compares their fields with Go's.
+//! Compares hashes with Go's. Checks keys and certificates with openssl, and compares the fields of
+//! certificates with Go's.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -138,7 +139,7 @@ fn the_seed_determines_the_hash() {
     assert_ne!(with(1), with(2));
 }
 
-/// Pipes `input` through openssl; panics on an error.
+/// Passes `input` to openssl and returns its output. Panics if it fails.
 fn openssl(args: &[&str], input: &str) -> String {
     let mut child = Command::new("openssl")
         .args(args)
@@ -178,7 +179,7 @@ fn openssl_accepts_every_kind_of_key() {
     assert_eq!(text("genPrivateKey", &["x25519".into()]), "Unknown type x25519");
 }
 
-/// Seeds for which the search for primes is short.
+/// Uses seeds for which the search for primes is short.
 #[test]
 fn openssl_accepts_the_large_keys() {
     if !has_openssl() {
@@ -205,7 +206,7 @@ fn openssl_accepts_the_large_keys() {
     );
 }
 
-/// Returns the fields of a certificate that do not vary.
+/// Returns the fields of a certificate that are the same for every key and time.
 fn shape(cert: &str) -> String {
     let text = openssl(
         &[

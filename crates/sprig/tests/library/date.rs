@@ -1,4 +1,4 @@
-//! Compares times with Go. The oracle's local zone must be UTC.
+//! Compares times with Go's. The oracle's local zone must be UTC.
 
 use mainstay_template::{IntKind, Value};
 use mainstay_testkit::Oracle;
@@ -230,7 +230,7 @@ fn random_durations_agree_with_go() {
     agree("durations", Print::Plain, &cases);
 }
 
-/// Zones with stable rules, which are equal in different versions of the database.
+/// Zones with stable rules, which are equal in all versions of the database.
 const ZONES: &[&str] = &[
     "UTC",
     "",
@@ -346,7 +346,7 @@ fn seconds(random: &mut Random) -> Value {
     })
 }
 
-/// Generates a text that mostly matches the layout, with a few changed bytes.
+/// Generates a text that usually matches the layout, and sometimes has a few changed bytes.
 fn value_for(random: &mut Random, layout: &str) -> Value {
     let time = Value::int((random.next() % 4_000_000_000) as i64 - 2_000_000_000);
     let zone = random.pick(ZONES).into();

@@ -83,7 +83,7 @@ fn templates_return_what_go_returns() {
 
 fn run(template: &str) -> String {
     let mut set = TemplateSet::new();
-    set.functions(mainstay_sprig::functions());
+    set.add_functions(mainstay_sprig::functions());
     let done = set.parse("t", template).and_then(|()| {
         let mut meter = Meter::new(Limits::default());
         execute(&set, "t", Value::Nil, &mut meter, &mut SeededHost::new(1))

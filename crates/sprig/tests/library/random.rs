@@ -1,4 +1,4 @@
-//! Functions that depend on entropy: form, bounds and reproducibility.
+//! Tests functions that depend on entropy: format, bounds and reproducibility.
 
 use mainstay_template::Value;
 

@@ -1,4 +1,4 @@
-//! Compares regular expressions with Go.
+//! Compares regular expressions with Go's.
 
 use mainstay_template::Value;
 
@@ -204,7 +204,7 @@ fn text(random: &mut Random) -> Value {
     Value::string(bytes)
 }
 
-/// Generates mostly valid expressions; one in eight has a few changed bytes.
+/// Generates an expression that is usually valid. In one of eight expressions, a few bytes are changed.
 fn regex(random: &mut Random) -> Value {
     let mut bytes = alternation(random, 3).into_bytes();
     if random.chance(12) && !bytes.is_empty() {

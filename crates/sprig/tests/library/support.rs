@@ -1,4 +1,4 @@
-//! Calls functions as the engine does, and compares the results with Go.
+//! Calls functions as the engine does and compares the results with Go's.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use mainstay_sprig::functions;
 use mainstay_template::{Call, Failure, Host, IntKind, Limits, Meter, Templates, Value};
 use mainstay_testkit::{Oracle, OracleRequest};
 
-/// Returns the number of random cases: `MAINSTAY_CASES`, by default a thousand.
+/// Returns the number of random cases: `MAINSTAY_CASES`, by default 1,000.
 pub(crate) fn cases() -> usize {
     std::env::var("MAINSTAY_CASES")
         .ok()
@@ -39,7 +39,7 @@ impl Random {
     }
 }
 
-/// A host with entropy and clock determined by a seed.
+/// A host with entropy and a clock that are determined by a seed.
 pub(crate) struct SeededHost(pub(crate) Random, pub(crate) i128);
 
 impl SeededHost {
@@ -174,7 +174,7 @@ fn bracketed(text: &[u8]) -> Vec<u8> {
     [b"<", text, b">"].concat()
 }
 
-/// A call: a function and its arguments.
+/// A function call: name and arguments.
 #[derive(Clone)]
 pub(crate) struct Case(pub(crate) &'static str, pub(crate) Vec<Value>);
 
@@ -187,7 +187,7 @@ pub(crate) enum Print {
 }
 
 impl Case {
-    /// Returns the template with the same call.
+    /// Returns a template with the same call.
     pub(crate) fn template(&self, print: Print) -> String {
         let call = self
             .1
@@ -203,7 +203,7 @@ impl Case {
     }
 }
 
-/// Returns a Go literal.
+/// Formats a value as a Go literal.
 pub(crate) fn literal(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
@@ -241,7 +241,8 @@ fn quoted(bytes: &[u8]) -> String {
     out + "\""
 }
 
-/// Runs all cases with both implementations and prints `N run, N equal`; differences fail the test.
+/// Runs all cases with both implementations and prints `N run, N equal`. Fails the test if there are
+/// differences.
 pub(crate) fn agree(what: &str, print: Print, cases: &[Case]) {
     let requests: Vec<_> = cases.iter().map(|case| request(&case.template(print))).collect();
     let responses = Oracle::start().unwrap().query_all(&requests).unwrap();

@@ -1,4 +1,4 @@
-//! Nodes formatted as Go prints them in error messages.
+//! Formatting of nodes as in Go's error messages.
 
 use super::{Branch, Node, NodeId, Source};
 use crate::stack;
@@ -57,8 +57,8 @@ impl Source {
             Node::Dot => out.push(b'.'),
             Node::Nil => out.extend_from_slice(b"nil"),
             Node::Field(fields) => self.show_fields(fields, out),
-            Node::Chain { of, fields } => {
-                self.show_args(&[of], out);
+            Node::Chain { base, fields } => {
+                self.show_args(&[base], out);
                 self.show_fields(fields, out);
             }
             Node::Bool(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
@@ -94,7 +94,7 @@ impl Source {
         }
     }
 
-    /// Formats operands; pipelines among them were parenthesised.
+    /// Formats operands. Pipelines among them are written in parentheses.
     fn show_args(&self, ids: &[NodeId], out: &mut Vec<u8>) {
         for (index, &id) in ids.iter().enumerate() {
             if index > 0 {

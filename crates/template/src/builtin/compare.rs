@@ -1,4 +1,5 @@
-//! Comparison: numbers and strings by value within their kind, other values by identity or not at all.
+//! Comparison of values: numbers and strings by value within their kind; other values by identity, or not
+//! at all.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -10,9 +11,9 @@ use crate::object::GoKind;
 use crate::slot::Slot;
 use crate::value::Value;
 
-/// The kinds of values that can be compared with each other.
+/// Kinds of values that can be compared with each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Basic {
+enum BasicKind {
     Bool,
     Complex,
     Int,
@@ -22,15 +23,15 @@ enum Basic {
     None,
 }
 
-fn basic(value: &Value) -> Basic {
+fn basic_kind(value: &Value) -> BasicKind {
     match value {
-        Value::Bool(_) => Basic::Bool,
-        Value::Complex(..) => Basic::Complex,
-        Value::Int(..) => Basic::Int,
-        Value::Float(_) => Basic::Float,
-        Value::String(_) => Basic::String,
-        Value::Uint(..) => Basic::Uint,
-        _ => Basic::None,
+        Value::Bool(_) => BasicKind::Bool,
+        Value::Complex(..) => BasicKind::Complex,
+        Value::Int(..) => BasicKind::Int,
+        Value::Float(_) => BasicKind::Float,
+        Value::String(_) => BasicKind::String,
+        Value::Uint(..) => BasicKind::Uint,
+        _ => BasicKind::None,
     }
 }
 
@@ -40,7 +41,7 @@ pub(super) fn equal_any(first: &Slot, rest: &[Slot], meter: &mut Meter) -> Resul
         return Err(Failure::message("missing argument for comparison"));
     }
     for other in rest {
-        if equal(&first.value, &other.value, meter)? {
+        if values_equal(&first.value, &other.value, meter)? {
             return Ok(true);
         }
     }
@@ -48,7 +49,7 @@ pub(super) fn equal_any(first: &Slot, rest: &[Slot], meter: &mut Meter) -> Resul
 }
 
 #[allow(clippy::float_cmp)]
-fn equal(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
+fn values_equal(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => Ok(a == b),
         (Value::Int(a, _), Value::Int(b, _)) => Ok(a == b),
@@ -62,14 +63,16 @@ fn equal(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
         (Value::Nil, Value::Nil) => Ok(true),
         (Value::Nil, _) | (_, Value::Nil) => Ok(false),
         (Value::Object(object), _) | (_, Value::Object(object)) if object.go_kind() == GoKind::Number => {
-            integers(a, b).map(|(a, b)| a == b)
+            integer_operands(a, b).map(|(a, b)| a == b)
         }
-        _ if basic(a) != Basic::None || basic(b) != Basic::None => Err(incompatible(a, b)),
-        _ => identical(a, b, meter),
+        _ if basic_kind(a) != BasicKind::None || basic_kind(b) != BasicKind::None => {
+            Err(incompatible_types(a, b))
+        }
+        _ => compare_non_basic(a, b, meter),
     }
 }
 
-/// Compares two values of one basic kind; `None` where Go's other rules apply.
+/// Compares two values of the same basic kind. Returns `None` if Go's other rules apply.
 #[allow(clippy::float_cmp)]
 pub(crate) fn quick_equal(a: &Value, b: &Value) -> Option<bool> {
     match (a, b) {
@@ -81,15 +84,18 @@ pub(crate) fn quick_equal(a: &Value, b: &Value) -> Option<bool> {
     }
 }
 
-fn incompatible(a: &Value, b: &Value) -> Failure {
+fn incompatible_types(a: &Value, b: &Value) -> Failure {
     let (a, b) = (a.type_name(), b.type_name());
     Failure::Message(format!("incompatible types for comparison: {a} and {b}"))
 }
 
-/// Compares values that are neither basic nor nil.
-fn identical(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
+/// Compares two values that are neither basic nor nil.
+fn compare_non_basic(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
     if a.kind_name() != b.kind_name() {
-        let (shown_a, shown_b) = (fmt::in_message(a, b's', meter)?, fmt::in_message(b, b'v', meter)?);
+        let (shown_a, shown_b) = (
+            fmt::format_for_message(a, b's', meter)?,
+            fmt::format_for_message(b, b'v', meter)?,
+        );
         let (type_a, type_b) = (a.type_name(), b.type_name());
         return Err(Failure::Message(format!(
             "non-comparable types {shown_a}: {type_a}, {type_b}: {shown_b}"
@@ -101,7 +107,7 @@ fn identical(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
             Ok(a.type_name() == b.type_name() && (Rc::ptr_eq(a, b) || a.print() == b.print()))
         }
         _ => {
-            let shown = fmt::in_message(b, b's', meter)?;
+            let shown = fmt::format_for_message(b, b's', meter)?;
             Err(Failure::Message(format!(
                 "non-comparable type {shown}: {}",
                 b.type_name()
@@ -110,15 +116,15 @@ fn identical(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
     }
 }
 
-/// Returns the integers that two values represent, one of them a named number.
-fn integers(a: &Value, b: &Value) -> Result<(i64, i64), Failure> {
+/// Returns the two integers if one of the values is a named number.
+fn integer_operands(a: &Value, b: &Value) -> Result<(i64, i64), Failure> {
     let number = |value: &Value| match value {
         Value::Object(object) if object.go_kind() == GoKind::Number => object.plain(),
         other => other.clone(),
     };
     match (number(a), number(b)) {
         (Value::Int(a, _), Value::Int(b, _)) => Ok((a, b)),
-        _ => Err(incompatible(a, b)),
+        _ => Err(incompatible_types(a, b)),
     }
 }
 
@@ -134,14 +140,19 @@ pub(super) fn less(a: &Slot, b: &Slot) -> Result<bool, Failure> {
         (Value::Float(a), Value::Float(b)) => Ok(a.partial_cmp(b) == Some(Ordering::Less)),
         (Value::String(a), Value::String(b)) => Ok(a < b),
         (Value::Object(object), _) | (_, Value::Object(object)) if object.go_kind() == GoKind::Number => {
-            integers(a, b).map(|(a, b)| a < b)
+            integer_operands(a, b).map(|(a, b)| a < b)
         }
-        _ if basic(a) == Basic::None || basic(b) == Basic::None || basic(a) == basic(b) => Err(bad()),
-        _ => Err(incompatible(a, b)),
+        _ if basic_kind(a) == BasicKind::None
+            || basic_kind(b) == BasicKind::None
+            || basic_kind(a) == basic_kind(b) =>
+        {
+            Err(bad())
+        }
+        _ => Err(incompatible_types(a, b)),
     }
 }
 
-/// Reports whether `a <= b`, as Go computes it: less, or else equal.
+/// Reports whether `a <= b`, as Go computes it: less or equal.
 pub(super) fn less_or_equal(a: &Slot, b: &Slot, meter: &mut Meter) -> Result<bool, Failure> {
-    Ok(less(a, b)? || equal(&a.value, &b.value, meter)?)
+    Ok(less(a, b)? || values_equal(&a.value, &b.value, meter)?)
 }

@@ -1,4 +1,4 @@
-//! `html`, `js` and `urlquery`.
+//! The functions `html`, `js` and `urlquery`.
 
 use mainstay_gostd::unicode::is_print;
 use mainstay_gostd::url::{Component, escape};

@@ -1,59 +1,59 @@
-//! `index` and `slice`.
+//! The functions `index` and `slice`.
 
 use super::indirect_type;
 use crate::function::Failure;
 use crate::limit::Meter;
 use crate::object::GoKind;
-use crate::slot::{Held, Slot};
+use crate::slot::{Representation, Slot};
 use crate::string::Str;
 use crate::value::{List, ListType, MapType, UintKind, Value};
 
-/// `index x 1 2 3` is `x[1][2][3]`.
+/// Evaluates `index x 1 2 3`, which is `x[1][2][3]` in Go.
 pub(super) fn index(item: &Slot, indexes: &[Slot], meter: &mut Meter) -> Result<Slot, Failure> {
     if matches!(item.value, Value::Nil) {
         return Err(Failure::message("index of untyped nil"));
     }
     let mut item = if indexes.is_empty() {
-        item.clone().unboxed()
+        item.clone().unwrap_interface()
     } else {
         item.clone()
     };
     for index in indexes {
         meter.consume_fuel(1)?;
-        item = step(&item, &index.value)?;
+        item = index_once(&item, &index.value)?;
     }
     Ok(item)
 }
 
-fn step(item: &Slot, index: &Value) -> Result<Slot, Failure> {
+fn index_once(item: &Slot, index: &Value) -> Result<Slot, Failure> {
     match &item.value {
         Value::Nil => Err(Failure::message("index of nil pointer")),
         Value::String(text) => {
-            let at = position(index, text.len())?;
+            let at = check_index(index, text.len())?;
             let byte = text
                 .get(at)
                 .ok_or_else(|| Failure::message("reflect: string index out of range"))?;
-            Ok(Slot::bare(Value::Uint(u64::from(*byte), UintKind::Uint8)))
+            Ok(Slot::concrete(Value::Uint(u64::from(*byte), UintKind::Uint8)))
         }
         Value::List(list) => {
-            let at = position(index, list.items().len())?;
+            let at = check_index(index, list.items().len())?;
             let found = list
                 .items()
                 .get(at)
                 .ok_or_else(|| Failure::message("reflect: slice index out of range"))?;
-            Ok(held(list.ty() == ListType::Any, found.clone()))
+            Ok(element_slot(list.ty() == ListType::Any, found.clone()))
         }
         Value::Map(map) => {
             let key = map_key(index)?;
-            let boxed = map.ty() != MapType::String;
+            let as_interface = map.ty() != MapType::String;
             let zero = || {
-                if boxed {
+                if as_interface {
                     Value::Nil
                 } else {
                     Value::String(Str::default())
                 }
             };
-            Ok(held(boxed, map.get(key).unwrap_or_else(zero)))
+            Ok(element_slot(as_interface, map.get(key).unwrap_or_else(zero)))
         }
         Value::Object(object) if object.go_kind() == GoKind::Map => {
             let key = map_key(index)?;
@@ -68,10 +68,14 @@ fn step(item: &Slot, index: &Value) -> Result<Slot, Failure> {
     }
 }
 
-fn held(boxed: bool, value: Value) -> Slot {
+fn element_slot(as_interface: bool, value: Value) -> Slot {
     Slot {
         value,
-        held: if boxed { Held::Boxed } else { Held::Bare },
+        representation: if as_interface {
+            Representation::Interface
+        } else {
+            Representation::Concrete
+        },
     }
 }
 
@@ -86,8 +90,8 @@ fn map_key(index: &Value) -> Result<&[u8], Failure> {
     }
 }
 
-/// Checks an index that may also be the length.
-fn position(index: &Value, length: usize) -> Result<usize, Failure> {
+/// Checks an index. The length of the value is also a valid index.
+fn check_index(index: &Value, length: usize) -> Result<usize, Failure> {
     let number = match index {
         Value::Int(number, _) => *number,
         Value::Uint(number, _) => *number as i64,
@@ -105,7 +109,7 @@ fn position(index: &Value, length: usize) -> Result<usize, Failure> {
         .ok_or_else(|| Failure::Message(format!("index out of range: {number}")))
 }
 
-/// `slice x 1 2` is `x[1:2]`.
+/// Evaluates `slice x 1 2`, which is `x[1:2]` in Go.
 pub(super) fn slice(item: &Slot, indexes: &[Slot], meter: &mut Meter) -> Result<Slot, Failure> {
     if matches!(item.value, Value::Nil) {
         return Err(Failure::message("slice of untyped nil"));
@@ -131,7 +135,7 @@ pub(super) fn slice(item: &Slot, indexes: &[Slot], meter: &mut Meter) -> Result<
     };
     let mut bounds = [0, length, length];
     for (bound, index) in bounds.iter_mut().zip(indexes) {
-        *bound = slice_bound(index, length)?;
+        *bound = check_bound(index, length)?;
     }
     let [start, end, capacity] = bounds;
     if start > end {
@@ -143,7 +147,7 @@ pub(super) fn slice(item: &Slot, indexes: &[Slot], meter: &mut Meter) -> Result<
         )));
     }
     meter.consume_fuel((end - start) as u64 / 16)?;
-    Ok(Slot::bare(match &item.value {
+    Ok(Slot::concrete(match &item.value {
         Value::String(text) => Value::string(text.get(start..end).unwrap_or_default()),
         Value::List(list) => Value::List(List::new(
             list.ty(),
@@ -153,12 +157,12 @@ pub(super) fn slice(item: &Slot, indexes: &[Slot], meter: &mut Meter) -> Result<
     }))
 }
 
-/// Returns Go's error: unlike `index`, `slice` does not look inside interfaces.
-fn slice_bound(index: &Slot, length: usize) -> Result<usize, Failure> {
-    if index.held == Held::Boxed {
+/// Checks a bound. Unlike `index`, `slice` rejects a value that is in an interface.
+fn check_bound(index: &Slot, length: usize) -> Result<usize, Failure> {
+    if index.representation == Representation::Interface {
         return Err(Failure::message(
             "cannot index slice/array with type interface {}",
         ));
     }
-    position(&index.value, length)
+    check_index(&index.value, length)
 }

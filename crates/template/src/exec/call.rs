@@ -1,8 +1,9 @@
-//! Calls: arguments are counted, evaluated and converted to the signature before the function runs.
+//! Function calls: arguments are counted, evaluated and converted to the signature before the function
+//! runs.
 
 use std::rc::Rc;
 
-use super::eval::Want;
+use super::eval::ArgumentType;
 use super::{Callback, Run, Step};
 use crate::ast::{Node, NodeId};
 use crate::builtin::{self, Builtin};
@@ -12,7 +13,7 @@ use crate::set::Callable;
 use crate::slot::Slot;
 use crate::value::Value;
 
-/// Maximum number of arguments of a built-in function that need no list on the heap.
+/// Maximum number of arguments of a built-in function that are stored without a heap allocation.
 const INLINE_ARGS: usize = 3;
 
 /// The called function or method.
@@ -37,20 +38,24 @@ impl Callee<'_> {
         (params - usize::from(variadic && params > 0), variadic)
     }
 
-    fn want(self, index: usize) -> Want {
+    fn argument_type(self, index: usize) -> ArgumentType {
         let params = match self {
-            Self::Builtin(builtin) => return builtin.want(index).map_or(Want::Reflection, Want::Type),
+            Self::Builtin(builtin) => {
+                return builtin
+                    .argument_type(index)
+                    .map_or(ArgumentType::Any, ArgumentType::Type);
+            }
             Self::Function(function) => function.params,
             Self::Method(_, signature) => signature.params,
             Self::Named(method, _) => method.signature.params,
         };
-        Want::Type(params.get(index).or(params.last()).copied().unwrap_or(Type::Any))
+        ArgumentType::Type(params.get(index).or(params.last()).copied().unwrap_or(Type::Any))
     }
 }
 
 impl<'a> Run<'a> {
-    /// Calls the function named by an identifier; errors of the function itself are reported at `node`.
-    pub(super) fn function(
+    /// Calls the function that `identifier` names. Errors of the function itself are reported at `node`.
+    pub(super) fn call_function(
         &mut self,
         dot: &Slot,
         identifier: NodeId,
@@ -61,7 +66,7 @@ impl<'a> Run<'a> {
         self.at = Some(identifier);
         let source: &'a _ = self.source;
         let Node::Identifier { name, function } = source.node(identifier) else {
-            return Ok(Slot::NOTHING);
+            return Ok(Slot::NO_VALUE);
         };
         let set: &'a _ = self.scope.set;
         let name = source.name(name);
@@ -79,7 +84,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Evaluates `and` and `or`: returns the first deciding argument, or the last.
+    /// Evaluates `and` and `or`. Returns the first argument whose truth is `until`, or else the last
+    /// argument.
     fn short_circuit(
         &mut self,
         dot: &Slot,
@@ -89,9 +95,9 @@ impl<'a> Run<'a> {
         until: bool,
     ) -> Step<Slot> {
         self.check_count(Callee::Builtin(Builtin::And), name, args.len(), last.is_some())?;
-        let mut value = Slot::NOTHING;
+        let mut value = Slot::NO_VALUE;
         for &arg in args {
-            value = self.argument(dot, Want::Reflection, arg)?;
+            value = self.evaluate_argument(dot, ArgumentType::Any, arg)?;
             if value.value.is_true() == until {
                 return Ok(value);
             }
@@ -154,12 +160,18 @@ impl<'a> Run<'a> {
         last: Option<Slot>,
         run: impl FnOnce(&mut Call<'_>) -> Result<Value, Failure>,
     ) -> Step<Result<Slot, Failure>> {
-        let mut values = self.spare.pop().unwrap_or_default();
+        let mut values = self.argument_lists.pop().unwrap_or_default();
         for (index, &arg) in args.iter().enumerate() {
-            values.push(self.argument(dot, callee.want(index), arg)?.value);
+            values.push(
+                self.evaluate_argument(dot, callee.argument_type(index), arg)?
+                    .value,
+            );
         }
         if let Some(last) = last {
-            values.push(self.fit(last, callee.want(args.len()))?.value);
+            values.push(
+                self.convert_argument(last, callee.argument_type(args.len()))?
+                    .value,
+            );
         }
         let mut templates = Callback { scope: self.scope };
         let mut call = Call {
@@ -170,8 +182,8 @@ impl<'a> Run<'a> {
         };
         let result = run(&mut call);
         values.clear();
-        self.spare.push(values);
-        // A function may create values of which it knows the size only afterwards.
+        self.argument_lists.push(values);
+        // The size of a function's values may be known only after the call.
         Ok(result.and_then(|value| {
             self.meter.allocate(0)?;
             Ok(Slot::result(value))
@@ -190,17 +202,17 @@ impl<'a> Run<'a> {
         }
         let given = args.len() + usize::from(last.is_some());
         if given <= INLINE_ARGS {
-            let mut slots = [Slot::NOTHING; INLINE_ARGS];
-            self.reflections(dot, args, last, &mut slots)?;
+            let mut slots = [Slot::NO_VALUE; INLINE_ARGS];
+            self.evaluate_arguments(dot, args, last, &mut slots)?;
             return Ok(self.finish_builtin(builtin, args, slots.get(..given).unwrap_or(&slots)));
         }
-        let mut slots = vec![Slot::NOTHING; given];
-        self.reflections(dot, args, last, &mut slots)?;
+        let mut slots = vec![Slot::NO_VALUE; given];
+        self.evaluate_arguments(dot, args, last, &mut slots)?;
         Ok(self.finish_builtin(builtin, args, &slots))
     }
 
-    /// Evaluates arguments of any type.
-    fn reflections(
+    /// Evaluates arguments of any type into `slots`.
+    fn evaluate_arguments(
         &mut self,
         dot: &Slot,
         args: &[NodeId],
@@ -208,7 +220,7 @@ impl<'a> Run<'a> {
         slots: &mut [Slot],
     ) -> Step<()> {
         for (slot, &arg) in slots.iter_mut().zip(args) {
-            *slot = self.argument(dot, Want::Reflection, arg)?;
+            *slot = self.evaluate_argument(dot, ArgumentType::Any, arg)?;
         }
         if let (Some(last), Some(slot)) = (last, slots.get_mut(args.len())) {
             *slot = last;
@@ -233,16 +245,22 @@ impl<'a> Run<'a> {
         last: Option<Slot>,
     ) -> Step<Result<Slot, Failure>> {
         let callee = Callee::Builtin(builtin);
-        let mut values = self.spare.pop().unwrap_or_default();
+        let mut values = self.argument_lists.pop().unwrap_or_default();
         for (index, &arg) in args.iter().enumerate() {
-            values.push(self.argument(dot, callee.want(index), arg)?.value);
+            values.push(
+                self.evaluate_argument(dot, callee.argument_type(index), arg)?
+                    .value,
+            );
         }
         if let Some(last) = last {
-            values.push(self.fit(last, callee.want(args.len()))?.value);
+            values.push(
+                self.convert_argument(last, callee.argument_type(args.len()))?
+                    .value,
+            );
         }
-        let result = builtin::text(builtin, &mut values, &mut self.scratch, self.meter);
+        let result = builtin::build_text(builtin, &mut values, &mut self.scratch, self.meter);
         values.clear();
-        self.spare.push(values);
-        Ok(result.map(|text| Slot::bare(Value::String(text))))
+        self.argument_lists.push(values);
+        Ok(result.map(|text| Slot::concrete(Value::String(text))))
     }
 }

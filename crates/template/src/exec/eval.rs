@@ -5,7 +5,7 @@ use crate::ast::{Node, NodeId};
 use crate::function::Type;
 use crate::limit::Meter;
 use crate::set::MissingKey;
-use crate::slot::{Held, Slot};
+use crate::slot::{Representation, Slot};
 use crate::stack;
 use crate::string::Str;
 use crate::value::{MapType, UintKind, Value};
@@ -13,9 +13,11 @@ use crate::value::{MapType, UintKind, Value};
 /// Maximum length of a field chain on the fast path, which keeps its stack frame small.
 const MAX_FAST_FIELDS: usize = 8;
 
-/// Calls `then` with the entry that a chain of names leads to and the type of its map, if the chain leads
-/// through maps only. Copies nothing on the way. `None` is a missing entry at the end of the chain.
-pub(super) fn dig<R>(
+/// Looks up a chain of names in nested maps without copying, and calls `then` with the entry and the type
+/// of the map that contains it. The entry is `None` if the last name is missing. Returns `None` if another
+/// value than a map, a method, or an earlier missing entry is on the path, or if the chain is too long for
+/// the fast path.
+pub(super) fn look_up_fields<R>(
     of: &Value,
     names: &[Str],
     then: impl FnOnce(Option<&Value>, MapType) -> R,
@@ -33,12 +35,12 @@ pub(super) fn dig<R>(
     if rest.len() >= MAX_FAST_FIELDS {
         None
     } else {
-        dig(value?, rest, then)
+        look_up_fields(value?, rest, then)
     }
 }
 
-/// Returns the value of an entry, or of a missing entry where that is nil.
-pub(super) fn or_nil<'v>(
+/// Returns the entry, or nil for a missing entry if that is its value.
+pub(super) fn entry_or_nil<'v>(
     value: Option<&'v Value>,
     ty: MapType,
     missing: MissingKey,
@@ -47,43 +49,43 @@ pub(super) fn or_nil<'v>(
     value.or_else(|| (missing != MissingKey::Error && ty != MapType::String).then_some(nil))
 }
 
-/// The type that an argument must have.
+/// Required type of an argument.
 #[derive(Clone, Copy)]
-pub(super) enum Want {
+pub(super) enum ArgumentType {
     /// Any type: `reflect.Value`.
-    Reflection,
+    Any,
     /// A Go type.
     Type(Type),
-    /// Not an argument: the start of a field chain.
-    Unasked,
+    /// Not an argument, but the start of a field chain.
+    FieldChain,
 }
 
 impl<'a> Run<'a> {
-    /// Returns the value of a pipeline, after setting its variables.
-    pub(super) fn pipeline(&mut self, dot: &Slot, id: NodeId) -> Step<Slot> {
+    /// Evaluates a pipeline and sets its variables. Returns its value.
+    pub(super) fn evaluate_pipeline(&mut self, dot: &Slot, id: NodeId) -> Step<Slot> {
         self.at = Some(id);
         let source: &'a _ = self.source;
         let Node::Pipe { assign, decl, cmds } = source.node(id) else {
-            return Ok(Slot::NOTHING);
+            return Ok(Slot::NO_VALUE);
         };
         if let (true, [only]) = (decl.is_empty(), source.children(cmds)) {
-            let result = self.command(dot, *only, None)?;
-            return Ok(if result.held == Held::Boxed {
-                result.unboxed()
+            let result = self.evaluate_command(dot, *only, None)?;
+            return Ok(if result.representation == Representation::Interface {
+                result.unwrap_interface()
             } else {
                 result
             });
         }
         let mut value = None;
         for &command in source.children(cmds) {
-            let result = self.command(dot, command, value)?;
-            value = Some(if result.held == Held::Boxed {
-                result.unboxed()
+            let result = self.evaluate_command(dot, command, value)?;
+            value = Some(if result.representation == Representation::Interface {
+                result.unwrap_interface()
             } else {
                 result
             });
         }
-        let value = value.unwrap_or(Slot::NOTHING);
+        let value = value.unwrap_or(Slot::NO_VALUE);
         for &variable in source.children(decl) {
             if assign {
                 self.assign(variable, value.clone())?;
@@ -108,20 +110,20 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the value of a map for the last of `names`.
-    fn entry(&self, value: Option<&Value>, ty: MapType, names: &[Str]) -> Step<Slot> {
+    /// Converts a map entry to a slot. `names` is the chain that leads to it; the last name is the key.
+    fn entry_slot(&self, value: Option<&Value>, ty: MapType, names: &[Str]) -> Step<Slot> {
         match (value, ty, names.last()) {
-            (Some(value), MapType::String, _) => Ok(Slot::bare(value.clone())),
-            (Some(value), ..) => Ok(Slot::boxed(value.clone())),
-            (None, MapType::String, Some(name)) => self.missing(name, Value::String(Str::default())),
-            (None, _, Some(name)) => self.missing(name, Value::Nil),
-            (None, _, None) => Ok(Slot::NOTHING),
+            (Some(value), MapType::String, _) => Ok(Slot::concrete(value.clone())),
+            (Some(value), ..) => Ok(Slot::interface(value.clone())),
+            (None, MapType::String, Some(name)) => self.missing_entry(name, Value::String(Str::default())),
+            (None, _, Some(name)) => self.missing_entry(name, Value::Nil),
+            (None, _, None) => Ok(Slot::NO_VALUE),
         }
     }
 
-    /// Calls `then` with the value of a pipeline that is one plain operand, without copying it; `None` for
-    /// any other pipeline.
-    pub(super) fn peek<R>(
+    /// Calls `then` with the value of a pipeline that is a single plain operand, without copying the value.
+    /// Returns `None` for any other pipeline.
+    pub(super) fn with_operand<R>(
         &mut self,
         dot: &Slot,
         pipe: NodeId,
@@ -145,9 +147,10 @@ impl<'a> Run<'a> {
         }
         let (out, meter, missing) = (&mut self.out, &mut *self.meter, self.missing_key);
         let nil = Value::Nil;
-        let then = |value: Option<&Value>, ty| Some(then(or_nil(value, ty, missing, &nil)?, out, meter));
+        let then =
+            |value: Option<&Value>, ty| Some(then(entry_or_nil(value, ty, missing, &nil)?, out, meter));
         match source.node(operand) {
-            Node::Field(fields) => dig(&dot.value, source.names(fields), then)?,
+            Node::Field(fields) => look_up_fields(&dot.value, source.names(fields), then)?,
             Node::Dot => then(Some(&dot.value), MapType::Any),
             Node::Variable { name, fields } => {
                 let scope = self.vars.get(self.frame..).unwrap_or_default();
@@ -155,13 +158,13 @@ impl<'a> Run<'a> {
                 if fields.is_empty() {
                     return then(Some(&slot.value), MapType::Any);
                 }
-                dig(&slot.value, source.names(fields), then)?
+                look_up_fields(&slot.value, source.names(fields), then)?
             }
             _ => None,
         }
     }
 
-    fn variable(&self, name: u32) -> Step<&Slot> {
+    fn find_variable(&self, name: u32) -> Step<&Slot> {
         let scope = self.vars.get(self.frame..).unwrap_or_default();
         match scope.iter().rev().find(|(known, _)| *known == name) {
             Some((_, slot)) => Ok(slot),
@@ -177,38 +180,38 @@ impl<'a> Run<'a> {
         ))
     }
 
-    /// Evaluates a command; `last` is the value piped into it.
-    fn command(&mut self, dot: &Slot, id: NodeId, last: Option<Slot>) -> Step<Slot> {
+    /// Evaluates a command. `last` is the value that is piped into it.
+    fn evaluate_command(&mut self, dot: &Slot, id: NodeId, last: Option<Slot>) -> Step<Slot> {
         self.consume_fuel(1)?;
         let source: &'a _ = self.source;
         let Node::Command(args) = source.node(id) else {
-            return Ok(Slot::NOTHING);
+            return Ok(Slot::NO_VALUE);
         };
         let args = source.children(args);
         let Some((&first, rest)) = args.split_first() else {
-            return Ok(Slot::NOTHING);
+            return Ok(Slot::NO_VALUE);
         };
         match source.node(first) {
-            Node::Field(_) => return self.field_node(dot, first, rest, last),
-            Node::Chain { .. } => return self.chain_node(dot, first, rest, last),
-            Node::Identifier { .. } => return self.function(dot, first, id, rest, last),
+            Node::Field(_) => return self.evaluate_field(dot, first, rest, last),
+            Node::Chain { .. } => return self.evaluate_chain(dot, first, rest, last),
+            Node::Identifier { .. } => return self.call_function(dot, first, id, rest, last),
             Node::Pipe { .. } => {
-                self.not_a_function(first, rest, last.as_ref())?;
-                return stack::ensure_stack(|| self.pipeline(dot, first));
+                self.check_no_arguments(first, rest, last.as_ref())?;
+                return stack::ensure_stack(|| self.evaluate_pipeline(dot, first));
             }
-            Node::Variable { .. } => return self.variable_node(dot, first, rest, last),
+            Node::Variable { .. } => return self.evaluate_variable(dot, first, rest, last),
             _ => {}
         }
         self.at = Some(first);
-        self.not_a_function(first, rest, last.as_ref())?;
+        self.check_no_arguments(first, rest, last.as_ref())?;
         match source.node(first) {
             Node::Dot => Ok(dot.clone()),
             Node::Nil => self.fail("nil is not a command"),
-            _ => self.constant(first),
+            _ => self.evaluate_constant(first),
         }
     }
 
-    fn not_a_function(&self, first: NodeId, rest: &[NodeId], last: Option<&Slot>) -> Step<()> {
+    fn check_no_arguments(&self, first: NodeId, rest: &[NodeId], last: Option<&Slot>) -> Step<()> {
         if rest.is_empty() && last.is_none() {
             return Ok(());
         }
@@ -219,10 +222,10 @@ impl<'a> Run<'a> {
     }
 
     /// Evaluates a literal whose type is determined by its syntax.
-    fn constant(&mut self, id: NodeId) -> Step<Slot> {
+    fn evaluate_constant(&mut self, id: NodeId) -> Step<Slot> {
         match self.source.node(id) {
-            Node::Bool(value) => Ok(Slot::bare(Value::Bool(value))),
-            Node::String { value, .. } => Ok(Slot::bare(Value::String(self.source.string(value)))),
+            Node::Bool(value) => Ok(Slot::concrete(Value::Bool(value))),
+            Node::String { value, .. } => Ok(Slot::concrete(Value::String(self.source.string(value)))),
             Node::Number { number, .. } => self.ideal_number(id, number),
             _ => self.fail(format!(
                 "can't evaluate command {}",
@@ -234,99 +237,107 @@ impl<'a> Run<'a> {
     fn ideal_number(&mut self, id: NodeId, number: u32) -> Step<Slot> {
         self.at = Some(id);
         let Some(number) = self.source.number(number) else {
-            return Ok(Slot::NOTHING);
+            return Ok(Slot::NO_VALUE);
         };
-        Ok(Slot::bare(
+        Ok(Slot::concrete(
             match (number.complex, number.float, number.int, number.uint) {
                 (Some((real, imaginary)), ..) => Value::Complex(real, imaginary),
                 (_, Some(float), ..) if number.looks_float => Value::Float(float),
                 (_, _, Some(int), _) => Value::int(int),
                 (_, _, _, Some(_)) => return self.fail(format!("{} overflows int", self.source.show(id))),
-                _ => return Ok(Slot::NOTHING),
+                _ => return Ok(Slot::NO_VALUE),
             },
         ))
     }
 
-    fn field_node(&mut self, dot: &Slot, id: NodeId, args: &[NodeId], last: Option<Slot>) -> Step<Slot> {
+    fn evaluate_field(&mut self, dot: &Slot, id: NodeId, args: &[NodeId], last: Option<Slot>) -> Step<Slot> {
         self.at = Some(id);
         let source: &'a _ = self.source;
         let Node::Field(fields) = source.node(id) else {
-            return Ok(Slot::NOTHING);
+            return Ok(Slot::NO_VALUE);
         };
         let names = source.names(fields);
         if args.is_empty()
             && last.is_none()
-            && let Some(found) = dig(&dot.value, names, |value, ty| self.entry(value, ty, names))
+            && let Some(found) =
+                look_up_fields(&dot.value, names, |value, ty| self.entry_slot(value, ty, names))
         {
             return found;
         }
-        self.fields(dot, dot.clone(), id, names, args, last)
+        self.evaluate_fields(dot, dot.clone(), id, names, args, last)
     }
 
-    fn chain_node(&mut self, dot: &Slot, id: NodeId, args: &[NodeId], last: Option<Slot>) -> Step<Slot> {
+    fn evaluate_chain(&mut self, dot: &Slot, id: NodeId, args: &[NodeId], last: Option<Slot>) -> Step<Slot> {
         self.at = Some(id);
         let source: &'a _ = self.source;
-        let Node::Chain { of, fields } = source.node(id) else {
-            return Ok(Slot::NOTHING);
+        let Node::Chain { base, fields } = source.node(id) else {
+            return Ok(Slot::NO_VALUE);
         };
-        let head = self.argument(dot, Want::Unasked, of)?;
-        self.fields(dot, head, id, source.names(fields), args, last)
+        let head = self.evaluate_argument(dot, ArgumentType::FieldChain, base)?;
+        self.evaluate_fields(dot, head, id, source.names(fields), args, last)
     }
 
-    fn variable_node(&mut self, dot: &Slot, id: NodeId, args: &[NodeId], last: Option<Slot>) -> Step<Slot> {
+    fn evaluate_variable(
+        &mut self,
+        dot: &Slot,
+        id: NodeId,
+        args: &[NodeId],
+        last: Option<Slot>,
+    ) -> Step<Slot> {
         self.at = Some(id);
         let source: &'a _ = self.source;
         let Node::Variable { name, fields } = source.node(id) else {
-            return Ok(Slot::NOTHING);
+            return Ok(Slot::NO_VALUE);
         };
-        let value = self.variable(name)?;
+        let value = self.find_variable(name)?;
         if fields.is_empty() {
-            self.not_a_function(id, args, last.as_ref())?;
+            self.check_no_arguments(id, args, last.as_ref())?;
             return Ok(value.clone());
         }
         let names = source.names(fields);
         if args.is_empty()
             && last.is_none()
-            && let Some(found) = dig(&value.value, names, |value, ty| self.entry(value, ty, names))
+            && let Some(found) =
+                look_up_fields(&value.value, names, |value, ty| self.entry_slot(value, ty, names))
         {
             return found;
         }
         let value = value.clone();
-        self.fields(dot, value, id, names, args, last)
+        self.evaluate_fields(dot, value, id, names, args, last)
     }
 
     /// Evaluates an argument that must be of type `want`.
-    pub(super) fn argument(&mut self, dot: &Slot, want: Want, id: NodeId) -> Step<Slot> {
+    pub(super) fn evaluate_argument(&mut self, dot: &Slot, want: ArgumentType, id: NodeId) -> Step<Slot> {
         self.at = Some(id);
         let value = match self.source.node(id) {
             Node::Dot => dot.clone(),
-            Node::Nil => return self.nil(want, id),
-            Node::Field(_) => self.field_node(dot, id, &[], None)?,
-            Node::Variable { .. } => self.variable_node(dot, id, &[], None)?,
-            Node::Pipe { .. } => stack::ensure_stack(|| self.pipeline(dot, id))?,
-            Node::Identifier { .. } => self.function(dot, id, id, &[], None)?,
-            Node::Chain { .. } => stack::ensure_stack(|| self.chain_node(dot, id, &[], None))?,
-            _ => return self.literal(want, id),
+            Node::Nil => return self.evaluate_nil(want, id),
+            Node::Field(_) => self.evaluate_field(dot, id, &[], None)?,
+            Node::Variable { .. } => self.evaluate_variable(dot, id, &[], None)?,
+            Node::Pipe { .. } => stack::ensure_stack(|| self.evaluate_pipeline(dot, id))?,
+            Node::Identifier { .. } => self.call_function(dot, id, id, &[], None)?,
+            Node::Chain { .. } => stack::ensure_stack(|| self.evaluate_chain(dot, id, &[], None))?,
+            _ => return self.evaluate_literal(want, id),
         };
-        self.fit(value, want)
+        self.convert_argument(value, want)
     }
 
-    fn nil(&self, want: Want, id: NodeId) -> Step<Slot> {
+    fn evaluate_nil(&self, want: ArgumentType, id: NodeId) -> Step<Slot> {
         match want {
-            Want::Reflection => Ok(Slot::NOTHING),
-            Want::Type(ty) if ty.can_be_nil() => Ok(Slot::boxed(Value::Nil)),
-            Want::Type(ty) => self.fail(format!("cannot assign nil to {}", ty.name())),
-            Want::Unasked => self.fail(format!(
+            ArgumentType::Any => Ok(Slot::NO_VALUE),
+            ArgumentType::Type(ty) if ty.can_be_nil() => Ok(Slot::interface(Value::Nil)),
+            ArgumentType::Type(ty) => self.fail(format!("cannot assign nil to {}", ty.name())),
+            ArgumentType::FieldChain => self.fail(format!(
                 "indirection through explicit nil in {}",
                 self.source.show(id)
             )),
         }
     }
 
-    /// Evaluates a literal as an argument: Go's untyped constants take the parameter's type.
-    fn literal(&mut self, want: Want, id: NodeId) -> Step<Slot> {
-        let Want::Type(ty) = want else {
-            return self.constant(id);
+    /// Evaluates a literal as an argument. Go's untyped constants are converted to the parameter's type.
+    fn evaluate_literal(&mut self, want: ArgumentType, id: NodeId) -> Step<Slot> {
+        let ArgumentType::Type(ty) = want else {
+            return self.evaluate_constant(id);
         };
         let node = self.source.node(id);
         let number = match node {
@@ -334,7 +345,7 @@ impl<'a> Run<'a> {
             _ => None,
         };
         let (value, expected) = match ty {
-            Type::Any => return self.constant(id),
+            Type::Any => return self.evaluate_constant(id),
             Type::Bool => (
                 if let Node::Bool(value) = node {
                     Some(Value::Bool(value))
@@ -363,21 +374,23 @@ impl<'a> Run<'a> {
             }
         };
         match value {
-            Some(value) => Ok(Slot::bare(value)),
+            Some(value) => Ok(Slot::concrete(value)),
             None => self.fail(format!("expected {expected}; found {}", self.source.show(id))),
         }
     }
 
-    /// Converts the value to `want`, or returns Go's error.
-    pub(super) fn fit(&self, value: Slot, want: Want) -> Step<Slot> {
-        let Want::Type(ty) = want else { return Ok(value) };
-        match (value.held, &value.value) {
-            (Held::Nowhere, _) if ty.can_be_nil() => Ok(Slot::boxed(Value::Nil)),
-            (Held::Nowhere, _) => self.fail(format!("invalid value; expected {}", ty.name())),
+    /// Converts `value` to the type `want`, or returns Go's error.
+    pub(super) fn convert_argument(&self, value: Slot, want: ArgumentType) -> Step<Slot> {
+        let ArgumentType::Type(ty) = want else {
+            return Ok(value);
+        };
+        match (value.representation, &value.value) {
+            (Representation::NoValue, _) if ty.can_be_nil() => Ok(Slot::interface(Value::Nil)),
+            (Representation::NoValue, _) => self.fail(format!("invalid value; expected {}", ty.name())),
             (_, Value::Nil) if ty == Type::Any => Ok(value),
-            // An assignment to an unnamed map type drops the name.
+            // Assigning to an unnamed map type removes the type name.
             (_, Value::Map(map)) if ty == Type::MapOfAny && matches!(map.ty(), MapType::Named(_)) => {
-                Ok(Slot::bare(Value::Map(map.retyped(MapType::Any))))
+                Ok(Slot::concrete(Value::Map(map.retyped(MapType::Any))))
             }
             (_, inner) if !matches!(inner, Value::Nil) && ty.admits(inner) => Ok(value),
             (_, Value::Nil) => self.wrong_type(ty, "interface {}"),

@@ -1,6 +1,6 @@
-//! Conditions of `if` and `with`, evaluated without building the values of which only the truth matters.
+//! Conditions of `if` and `with`. Evaluated without creating values if only their truth is needed.
 
-use super::eval::{Want, dig, or_nil};
+use super::eval::{ArgumentType, entry_or_nil, look_up_fields};
 use super::{Run, Step};
 use crate::ast::{Node, NodeId};
 use crate::builtin::{Builtin, quick_equal};
@@ -10,22 +10,22 @@ use crate::stack;
 use crate::value::{MapType, Value};
 
 impl<'a> Run<'a> {
-    /// Returns the truth of a pipeline, after setting its variables.
-    pub(super) fn truth(&mut self, dot: &Slot, pipe: NodeId) -> Step<bool> {
+    /// Evaluates a pipeline and sets its variables. Returns its truth.
+    pub(super) fn evaluate_truth(&mut self, dot: &Slot, pipe: NodeId) -> Step<bool> {
         if let Some((first, args)) = self.only_command(pipe) {
             if args.is_empty()
-                && let Some(truth) = self.operand(dot, first, Value::is_true)
+                && let Some(truth) = self.with_plain_operand(dot, first, Value::is_true)
             {
                 return Ok(truth);
             }
-            if let Some(truth) = self.logic(dot, first, args) {
+            if let Some(truth) = self.evaluate_logic(dot, first, args) {
                 return truth;
             }
         }
-        Ok(self.pipeline(dot, pipe)?.value.is_true())
+        Ok(self.evaluate_pipeline(dot, pipe)?.value.is_true())
     }
 
-    /// Returns the words of a pipeline that is a single command and sets no variable.
+    /// Returns the operands of a pipeline that is a single command and sets no variable.
     fn only_command(&self, pipe: NodeId) -> Option<(NodeId, &'a [NodeId])> {
         let source: &'a _ = self.source;
         let Node::Pipe { decl, cmds, .. } = source.node(pipe) else {
@@ -41,9 +41,9 @@ impl<'a> Run<'a> {
         decl.is_empty().then_some((first, args))
     }
 
-    /// Evaluates the built-in functions that conditions consist of; `None` for all others, and for everything
-    /// that could fail.
-    fn logic(&mut self, dot: &Slot, first: NodeId, args: &[NodeId]) -> Option<Step<bool>> {
+    /// Evaluates the built-in functions that are common in conditions. Returns `None` for all other
+    /// functions, and in all cases that could fail.
+    fn evaluate_logic(&mut self, dot: &Slot, first: NodeId, args: &[NodeId]) -> Option<Step<bool>> {
         let Node::Identifier { function, .. } = self.source.node(first) else {
             return None;
         };
@@ -61,7 +61,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the truth of the first argument that equals `until`, or of the last.
+    /// Returns `until` if an argument has this truth, and the opposite otherwise. Stops at the first such
+    /// argument.
     fn all_until(&mut self, dot: &Slot, args: &[NodeId], until: bool) -> Step<bool> {
         for &arg in args {
             if self.argument_truth(dot, arg)? == until {
@@ -72,27 +73,30 @@ impl<'a> Run<'a> {
     }
 
     fn argument_truth(&mut self, dot: &Slot, arg: NodeId) -> Step<bool> {
-        if let Some(truth) = self.operand(dot, arg, Value::is_true) {
+        if let Some(truth) = self.with_plain_operand(dot, arg, Value::is_true) {
             return Ok(truth);
         }
         if let Node::Pipe { .. } = self.source.node(arg) {
-            return stack::ensure_stack(|| self.truth(dot, arg));
+            return stack::ensure_stack(|| self.evaluate_truth(dot, arg));
         }
-        Ok(self.argument(dot, Want::Reflection, arg)?.value.is_true())
+        Ok(self
+            .evaluate_argument(dot, ArgumentType::Any, arg)?
+            .value
+            .is_true())
     }
 
     fn quick_compare(&self, dot: &Slot, a: NodeId, b: NodeId) -> Option<bool> {
-        self.operand(dot, a, |a| self.operand(dot, b, |b| quick_equal(a, b)))??
+        self.with_plain_operand(dot, a, |a| self.with_plain_operand(dot, b, |b| quick_equal(a, b)))??
     }
 
-    /// Calls `then` with the value of a plain operand, without copying it; `None` for any other operand, and
-    /// for a missing key.
-    fn operand<R>(&self, dot: &Slot, id: NodeId, then: impl FnOnce(&Value) -> R) -> Option<R> {
+    /// Calls `then` with the value of a plain operand, without copying it. Returns `None` for any other
+    /// operand and for a missing key.
+    fn with_plain_operand<R>(&self, dot: &Slot, id: NodeId, then: impl FnOnce(&Value) -> R) -> Option<R> {
         let source: &'a _ = self.source;
         let nil = Value::Nil;
-        let entry = |value: Option<&Value>, ty| Some(then(or_nil(value, ty, self.missing_key, &nil)?));
+        let entry = |value: Option<&Value>, ty| Some(then(entry_or_nil(value, ty, self.missing_key, &nil)?));
         match source.node(id) {
-            Node::Field(fields) => dig(&dot.value, source.names(fields), entry)?,
+            Node::Field(fields) => look_up_fields(&dot.value, source.names(fields), entry)?,
             Node::Dot => entry(Some(&dot.value), MapType::Any),
             Node::Bool(value) => entry(Some(&Value::Bool(value)), MapType::Any),
             Node::String { value, .. } => entry(Some(&Value::String(source.string(value))), MapType::Any),
@@ -102,7 +106,7 @@ impl<'a> Run<'a> {
                 if fields.is_empty() {
                     return entry(Some(&slot.value), MapType::Any);
                 }
-                dig(&slot.value, source.names(fields), entry)?
+                look_up_fields(&slot.value, source.names(fields), entry)?
             }
             _ => None,
         }

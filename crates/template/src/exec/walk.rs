@@ -1,4 +1,4 @@
-//! Control structures: which nodes run, how often, and with which dot.
+//! Execution of control structures.
 
 use super::{Run, Step};
 use crate::ast::{Branch, Node, NodeId};
@@ -9,7 +9,7 @@ use crate::stack;
 use crate::value::{ListType, Map, MapType, Value};
 use mainstay_gostd::quote::quote;
 
-/// The way in which a node ended.
+/// How the execution of a node ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
     Next,
@@ -17,9 +17,9 @@ pub(super) enum Flow {
     Continue,
 }
 
-/// A branch with its parts.
+/// Parts of a branch.
 #[derive(Clone, Copy)]
-struct Parts {
+struct BranchParts {
     pipe: NodeId,
     list: NodeId,
     otherwise: Option<NodeId>,
@@ -27,14 +27,14 @@ struct Parts {
 
 impl<'a> Run<'a> {
     /// Runs the template from its root.
-    pub(super) fn root(&mut self, dot: &Slot) -> Step<()> {
+    pub(super) fn run_root(&mut self, dot: &Slot) -> Step<()> {
         self.vars.push((0, dot.clone()));
-        self.walk(dot, self.template.root)?;
+        self.run_list(dot, self.template.root)?;
         Ok(())
     }
 
     /// Runs a list of nodes.
-    pub(super) fn walk(&mut self, dot: &Slot, list: NodeId) -> Step<Flow> {
+    pub(super) fn run_list(&mut self, dot: &Slot, list: NodeId) -> Step<Flow> {
         self.at = Some(list);
         let source: &'a _ = self.source;
         let Node::List(items) = source.node(list) else {
@@ -45,10 +45,10 @@ impl<'a> Run<'a> {
         for &item in items {
             self.at = Some(item);
             match source.node(item) {
-                Node::Text { start, end } => self.text(source.slice(start, end))?,
-                Node::Action { pipe } => self.action(dot, item, pipe)?,
+                Node::Text { start, end } => self.write_text(source.slice(start, end))?,
+                Node::Action { pipe } => self.run_action(dot, item, pipe)?,
                 node => {
-                    let flow = self.control(dot, item, node)?;
+                    let flow = self.run_control(dot, item, node)?;
                     if flow != Flow::Next {
                         return Ok(flow);
                     }
@@ -58,7 +58,7 @@ impl<'a> Run<'a> {
         Ok(Flow::Next)
     }
 
-    fn control(&mut self, dot: &Slot, id: NodeId, node: Node) -> Step<Flow> {
+    fn run_control(&mut self, dot: &Slot, id: NodeId, node: Node) -> Step<Flow> {
         match node {
             Node::Branch {
                 kind,
@@ -66,14 +66,14 @@ impl<'a> Run<'a> {
                 list,
                 otherwise,
             } => {
-                let parts = Parts {
+                let parts = BranchParts {
                     pipe,
                     list,
                     otherwise,
                 };
-                return stack::ensure_stack(|| self.branch(dot, id, kind, parts));
+                return stack::ensure_stack(|| self.run_branch(dot, id, kind, parts));
             }
-            Node::Template { name, pipe } => self.template(dot, name, pipe)?,
+            Node::Template { name, pipe } => self.run_template(dot, name, pipe)?,
             Node::Break => return Ok(Flow::Break),
             Node::Continue => return Ok(Flow::Continue),
             _ => return self.fail(format!("unknown node: {}", self.source.show(id))),
@@ -82,19 +82,19 @@ impl<'a> Run<'a> {
     }
 
     #[inline]
-    fn text(&mut self, text: &[u8]) -> Step<()> {
-        if let Err(limit) = self.meter.write(text.len()) {
+    fn write_text(&mut self, text: &[u8]) -> Step<()> {
+        if let Err(limit) = self.meter.consume_output(text.len()) {
             return Err(self.limit_fault(limit));
         }
         self.out.extend_from_slice(text);
         Ok(())
     }
 
-    fn action(&mut self, dot: &Slot, id: NodeId, pipe: NodeId) -> Step<()> {
-        if let Some(written) = self.peek(dot, pipe, fmt::write_value) {
+    fn run_action(&mut self, dot: &Slot, id: NodeId, pipe: NodeId) -> Step<()> {
+        if let Some(written) = self.with_operand(dot, pipe, fmt::write_value) {
             return written.map_err(|limit| self.limit_fault(limit));
         }
-        let value = self.pipeline(dot, pipe)?;
+        let value = self.evaluate_pipeline(dot, pipe)?;
         if let Node::Pipe { decl, .. } = self.source.node(pipe)
             && !decl.is_empty()
         {
@@ -104,32 +104,32 @@ impl<'a> Run<'a> {
         fmt::write_value(&value.value, &mut self.out, self.meter).map_err(|limit| self.limit_fault(limit))
     }
 
-    fn branch(&mut self, dot: &Slot, id: NodeId, kind: Branch, parts: Parts) -> Step<Flow> {
+    fn run_branch(&mut self, dot: &Slot, id: NodeId, kind: Branch, parts: BranchParts) -> Step<Flow> {
         let scope = self.vars.len();
         let flow = match kind {
-            Branch::Range => self.range(dot, id, parts),
-            Branch::If | Branch::With => self.condition(dot, kind, parts),
+            Branch::Range => self.run_range(dot, id, parts),
+            Branch::If | Branch::With => self.run_condition(dot, kind, parts),
         };
         self.vars.truncate(scope);
         flow
     }
 
-    fn condition(&mut self, dot: &Slot, kind: Branch, parts: Parts) -> Step<Flow> {
+    fn run_condition(&mut self, dot: &Slot, kind: Branch, parts: BranchParts) -> Step<Flow> {
         if kind == Branch::With {
-            let value = self.pipeline(dot, parts.pipe)?;
+            let value = self.evaluate_pipeline(dot, parts.pipe)?;
             if value.value.is_true() {
-                return self.walk(&value, parts.list);
+                return self.run_list(&value, parts.list);
             }
-        } else if self.truth(dot, parts.pipe)? {
-            return self.walk(dot, parts.list);
+        } else if self.evaluate_truth(dot, parts.pipe)? {
+            return self.run_list(dot, parts.list);
         }
         match parts.otherwise {
-            Some(otherwise) => self.walk(dot, otherwise),
+            Some(otherwise) => self.run_list(dot, otherwise),
             None => Ok(Flow::Next),
         }
     }
 
-    fn template(&mut self, dot: &Slot, name: u32, pipe: Option<NodeId>) -> Step<()> {
+    fn run_template(&mut self, dot: &Slot, name: u32, pipe: Option<NodeId>) -> Step<()> {
         let name = self.source.string(name);
         let Some(template) = std::str::from_utf8(&name)
             .ok()
@@ -139,66 +139,66 @@ impl<'a> Run<'a> {
         };
         self.meter.enter().map_err(|limit| self.limit_fault(limit))?;
         let dot = match pipe {
-            Some(pipe) => self.pipeline(dot, pipe)?,
-            None => Slot::NOTHING,
+            Some(pipe) => self.evaluate_pipeline(dot, pipe)?,
+            None => Slot::NO_VALUE,
         };
         let (outer, source, at, frame) = (self.template, self.source, self.at, self.frame);
         let scope = self.vars.len();
         (self.template, self.source, self.frame) = (template, &template.source, scope);
-        stack::ensure_stack(|| self.root(&dot))?;
+        stack::ensure_stack(|| self.run_root(&dot))?;
         self.vars.truncate(scope);
         (self.template, self.source, self.at, self.frame) = (outer, source, at, frame);
         self.meter.leave();
         Ok(())
     }
 
-    fn range(&mut self, dot: &Slot, id: NodeId, parts: Parts) -> Step<Flow> {
+    fn run_range(&mut self, dot: &Slot, id: NodeId, parts: BranchParts) -> Step<Flow> {
         self.at = Some(id);
-        let value = self.pipeline(dot, parts.pipe)?;
+        let value = self.evaluate_pipeline(dot, parts.pipe)?;
         let ran = match &value.value {
             Value::Int(count, kind) => {
                 let (count, kind) = (*count, *kind);
-                self.count(&value, parts, (0..count).map(|number| Value::Int(number, kind)))?
+                self.range_over_numbers(&value, parts, (0..count).map(|number| Value::Int(number, kind)))?
             }
             Value::Uint(count, kind) => {
                 let (count, kind) = (*count, *kind);
-                self.count(&value, parts, (0..count).map(|number| Value::Uint(number, kind)))?
+                self.range_over_numbers(&value, parts, (0..count).map(|number| Value::Uint(number, kind)))?
             }
             Value::List(list) => {
-                let boxed = list.ty() == ListType::Any;
+                let as_interface = list.ty() == ListType::Any;
                 let items = list.items().iter().enumerate();
-                let held = |item: &Value| {
-                    if boxed {
-                        Slot::boxed(item.clone())
+                let element_slot = |item: &Value| {
+                    if as_interface {
+                        Slot::interface(item.clone())
                     } else {
-                        Slot::bare(item.clone())
+                        Slot::concrete(item.clone())
                     }
                 };
-                self.each(
+                self.run_body(
                     parts,
-                    items.map(|(index, item)| (Slot::bare(Value::int(index as i64)), held(item))),
+                    items.map(|(index, item)| (Slot::concrete(Value::int(index as i64)), element_slot(item))),
                 )?
             }
-            Value::Map(map) => self.entries(parts, map)?,
+            Value::Map(map) => self.range_over_map(parts, map)?,
             Value::Object(object) if object.go_kind() == GoKind::Map => {
                 let keys = object.map_keys().into_iter();
                 let entry = |key: crate::string::Str| {
                     let value = object.field(&key.to_str_lossy()).unwrap_or_default();
-                    (Slot::bare(Value::String(key)), Slot::bare(value))
+                    (Slot::concrete(Value::String(key)), Slot::concrete(value))
                 };
-                self.each(parts, keys.map(entry))?
+                self.run_body(parts, keys.map(entry))?
             }
             Value::Nil => false,
             other => {
-                let shown =
-                    fmt::in_message(other, b'v', self.meter).map_err(|limit| self.limit_fault(limit))?;
+                let shown = fmt::format_for_message(other, b'v', self.meter)
+                    .map_err(|limit| self.limit_fault(limit))?;
                 return self.fail(format!("range can't iterate over {shown}"));
             }
         };
         match parts.otherwise {
-            // A `break` in an else list belongs to an outer range, but Go lets it end this one; a `continue`
-            // reaches the outer range.
-            Some(otherwise) if !ran => match self.walk(dot, otherwise)? {
+            // A `break` in an else list belongs to an outer range, but in Go it ends this one. A `continue`
+            // affects the outer range.
+            Some(otherwise) if !ran => match self.run_list(dot, otherwise)? {
                 Flow::Break => Ok(Flow::Next),
                 flow => Ok(flow),
             },
@@ -206,44 +206,52 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn count(&mut self, value: &Slot, parts: Parts, numbers: impl Iterator<Item = Value>) -> Step<bool> {
+    fn range_over_numbers(
+        &mut self,
+        value: &Slot,
+        parts: BranchParts,
+        numbers: impl Iterator<Item = Value>,
+    ) -> Step<bool> {
         if let Node::Pipe { decl, .. } = self.source.node(parts.pipe)
             && decl.len() > 1
         {
-            let shown =
-                fmt::in_message(&value.value, b'v', self.meter).map_err(|limit| self.limit_fault(limit))?;
+            let shown = fmt::format_for_message(&value.value, b'v', self.meter)
+                .map_err(|limit| self.limit_fault(limit))?;
             return self.fail(format!(
                 "can't use {shown} to iterate over more than one variable"
             ));
         }
-        self.each(parts, numbers.map(|number| (Slot::NOTHING, Slot::bare(number))))
+        self.run_body(
+            parts,
+            numbers.map(|number| (Slot::NO_VALUE, Slot::concrete(number))),
+        )
     }
 
-    /// A map is ranged over in its state at the start: the body may change it.
-    fn entries(&mut self, parts: Parts, map: &Map) -> Step<bool> {
-        let boxed = map.ty() != MapType::String;
+    /// Ranges over a copy of the entries, because the body may change the map.
+    fn range_over_map(&mut self, parts: BranchParts, map: &Map) -> Step<bool> {
+        let as_interface = map.ty() != MapType::String;
         let entries: Vec<_> = map
             .entries()
             .iter()
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
-        let held = |value: Value| {
-            if boxed {
-                Slot::boxed(value)
+        let element_slot = |value: Value| {
+            if as_interface {
+                Slot::interface(value)
             } else {
-                Slot::bare(value)
+                Slot::concrete(value)
             }
         };
-        self.each(
+        self.run_body(
             parts,
             entries
                 .into_iter()
-                .map(|(key, value)| (Slot::bare(Value::String(key)), held(value))),
+                .map(|(key, value)| (Slot::concrete(Value::String(key)), element_slot(value))),
         )
     }
 
-    /// Runs the body once per item; returns whether there was any item.
-    fn each(&mut self, parts: Parts, items: impl Iterator<Item = (Slot, Slot)>) -> Step<bool> {
+    /// Runs the body once per item. Returns whether there was any item.
+    fn run_body(&mut self, parts: BranchParts, items: impl Iterator<Item = (Slot, Slot)>) -> Step<bool> {
         let Node::Pipe { assign, decl, .. } = self.source.node(parts.pipe) else {
             return Ok(false);
         };
@@ -253,9 +261,9 @@ impl<'a> Run<'a> {
             ran = true;
             self.consume_fuel(1)?;
             if !decl.is_empty() {
-                self.bind(self.source.children(decl), assign, index, &item)?;
+                self.set_variables(self.source.children(decl), assign, index, &item)?;
             }
-            let flow = self.walk(&item, parts.list)?;
+            let flow = self.run_list(&item, parts.list)?;
             self.vars.truncate(scope);
             if flow == Flow::Break {
                 break;
@@ -264,7 +272,7 @@ impl<'a> Run<'a> {
         Ok(ran)
     }
 
-    fn bind(&mut self, decl: &[NodeId], assign: bool, index: Slot, item: &Slot) -> Step<()> {
+    fn set_variables(&mut self, decl: &[NodeId], assign: bool, index: Slot, item: &Slot) -> Step<()> {
         if !assign {
             let mut top = self.vars.iter_mut().rev();
             if let Some(last) = top.next() {

@@ -1,11 +1,11 @@
-//! Floating-point numbers with the signs, zeros and padding of package `fmt`.
+//! Formatting of floating-point numbers with the signs, zeros and padding of package `fmt`.
 
 use mainstay_gostd::float::format_float;
 
 use super::Printer;
 
 impl Printer<'_> {
-    /// Writes `value`; returns `false` if the verb does not apply to floats.
+    /// Writes `value`. Returns `false` if the verb does not apply to floats.
     pub(super) fn float(&mut self, value: f64, verb: u32) -> bool {
         let (style, precision) = match u8::try_from(verb).unwrap_or(0) {
             b'v' => (b'g', None),
@@ -23,25 +23,25 @@ impl Printer<'_> {
             text.splice(0..1, *b" ");
         }
         if !value.is_finite() {
-            return self.not_finite(value, &text);
+            return self.write_non_finite(value, &text);
         }
         if self.flags.sharp && style != b'b' {
-            text = with_point(&text, style, precision);
+            text = add_decimal_point(&text, style, precision);
         }
-        self.signed(&text);
+        self.write_signed(&text);
         true
     }
 
-    fn not_finite(&mut self, value: f64, text: &[u8]) -> bool {
+    fn write_non_finite(&mut self, value: f64, text: &[u8]) -> bool {
         let unsigned = text.get(1..).unwrap_or_default();
         let show_sign = !value.is_nan() || self.flags.space || self.flags.plus;
         self.pad_with_spaces(if show_sign { text } else { unsigned });
         true
     }
 
-    /// Writes a number whose first byte is its sign, omitted if it is a plus that was not requested; zeros go
-    /// between sign and digits.
-    fn signed(&mut self, text: &[u8]) {
+    /// Writes a number that starts with its sign. A plus sign is omitted unless it was requested; padding
+    /// zeros are written between sign and digits.
+    fn write_signed(&mut self, text: &[u8]) {
         let unsigned = text.get(1..).unwrap_or_default();
         if !self.flags.plus && text.first() == Some(&b'+') {
             return self.pad(unsigned);
@@ -49,7 +49,7 @@ impl Printer<'_> {
         match self.flags.width {
             Some(width) if self.flags.zero && !self.flags.minus && width > text.len() => {
                 self.push(text.get(..1).unwrap_or_default());
-                self.padding(width - text.len());
+                self.push_padding(width - text.len());
                 self.push(unsigned);
             }
             _ => self.pad(text),
@@ -57,20 +57,21 @@ impl Printer<'_> {
     }
 }
 
-/// Whether `%v` writes the float as an integer: below a million, and not a negative zero.
+/// Whether `%v` writes the float as an integer: its absolute value is below a million, and it is not a
+/// negative zero.
 pub(super) fn is_small_whole(value: f64) -> bool {
     value.fract() == 0.0 && value.abs() < 1e6 && (value != 0.0 || value.is_sign_positive())
 }
 
-/// Writes a float for which [`is_small_whole`] holds.
+/// Writes a float for which [`is_small_whole`] returns `true`.
 pub(super) fn push_whole(value: f64, out: &mut Vec<u8>) {
     use std::io::Write as _;
-    // Writing into a vector cannot fail.
+    // Writing to a vector cannot fail.
     let _ = write!(out, "{}", value as i64);
 }
 
-/// Applies the sharp flag: always a point, and the zeros that `g` drops.
-fn with_point(text: &[u8], style: u8, precision: Option<usize>) -> Vec<u8> {
+/// Applies the sharp flag: adds a decimal point if it is missing, and the trailing zeros that `g` removes.
+fn add_decimal_point(text: &[u8], style: u8, precision: Option<usize>) -> Vec<u8> {
     let mut missing = match style {
         b'g' | b'G' | b'x' => precision.map_or(6, |p| p as i64),
         _ => 0,

@@ -1,4 +1,4 @@
-//! Integers in every base, as characters and as code points.
+//! Formatting of integers in every base, as characters and as code points.
 
 use super::Printer;
 use mainstay_gostd::quote::{quote_rune, quote_rune_to_ascii};
@@ -7,13 +7,13 @@ use mainstay_gostd::utf8;
 
 /// An integer to be formatted.
 #[derive(Clone, Copy)]
-pub(super) struct Whole {
+pub(super) struct Integer {
     pub(super) magnitude: u64,
     pub(super) negative: bool,
     pub(super) signed: bool,
 }
 
-impl Whole {
+impl Integer {
     pub(super) fn signed(value: i64) -> Self {
         Self {
             magnitude: value.unsigned_abs(),
@@ -30,7 +30,7 @@ impl Whole {
         }
     }
 
-    /// Returns the 64 bits, as Go passes them.
+    /// Returns the 64 bits in two's complement, as in Go.
     fn bits(self) -> u64 {
         if self.negative {
             self.magnitude.wrapping_neg()
@@ -41,44 +41,44 @@ impl Whole {
 }
 
 impl Printer<'_> {
-    /// Writes `whole`; returns `false` if the verb does not apply to integers.
-    pub(super) fn integer(&mut self, whole: Whole, verb: u32) -> bool {
+    /// Writes `whole`. Returns `false` if the verb does not apply to integers.
+    pub(super) fn integer(&mut self, whole: Integer, verb: u32) -> bool {
         match u8::try_from(verb).unwrap_or(0) {
             b'v' if self.flags.sharp_v && !whole.signed => self.hexadecimal(whole.magnitude, true),
-            b'v' | b'd' => self.digits(whole, 10, verb),
-            b'b' => self.digits(whole, 2, verb),
-            b'o' | b'O' => self.digits(whole, 8, verb),
-            b'x' | b'X' => self.digits(whole, 16, verb),
-            b'c' => self.character(whole.bits()),
-            b'q' => self.quoted_character(whole.bits()),
-            b'U' => self.code_point(whole.bits()),
+            b'v' | b'd' => self.write_digits(whole, 10, verb),
+            b'b' => self.write_digits(whole, 2, verb),
+            b'o' | b'O' => self.write_digits(whole, 8, verb),
+            b'x' | b'X' => self.write_digits(whole, 16, verb),
+            b'c' => self.write_character(whole.bits()),
+            b'q' => self.write_quoted_character(whole.bits()),
+            b'U' => self.write_code_point(whole.bits()),
             _ => return false,
         }
         true
     }
 
-    /// Writes an address or byte in hexadecimal, with or without its prefix.
+    /// Writes an address or byte in hexadecimal, optionally with a prefix.
     pub(super) fn hexadecimal(&mut self, value: u64, prefix: bool) {
         let sharp = std::mem::replace(&mut self.flags.sharp, prefix);
-        self.digits(Whole::unsigned(value), 16, b'v'.into());
+        self.write_digits(Integer::unsigned(value), 16, b'v'.into());
         self.flags.sharp = sharp;
     }
 
-    fn digits(&mut self, whole: Whole, base: u8, verb: u32) {
+    fn write_digits(&mut self, whole: Integer, base: u8, verb: u32) {
         if self.flags.precision == Some(0) && whole.magnitude == 0 {
             let zero = std::mem::take(&mut self.flags.zero);
-            self.padding(self.flags.width.unwrap_or(0));
+            self.push_padding(self.flags.width.unwrap_or(0));
             self.flags.zero = zero;
             return;
         }
         let sign = self.sign(whole.negative);
         let upper = verb == u32::from(b'X');
         let mut text = reversed_digits(whole.magnitude, base, upper);
-        let wanted = self.least_digits(sign.is_some());
+        let wanted = self.min_digits(sign.is_some());
         if text.len() < wanted {
             text.resize(wanted, b'0');
         }
-        self.prefix(&mut text, base, verb);
+        self.push_prefix(&mut text, base, verb);
         text.extend(sign);
         text.reverse();
         self.pad_with_spaces(&text);
@@ -93,7 +93,7 @@ impl Printer<'_> {
         }
     }
 
-    fn least_digits(&self, signed: bool) -> usize {
+    fn min_digits(&self, signed: bool) -> usize {
         match (self.flags.precision, self.flags.width) {
             (Some(precision), _) => precision,
             (None, Some(width)) if self.flags.zero && !self.flags.minus => {
@@ -103,8 +103,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Appends the prefix to `text`, which is reversed.
-    fn prefix(&self, text: &mut Vec<u8>, base: u8, verb: u32) {
+    /// Appends the prefix to `text`, which is in reverse order.
+    fn push_prefix(&self, text: &mut Vec<u8>, base: u8, verb: u32) {
         if self.flags.sharp {
             match base {
                 2 => text.extend_from_slice(b"b0"),
@@ -119,22 +119,22 @@ impl Printer<'_> {
         }
     }
 
-    fn character(&mut self, code: u64) {
+    fn write_character(&mut self, code: u64) {
         let mut text = Vec::new();
-        utf8::push(&mut text, rune(code));
+        utf8::push(&mut text, to_rune(code));
         self.pad(&text);
     }
 
-    fn quoted_character(&mut self, code: u64) {
+    fn write_quoted_character(&mut self, code: u64) {
         let quoted = if self.flags.plus {
-            quote_rune_to_ascii(rune(code))
+            quote_rune_to_ascii(to_rune(code))
         } else {
-            quote_rune(rune(code))
+            quote_rune(to_rune(code))
         };
         self.pad(quoted.as_bytes());
     }
 
-    fn code_point(&mut self, code: u64) {
+    fn write_code_point(&mut self, code: u64) {
         let digits = self.flags.precision.unwrap_or(4).max(4);
         let mut text = format!("{code:X}").into_bytes();
         let missing = digits.saturating_sub(text.len());
@@ -149,7 +149,7 @@ impl Printer<'_> {
     }
 }
 
-fn rune(code: u64) -> u32 {
+fn to_rune(code: u64) -> u32 {
     u32::try_from(code).unwrap_or(u32::MAX)
 }
 

@@ -1,17 +1,17 @@
-//! The format string: flags, widths, precisions, argument indices and verbs.
+//! Format strings: flags, widths, precisions, argument indices and verbs.
 
 use super::{Flags, Printer};
 use crate::limit::LimitExceeded;
 use crate::value::Value;
 use mainstay_gostd::utf8;
 
-/// The current position in the format and among the arguments.
+/// Current position in the format and among the arguments.
 struct Cursor<'a> {
     format: &'a [u8],
     args: &'a [Value],
     at: usize,
     arg: usize,
-    /// Whether any verb selected its argument by index: then unused arguments are not an error.
+    /// Whether any verb selected its argument by index. Unused arguments are then allowed.
     reordered: bool,
     /// Whether the last index was valid.
     good_index: bool,
@@ -24,9 +24,9 @@ impl Cursor<'_> {
         self.format.get(self.at).copied()
     }
 
-    /// Parses digits at the cursor; Go rejects a number above a million, and then on the rest of the
+    /// Parses digits at the cursor. Go rejects a number above a million, and then also the rest of the
     /// format.
-    fn number(&mut self, end: usize) -> Option<usize> {
+    fn parse_number(&mut self, end: usize) -> Option<usize> {
         let mut number = None;
         if self.at >= end {
             self.at = end;
@@ -47,8 +47,8 @@ impl Cursor<'_> {
         number
     }
 
-    /// Parses `[n]` at the cursor.
-    fn index(&mut self) {
+    /// Parses an argument index, `[n]`, at the cursor.
+    fn parse_index(&mut self) {
         self.after_index = false;
         if self.byte() != Some(b'[') {
             return;
@@ -66,7 +66,7 @@ impl Cursor<'_> {
         };
         let end = self.at + close;
         self.at += 1;
-        let number = self.number(end);
+        let number = self.parse_number(end);
         let whole = self.at == end;
         self.at = end + 1;
         match number.filter(|_| whole) {
@@ -82,8 +82,8 @@ impl Cursor<'_> {
         }
     }
 
-    /// Returns the integer argument for `*`.
-    fn star(&mut self) -> Option<i64> {
+    /// Returns the next argument as the integer for `*`, or `None` if it is not an integer or out of range.
+    fn take_star_argument(&mut self) -> Option<i64> {
         let arg = self.args.get(self.arg)?;
         self.arg += 1;
         let number = match arg {
@@ -96,7 +96,7 @@ impl Cursor<'_> {
 }
 
 impl Printer<'_> {
-    /// `fmt.Sprintf`.
+    /// Writes formatted text as `fmt.Sprintf` does.
     pub(super) fn printf(&mut self, format: &[u8], args: &[Value]) -> Result<(), LimitExceeded> {
         let mut cursor = Cursor {
             format,
@@ -114,31 +114,31 @@ impl Printer<'_> {
             cursor.at += text;
             if cursor.at < format.len() {
                 cursor.at += 1;
-                self.directive(&mut cursor)?;
+                self.write_directive(&mut cursor)?;
             }
         }
         if !cursor.reordered && cursor.arg < args.len() {
-            self.extra(args.get(cursor.arg..).unwrap_or_default())?;
+            self.write_extra_arguments(args.get(cursor.arg..).unwrap_or_default())?;
         }
         Ok(())
     }
 
-    fn directive(&mut self, cursor: &mut Cursor<'_>) -> Result<(), LimitExceeded> {
-        self.check()?;
+    fn write_directive(&mut self, cursor: &mut Cursor<'_>) -> Result<(), LimitExceeded> {
+        self.check_limits()?;
         self.flags = Flags::default();
         cursor.good_index = true;
-        self.flags(cursor);
+        self.parse_flags(cursor);
         let simple = cursor.byte().filter(u8::is_ascii_lowercase);
         if let (Some(verb), Some(arg)) = (simple, cursor.args.get(cursor.arg)) {
             cursor.at += 1;
             cursor.arg += 1;
-            return self.operand(arg, u32::from(verb));
+            return self.write_operand(arg, u32::from(verb));
         }
-        cursor.index();
-        self.width(cursor);
-        self.precision(cursor);
+        cursor.parse_index();
+        self.parse_width(cursor);
+        self.parse_precision(cursor);
         if !cursor.after_index {
-            cursor.index();
+            cursor.parse_index();
         }
         if cursor.at >= cursor.format.len() {
             self.push(b"%!(NOVERB)");
@@ -147,10 +147,10 @@ impl Printer<'_> {
         let rest = cursor.format.get(cursor.at..).unwrap_or_default();
         let (verb, size) = utf8::decode(rest).unwrap_or((utf8::RUNE_ERROR, 0));
         cursor.at += size;
-        self.verb(verb.into(), cursor)
+        self.write_verb(verb.into(), cursor)
     }
 
-    fn flags(&mut self, cursor: &mut Cursor<'_>) {
+    fn parse_flags(&mut self, cursor: &mut Cursor<'_>) {
         while let Some(byte) = cursor.byte() {
             match byte {
                 b'#' => self.flags.sharp = true,
@@ -164,16 +164,16 @@ impl Printer<'_> {
         }
     }
 
-    fn width(&mut self, cursor: &mut Cursor<'_>) {
+    fn parse_width(&mut self, cursor: &mut Cursor<'_>) {
         if cursor.byte() != Some(b'*') {
-            self.flags.width = cursor.number(cursor.format.len());
+            self.flags.width = cursor.parse_number(cursor.format.len());
             if cursor.after_index && self.flags.width.is_some() {
                 cursor.good_index = false;
             }
             return;
         }
         cursor.at += 1;
-        let width = cursor.star();
+        let width = cursor.take_star_argument();
         self.flags.width = width.map(|width| width.unsigned_abs() as usize);
         match width {
             None => self.push(b"%!(BADWIDTH)"),
@@ -186,7 +186,7 @@ impl Printer<'_> {
         cursor.after_index = false;
     }
 
-    fn precision(&mut self, cursor: &mut Cursor<'_>) {
+    fn parse_precision(&mut self, cursor: &mut Cursor<'_>) {
         if cursor.byte() != Some(b'.') || cursor.at + 1 >= cursor.format.len() {
             return;
         }
@@ -194,14 +194,14 @@ impl Printer<'_> {
         if cursor.after_index {
             cursor.good_index = false;
         }
-        cursor.index();
+        cursor.parse_index();
         if cursor.byte() != Some(b'*') {
-            self.flags.precision = Some(cursor.number(cursor.format.len()).unwrap_or(0));
+            self.flags.precision = Some(cursor.parse_number(cursor.format.len()).unwrap_or(0));
             return;
         }
         cursor.at += 1;
         self.flags.precision = cursor
-            .star()
+            .take_star_argument()
             .and_then(|precision| usize::try_from(precision).ok());
         if self.flags.precision.is_none() {
             self.push(b"%!(BADPREC)");
@@ -209,7 +209,7 @@ impl Printer<'_> {
         cursor.after_index = false;
     }
 
-    fn verb(&mut self, verb: u32, cursor: &mut Cursor<'_>) -> Result<(), LimitExceeded> {
+    fn write_verb(&mut self, verb: u32, cursor: &mut Cursor<'_>) -> Result<(), LimitExceeded> {
         let missing: &[u8] = if verb == u32::from(b'%') {
             self.push(b"%");
             return Ok(());
@@ -217,7 +217,7 @@ impl Printer<'_> {
             b"(BADINDEX)"
         } else if let Some(arg) = cursor.args.get(cursor.arg) {
             cursor.arg += 1;
-            return self.operand(arg, verb);
+            return self.write_operand(arg, verb);
         } else {
             b"(MISSING)"
         };
@@ -227,7 +227,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn operand(&mut self, arg: &Value, verb: u32) -> Result<(), LimitExceeded> {
+    fn write_operand(&mut self, arg: &Value, verb: u32) -> Result<(), LimitExceeded> {
         if verb == u32::from(b'v') || verb == u32::from(b'w') {
             self.flags.sharp_v = std::mem::take(&mut self.flags.sharp);
             self.flags.plus_v = std::mem::take(&mut self.flags.plus);
@@ -235,7 +235,7 @@ impl Printer<'_> {
         self.value(arg, verb)
     }
 
-    fn extra(&mut self, args: &[Value]) -> Result<(), LimitExceeded> {
+    fn write_extra_arguments(&mut self, args: &[Value]) -> Result<(), LimitExceeded> {
         self.flags = Flags::default();
         self.push(b"%!(EXTRA ");
         for (index, arg) in args.iter().enumerate() {

@@ -3,17 +3,17 @@
 use std::borrow::Borrow;
 
 use super::Printer;
-use super::integer::Whole;
+use super::integer::Integer;
 use crate::limit::LimitExceeded;
 use crate::object::{GoKind, Object};
 use crate::stack;
 use crate::value::{List, ListType, Map, Value};
 
-/// Printed instead of an address, which differs from run to run in Go.
+/// Printed instead of an address, which is different in every run of Go.
 const ADDRESS: u64 = 0x00c0_0001_0000;
 
 impl Printer<'_> {
-    /// `fmt`'s `printArg`: a whole operand.
+    /// Writes a whole operand, as `printArg` of package `fmt` does.
     pub(super) fn value(&mut self, value: &Value, verb: u32) -> Result<(), LimitExceeded> {
         match (u8::try_from(verb).unwrap_or(0), value) {
             (b'T' | b'v', Value::Nil) => self.pad(b"<nil>"),
@@ -31,9 +31,9 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// `fmt`'s `printValue`: an operand or a part of one.
+    /// Writes an operand or a part of one, as `printValue` of package `fmt` does.
     fn item(&mut self, value: &Value, verb: u32) -> Result<(), LimitExceeded> {
-        self.check()?;
+        self.check_limits()?;
         let known = match value {
             Value::Nil => {
                 self.push(if self.flags.sharp_v {
@@ -44,8 +44,8 @@ impl Printer<'_> {
                 true
             }
             Value::Bool(value) => self.boolean(*value, verb),
-            Value::Int(value, _) => self.integer(Whole::signed(*value), verb),
-            Value::Uint(value, _) => self.integer(Whole::unsigned(*value), verb),
+            Value::Int(value, _) => self.integer(Integer::signed(*value), verb),
+            Value::Uint(value, _) => self.integer(Integer::unsigned(*value), verb),
             Value::Float(value) => self.float(*value, verb),
             Value::Complex(real, imaginary) => self.complex(*real, *imaginary, verb),
             Value::String(text) => self.string(text, verb),
@@ -206,7 +206,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `%!verb(type=value)`.
+    /// Writes `%!verb(type=value)`.
     pub(super) fn bad_verb(&mut self, value: Option<&Value>, verb: u32) -> Result<(), LimitExceeded> {
         self.push(b"%!");
         mainstay_gostd::utf8::push(self.out, verb);

@@ -1,4 +1,4 @@
-//! What stands between delimiters, down to the pipeline: control structures and the list of commands.
+//! Parsing of actions down to the pipeline: control structures and lists of commands.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use super::{Item, Parse, Parser, Stop, Tree};
 use crate::ast::{Branch, Node, NodeId, Span};
 
 impl Parser<'_> {
-    /// Parses an action, after its left delimiter.
-    pub(super) fn action(&mut self) -> Parse<Item> {
+    /// Parses an action. Its left delimiter has already been consumed.
+    pub(super) fn parse_action(&mut self) -> Parse<Item> {
         let token = self.next_non_space();
         let node = match token.kind {
-            Kind::Block => self.block()?,
-            Kind::Break => self.jump(token, Node::Break, "{{break}}")?,
-            Kind::Continue => self.jump(token, Node::Continue, "{{continue}}")?,
-            Kind::Else => return self.else_clause(),
+            Kind::Block => self.parse_block()?,
+            Kind::Break => self.parse_jump(token, Node::Break, "{{break}}")?,
+            Kind::Continue => self.parse_jump(token, Node::Continue, "{{continue}}")?,
+            Kind::Else => return self.parse_else(),
             Kind::End => return Ok(Item::Stop(Stop::End, self.expect(Kind::RightDelim, "end")?.pos)),
-            Kind::If => self.branch(Branch::If)?,
-            Kind::Range => self.branch(Branch::Range)?,
-            Kind::Template => self.template()?,
-            Kind::With => self.branch(Branch::With)?,
+            Kind::If => self.parse_branch(Branch::If)?,
+            Kind::Range => self.parse_branch(Branch::Range)?,
+            Kind::Template => self.parse_template()?,
+            Kind::With => self.parse_branch(Branch::With)?,
             _ => {
-                let pipe = self.pipeline_from(token, "command", Kind::RightDelim)?;
-                self.node(token.pos, Node::Action { pipe })
+                let pipe = self.parse_pipeline_from(token, "command", Kind::RightDelim)?;
+                self.add_node(token.pos, Node::Action { pipe })
             }
         };
         Ok(Item::Node(node))
     }
 
-    fn jump(&mut self, keyword: Token, node: Node, shown: &str) -> Parse<NodeId> {
+    fn parse_jump(&mut self, keyword: Token, node: Node, shown: &str) -> Parse<NodeId> {
         let token = self.next_non_space();
         if token.kind != Kind::RightDelim {
             return self.unexpected(token, shown);
@@ -36,11 +36,12 @@ impl Parser<'_> {
         if self.tree.range_depth == 0 {
             return self.fail(format!("{shown} outside {{{{range}}}}"));
         }
-        Ok(self.node(keyword.pos, node))
+        Ok(self.add_node(keyword.pos, node))
     }
 
-    /// `else if` and `else with` leave their keyword for the branch to parse.
-    fn else_clause(&mut self) -> Parse<Item> {
+    /// Parses the rest of an `else` action. After `else if` and `else with`, the keyword is not consumed,
+    /// because the branch parses it.
+    fn parse_else(&mut self) -> Parse<Item> {
         let next = self.peek_non_space();
         if matches!(next.kind, Kind::If | Kind::With) {
             return Ok(Item::Stop(Stop::Else, next.pos));
@@ -48,26 +49,26 @@ impl Parser<'_> {
         Ok(Item::Stop(Stop::Else, self.expect(Kind::RightDelim, "else")?.pos))
     }
 
-    fn branch(&mut self, kind: Branch) -> Parse<NodeId> {
+    fn parse_branch(&mut self, kind: Branch) -> Parse<NodeId> {
         let scope = self.tree.vars.len();
         let context = match kind {
             Branch::If => "if",
             Branch::With => "with",
             Branch::Range => "range",
         };
-        let pipe = self.pipeline(context, Kind::RightDelim)?;
+        let pipe = self.parse_pipeline(context, Kind::RightDelim)?;
         let is_range = u32::from(kind == Branch::Range);
         self.tree.range_depth += is_range;
-        let (list, stop, at) = self.item_list()?;
+        let (list, stop, at) = self.parse_item_list()?;
         self.tree.range_depth -= is_range;
         let otherwise = if stop == Stop::Else {
-            Some(self.otherwise(kind, at)?)
+            Some(self.parse_else_list(kind, at)?)
         } else {
             None
         };
         self.tree.vars.truncate(scope);
         let pos = self.source.positions.get(pipe as usize).copied().unwrap_or(0);
-        Ok(self.node(
+        Ok(self.add_node(
             pos,
             Node::Branch {
                 kind,
@@ -78,7 +79,7 @@ impl Parser<'_> {
         ))
     }
 
-    fn otherwise(&mut self, kind: Branch, at: u32) -> Parse<NodeId> {
+    fn parse_else_list(&mut self, kind: Branch, at: u32) -> Parse<NodeId> {
         let chained = match kind {
             Branch::If => self.peek().kind == Kind::If,
             Branch::With => self.peek().kind == Kind::With,
@@ -86,44 +87,44 @@ impl Parser<'_> {
         };
         if chained {
             self.next();
-            let branch = self.nested_branch(kind)?;
+            let branch = self.parse_nested_branch(kind)?;
             let mark = self.pending.len();
             self.pending.push(branch);
-            return Ok(self.list(at, mark));
+            return Ok(self.add_list(at, mark));
         }
-        let (list, stop, _) = self.item_list()?;
+        let (list, stop, _) = self.parse_item_list()?;
         if stop != Stop::End {
-            return self.fail(format!("expected end; found {}", stop.shown()));
+            return self.fail(format!("expected end; found {}", stop.describe()));
         }
         Ok(list)
     }
 
-    fn nested_branch(&mut self, kind: Branch) -> Parse<NodeId> {
+    fn parse_nested_branch(&mut self, kind: Branch) -> Parse<NodeId> {
         if self.depth >= super::MAX_DEPTH {
             return self.fail("max block depth exceeded");
         }
         self.depth += 1;
-        let branch = crate::stack::ensure_stack(|| self.branch(kind));
+        let branch = crate::stack::ensure_stack(|| self.parse_branch(kind));
         self.depth -= 1;
         branch
     }
 
-    fn block(&mut self) -> Parse<NodeId> {
+    fn parse_block(&mut self) -> Parse<NodeId> {
         const CONTEXT: &str = "block clause";
         let token = self.next_non_space();
         let name = self.template_name(token, CONTEXT)?;
-        let pipe = self.pipeline(CONTEXT, Kind::RightDelim)?;
+        let pipe = self.parse_pipeline(CONTEXT, Kind::RightDelim)?;
         let outer = std::mem::replace(&mut self.tree, Tree::new());
-        let (root, stop, _) = self.item_list()?;
+        let (root, stop, _) = self.parse_item_list()?;
         let inner = std::mem::replace(&mut self.tree, outer);
         if stop != Stop::End {
-            return self.fail(format!("unexpected {} in {CONTEXT}", stop.shown()));
+            return self.fail(format!("unexpected {} in {CONTEXT}", stop.describe()));
         }
         let outer = std::mem::replace(&mut self.tree, inner);
-        self.add(Arc::clone(&name), root)?;
+        self.add_template(Arc::clone(&name), root)?;
         self.tree = outer;
-        let name = self.string(name.as_bytes());
-        Ok(self.node(
+        let name = self.add_string(name.as_bytes());
+        Ok(self.add_node(
             token.pos,
             Node::Template {
                 name,
@@ -132,36 +133,36 @@ impl Parser<'_> {
         ))
     }
 
-    fn template(&mut self) -> Parse<NodeId> {
+    fn parse_template(&mut self) -> Parse<NodeId> {
         const CONTEXT: &str = "template clause";
         let token = self.next_non_space();
         let name = self.template_name(token, CONTEXT)?;
         let mut pipe = None;
         if self.next_non_space().kind != Kind::RightDelim {
             self.backup();
-            pipe = Some(self.pipeline(CONTEXT, Kind::RightDelim)?);
+            pipe = Some(self.parse_pipeline(CONTEXT, Kind::RightDelim)?);
         }
-        let name = self.string(name.as_bytes());
-        Ok(self.node(token.pos, Node::Template { name, pipe }))
+        let name = self.add_string(name.as_bytes());
+        Ok(self.add_node(token.pos, Node::Template { name, pipe }))
     }
 
     /// Parses declarations, then commands up to `end`.
-    pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Parse<NodeId> {
+    pub(super) fn parse_pipeline(&mut self, context: &str, end: Kind) -> Parse<NodeId> {
         let first = self.next_non_space();
-        self.pipeline_from(first, context, end)
+        self.parse_pipeline_from(first, context, end)
     }
 
-    /// Parses a pipeline whose token `first` has been consumed.
-    fn pipeline_from(&mut self, first: Token, context: &str, end: Kind) -> Parse<NodeId> {
+    /// Parses a pipeline. Its token `first` has already been consumed.
+    fn parse_pipeline_from(&mut self, first: Token, context: &str, end: Kind) -> Parse<NodeId> {
         let pos = first.pos;
         let mark = self.pending.len();
         let (mut token, mut assign) = (first, false);
         if first.kind == Kind::Variable {
             self.backup();
-            assign = self.declarations(context)?;
+            assign = self.parse_declarations(context)?;
             token = self.next_non_space();
         }
-        let decl = self.span(mark);
+        let decl = self.take_pending(mark);
         loop {
             match token.kind {
                 kind if kind == end => break,
@@ -177,7 +178,7 @@ impl Parser<'_> {
                 | Kind::String
                 | Kind::Variable
                 | Kind::LeftParen => {
-                    let command = self.command(token)?;
+                    let command = self.parse_command(token)?;
                     self.pending.push(command);
                 }
                 _ => return self.unexpected(token, context),
@@ -185,13 +186,13 @@ impl Parser<'_> {
             token = self.next_non_space();
         }
         self.check_pipeline(mark, context)?;
-        let cmds = self.span(mark);
-        Ok(self.node(pos, Node::Pipe { assign, decl, cmds }))
+        let cmds = self.take_pending(mark);
+        Ok(self.add_node(pos, Node::Pipe { assign, decl, cmds }))
     }
 
-    /// Parses the variables before the commands onto `pending`; returns whether they are assigned rather than
-    /// declared.
-    fn declarations(&mut self, context: &str) -> Parse<bool> {
+    /// Parses the variables before the commands onto `pending`. Returns whether they are assigned instead
+    /// of declared.
+    fn parse_declarations(&mut self, context: &str) -> Parse<bool> {
         let mut count = 0;
         loop {
             let variable = self.peek_non_space();
@@ -234,14 +235,14 @@ impl Parser<'_> {
     }
 
     fn declare(&mut self, variable: Token) {
-        let name = self.name(self.lexer.token_text(variable));
+        let name = self.name_index(self.lexer.token_text(variable));
         self.tree.vars.push(name);
         let fields = Span::default();
-        let node = self.node(variable.pos, Node::Variable { name, fields });
+        let node = self.add_node(variable.pos, Node::Variable { name, fields });
         self.pending.push(node);
     }
 
-    /// Only the first command of a pipeline may be an operand that cannot be called.
+    /// Checks that only the first command of a pipeline is an operand that cannot be called.
     fn check_pipeline(&self, mark: usize, context: &str) -> Parse<()> {
         let commands = self.pending.get(mark..).unwrap_or_default();
         if commands.is_empty() {

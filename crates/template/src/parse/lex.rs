@@ -1,4 +1,4 @@
-//! Template text to tokens, without trim markers and comments.
+//! Lexer: converts template text to tokens, without trim markers and comments.
 
 use super::token::{Kind, Token};
 use mainstay_gostd::quote::quote;
@@ -15,11 +15,11 @@ pub(super) struct Lexer<'a> {
     line: u32,
     start_line: u32,
     inside_action: bool,
-    /// Whether `break` is a keyword, that is, not the name of a function.
+    /// Whether `break` is a keyword, which it is unless a function has this name.
     pub(super) break_ok: bool,
-    /// Whether `continue` is a keyword.
+    /// Whether `continue` is a keyword, which it is unless a function has this name.
     pub(super) continue_ok: bool,
-    /// The text of the error token.
+    /// Text of the error token.
     pub(super) error: String,
 }
 
@@ -45,21 +45,21 @@ impl<'a> Lexer<'a> {
     /// Returns the next token.
     pub(super) fn next_token(&mut self) -> Token {
         if self.inside_action {
-            return self.inside();
+            return self.scan_inside_action();
         }
         loop {
-            if let Some(token) = self.text() {
+            if let Some(token) = self.scan_text() {
                 return token;
             }
         }
     }
 
-    /// Skips space inside an action, where it is a separate token.
+    /// Skips white space inside an action, where it is a separate token.
     #[inline]
     pub(super) fn skip_space(&mut self) {
-        let at_space = self.peek_byte().is_some_and(|byte| is(byte, SPACE));
+        let at_space = self.peek_byte().is_some_and(|byte| has_class(byte, SPACE));
         if at_space && self.inside_action && self.at_right_delim().is_none() {
-            self.space();
+            self.scan_space();
         }
     }
 
@@ -68,7 +68,7 @@ impl<'a> Lexer<'a> {
         self.slice(token.pos, token.end)
     }
 
-    /// Returns the text between two positions, complete even after an error.
+    /// Returns the text between two positions. Unlike the input, it remains available after an error.
     pub(super) fn slice(&self, start: u32, end: u32) -> &'a [u8] {
         self.whole.get(start as usize..end as usize).unwrap_or_default()
     }
@@ -87,11 +87,11 @@ impl<'a> Lexer<'a> {
 
     /// Skips letters, digits and underscores.
     #[inline]
-    fn pass_alphanumeric(&mut self) {
+    fn skip_alphanumeric(&mut self) {
         loop {
             let rest = self.rest();
-            self.pos += rest.iter().take_while(|&&byte| is(byte, WORD)).count();
-            if self.peek_byte().is_none_or(|byte| byte < 0x80) || !self.pass_letter() {
+            self.pos += rest.iter().take_while(|&&byte| has_class(byte, WORD)).count();
+            if self.peek_byte().is_none_or(|byte| byte < 0x80) || !self.skip_letter() {
                 return;
             }
         }
@@ -99,7 +99,7 @@ impl<'a> Lexer<'a> {
 
     /// Skips one letter or digit above ASCII, if there is one.
     #[cold]
-    fn pass_letter(&mut self) -> bool {
+    fn skip_letter(&mut self) -> bool {
         let letter = utf8::decode(self.rest()).filter(|(rune, _)| is_alphanumeric(u32::from(*rune)));
         self.pos += letter.map_or(0, |(_, width)| width);
         letter.is_some()
@@ -118,10 +118,10 @@ impl<'a> Lexer<'a> {
         token
     }
 
-    /// Counts the lines of the skipped text, up to here.
+    /// Counts the lines between the start of the token and the current position.
     fn count_lines(&mut self) {
         let passed = self.input.get(self.start..self.pos).unwrap_or_default();
-        self.line += newlines(passed);
+        self.line += count_newlines(passed);
     }
 
     fn ignore(&mut self) {
@@ -130,7 +130,7 @@ impl<'a> Lexer<'a> {
         self.start_line = self.line;
     }
 
-    /// Skips one of `valid`, all of them ASCII.
+    /// Skips one byte of `valid`, which must contain ASCII only. Returns whether it was found.
     fn accept(&mut self, valid: &[u8]) -> bool {
         let found = self.peek_byte().is_some_and(|byte| valid.contains(&byte));
         self.pos += usize::from(found);
@@ -155,8 +155,8 @@ impl<'a> Lexer<'a> {
         token
     }
 
-    fn text(&mut self) -> Lexed {
-        let Some(offset) = find(self.rest(), *b"{{") else {
+    fn scan_text(&mut self) -> Lexed {
+        let Some(offset) = find_pair(self.rest(), *b"{{") else {
             self.pos = self.input.len();
             if self.pos > self.start {
                 self.count_lines();
@@ -169,7 +169,7 @@ impl<'a> Lexer<'a> {
             let before = self.input.get(self.start..self.pos).unwrap_or_default();
             let after = self.input.get(self.pos + 2..).unwrap_or_default();
             let trimmed = if has_left_trim(after) {
-                trailing_spaces(before)
+                count_trailing_spaces(before)
             } else {
                 0
             };
@@ -182,10 +182,10 @@ impl<'a> Lexer<'a> {
                 return Some(token);
             }
         }
-        self.left_delim()
+        self.scan_left_delim()
     }
 
-    fn left_delim(&mut self) -> Lexed {
+    fn scan_left_delim(&mut self) -> Lexed {
         self.pos += 2;
         let marker = if has_left_trim(self.rest()) { 2 } else { 0 };
         if self
@@ -195,7 +195,7 @@ impl<'a> Lexer<'a> {
         {
             self.pos += marker;
             self.ignore();
-            return self.comment();
+            return self.scan_comment();
         }
         let token = self.emit(Kind::LeftDelim);
         self.inside_action = true;
@@ -205,9 +205,9 @@ impl<'a> Lexer<'a> {
         Some(token)
     }
 
-    fn comment(&mut self) -> Lexed {
+    fn scan_comment(&mut self) -> Lexed {
         self.pos += 2;
-        let Some(offset) = find(self.rest(), *b"*/") else {
+        let Some(offset) = find_pair(self.rest(), *b"*/") else {
             return Some(self.fail("unclosed comment"));
         };
         self.pos += offset + 2;
@@ -218,23 +218,24 @@ impl<'a> Lexer<'a> {
         self.emit(Kind::Text);
         self.pos += if trim { 4 } else { 2 };
         if trim {
-            self.pos += leading_spaces(self.rest());
+            self.pos += count_leading_spaces(self.rest());
         }
         self.ignore();
         None
     }
 
-    /// Reports whether an action ends here, and if so whether it trims the following text.
+    /// Returns whether the right delimiter at the current position trims the following text, or `None` if
+    /// there is no right delimiter.
     #[inline]
     fn at_right_delim(&self) -> Option<bool> {
         match self.rest() {
             [b'}', b'}', ..] => Some(false),
-            [space, b'-', b'}', b'}', ..] if is(*space, SPACE) => Some(true),
+            [space, b'-', b'}', b'}', ..] if has_class(*space, SPACE) => Some(true),
             _ => None,
         }
     }
 
-    fn right_delim(&mut self, trim: bool) -> Token {
+    fn scan_right_delim(&mut self, trim: bool) -> Token {
         if trim {
             self.pos += 2;
             self.ignore();
@@ -242,63 +243,63 @@ impl<'a> Lexer<'a> {
         self.pos += 2;
         let token = self.emit(Kind::RightDelim);
         if trim {
-            self.pos += leading_spaces(self.rest());
+            self.pos += count_leading_spaces(self.rest());
             self.ignore();
         }
         self.inside_action = false;
         token
     }
 
-    fn inside(&mut self) -> Token {
+    fn scan_inside_action(&mut self) -> Token {
         let Some(byte) = self.peek_byte() else {
             return self.fail("unclosed action");
         };
-        if is(byte, SPACE | CLOSE)
+        if has_class(byte, SPACE | CLOSE)
             && let Some(trim) = self.at_right_delim()
         {
             return if self.paren_depth == 0 {
-                self.right_delim(trim)
+                self.scan_right_delim(trim)
             } else {
                 self.fail("unclosed left paren")
             };
         }
-        if is(byte, SPACE) {
-            return self.space();
+        if has_class(byte, SPACE) {
+            return self.scan_space();
         }
-        if is(byte, WORD) && !byte.is_ascii_digit() {
-            return self.identifier();
+        if has_class(byte, WORD) && !byte.is_ascii_digit() {
+            return self.scan_identifier();
         }
-        self.other(byte)
+        self.scan_other(byte)
     }
 
-    /// Scans a token that starts with neither space nor letter.
-    fn other(&mut self, first: u8) -> Token {
+    /// Scans a token that starts with neither white space nor a letter.
+    fn scan_other(&mut self, first: u8) -> Token {
         let rest = self.rest().get(1..).unwrap_or_default();
         match first {
             b'.' if rest.first().is_some_and(|next| !next.is_ascii_digit()) => {
                 self.pos += 1;
-                self.name(Kind::Field, Kind::Dot)
+                self.scan_name(Kind::Field, Kind::Dot)
             }
-            b'.' | b'+' | b'-' | b'0'..=b'9' => self.number(),
-            0x80.. => self.foreign(),
+            b'.' | b'+' | b'-' | b'0'..=b'9' => self.scan_number_token(),
+            0x80.. => self.scan_non_ascii(),
             _ => {
                 self.pos += 1;
-                self.mark(first)
+                self.scan_mark(first)
             }
         }
     }
 
-    /// Scans a token that is identified by its first byte, which has been consumed.
-    fn mark(&mut self, first: u8) -> Token {
+    /// Scans a token that is identified by its first byte, which has already been consumed.
+    fn scan_mark(&mut self, first: u8) -> Token {
         match first {
             b'=' => self.emit(Kind::Assign),
             b':' if self.accept(b"=") => self.emit(Kind::Declare),
             b':' => self.fail("expected :="),
             b'|' => self.emit(Kind::Pipe),
-            b'"' => self.delimited(b'"', Kind::String, "unterminated quoted string"),
-            b'`' => self.raw_quote(),
-            b'$' => self.name(Kind::Variable, Kind::Variable),
-            b'\'' => self.delimited(b'\'', Kind::CharConstant, "unterminated character constant"),
+            b'"' => self.scan_delimited(b'"', Kind::String, "unterminated quoted string"),
+            b'`' => self.scan_raw_quote(),
+            b'$' => self.scan_name(Kind::Variable, Kind::Variable),
+            b'\'' => self.scan_delimited(b'\'', Kind::CharConstant, "unterminated character constant"),
             b'(' => {
                 self.paren_depth += 1;
                 self.emit(Kind::LeftParen)
@@ -316,10 +317,10 @@ impl<'a> Lexer<'a> {
     }
 
     /// Scans a token that starts with a character above ASCII.
-    fn foreign(&mut self) -> Token {
+    fn scan_non_ascii(&mut self) -> Token {
         let rune = self.peek();
         if rune.is_some_and(is_alphanumeric) {
-            return self.identifier();
+            return self.scan_identifier();
         }
         self.unrecognized(rune)
     }
@@ -331,9 +332,9 @@ impl<'a> Lexer<'a> {
         ))
     }
 
-    /// Scans space, except for a space that belongs to the following right delimiter.
-    fn space(&mut self) -> Token {
-        self.pos += leading_spaces(self.rest());
+    /// Scans white space, except for a space that belongs to the following right delimiter.
+    fn scan_space(&mut self) -> Token {
+        self.pos += count_leading_spaces(self.rest());
         let from_last = self.input.get(self.pos.saturating_sub(1)..).unwrap_or_default();
         if let [_, b'-', b'}', b'}', ..] = from_last {
             self.pos -= 1;
@@ -342,8 +343,8 @@ impl<'a> Lexer<'a> {
         self.emit(Kind::Space)
     }
 
-    fn identifier(&mut self) -> Token {
-        self.pass_alphanumeric();
+    fn scan_identifier(&mut self) -> Token {
+        self.skip_alphanumeric();
         if !self.at_terminator() {
             return self.fail(format!("bad character {}", unicode_name(self.peek())));
         }
@@ -366,12 +367,12 @@ impl<'a> Lexer<'a> {
         self.emit(kind)
     }
 
-    /// Scans a field or a variable; `bare` if nothing follows the dot or dollar.
-    fn name(&mut self, kind: Kind, bare: Kind) -> Token {
+    /// Scans a field or a variable. Emits `bare` if no name follows the dot or dollar.
+    fn scan_name(&mut self, kind: Kind, bare: Kind) -> Token {
         if self.at_terminator() {
             return self.emit(bare);
         }
-        self.pass_alphanumeric();
+        self.skip_alphanumeric();
         if !self.at_terminator() {
             return self.fail(format!("bad character {}", unicode_name(self.peek())));
         }
@@ -382,13 +383,13 @@ impl<'a> Lexer<'a> {
     fn at_terminator(&self) -> bool {
         match self.rest() {
             [] | [b'}', b'}', ..] => true,
-            [byte, ..] => is(*byte, END),
+            [byte, ..] => has_class(*byte, END),
         }
     }
 
-    /// Scans a literal that ends on its line, after the opening quote. Works on bytes: no byte of a multibyte
-    /// character is ASCII.
-    fn delimited(&mut self, quote: u8, kind: Kind, unterminated: &str) -> Token {
+    /// Scans a literal that must end on its line; the opening quote has already been consumed. Works on
+    /// bytes, because no byte of a multibyte character is ASCII.
+    fn scan_delimited(&mut self, quote: u8, kind: Kind, unterminated: &str) -> Token {
         let mut bytes = self.rest().iter();
         while let Some(&byte) = bytes.next() {
             match byte {
@@ -404,7 +405,7 @@ impl<'a> Lexer<'a> {
         self.fail(unterminated)
     }
 
-    fn raw_quote(&mut self) -> Token {
+    fn scan_raw_quote(&mut self) -> Token {
         let Some(length) = memchr::memchr(b'`', self.rest()) else {
             return self.fail("unterminated raw quoted string");
         };
@@ -413,9 +414,9 @@ impl<'a> Lexer<'a> {
         self.emit(Kind::RawString)
     }
 
-    fn number(&mut self) -> Token {
+    fn scan_number_token(&mut self) -> Token {
         if !self.scan_number() {
-            return self.bad_number();
+            return self.fail_bad_number();
         }
         if self
             .peek()
@@ -425,13 +426,13 @@ impl<'a> Lexer<'a> {
             return if imaginary {
                 self.emit(Kind::Complex)
             } else {
-                self.bad_number()
+                self.fail_bad_number()
             };
         }
         self.emit(Kind::Number)
     }
 
-    fn bad_number(&mut self) -> Token {
+    fn fail_bad_number(&mut self) -> Token {
         let text = self.input.get(self.start..self.pos).unwrap_or_default();
         self.fail(format!("bad number syntax: {}", quote(text)))
     }
@@ -467,7 +468,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Formats as `%#U`; the end of input is Go's rune -1.
+/// Formats a character as `%#U` does. `None` is the end of input, which is rune -1 in Go.
 fn unicode_name(rune: Option<u32>) -> String {
     let Some(rune) = rune else {
         return "U+FFFFFFFFFFFFFFFF".into();
@@ -479,9 +480,9 @@ fn unicode_name(rune: Option<u32>) -> String {
 /// The classes of a byte, as bits, so that one table serves every test.
 const WORD: u8 = 1;
 const SPACE: u8 = 2;
-/// Ends a name.
+/// Class of bytes that end a name.
 const END: u8 = 4;
-/// May close an action.
+/// Class of bytes that may close an action.
 const CLOSE: u8 = 8;
 
 static CLASS: [u8; 256] = classes();
@@ -507,24 +508,28 @@ const fn classes() -> [u8; 256] {
 }
 
 #[inline]
-fn is(byte: u8, class: u8) -> bool {
+fn has_class(byte: u8, class: u8) -> bool {
     CLASS.get(usize::from(byte)).is_some_and(|bits| bits & class != 0)
 }
 
 fn has_left_trim(text: &[u8]) -> bool {
-    matches!(text, [b'-', next, ..] if is(*next, SPACE))
+    matches!(text, [b'-', next, ..] if has_class(*next, SPACE))
 }
 
-fn trailing_spaces(text: &[u8]) -> usize {
-    text.iter().rev().take_while(|&&byte| is(byte, SPACE)).count()
+fn count_trailing_spaces(text: &[u8]) -> usize {
+    text.iter()
+        .rev()
+        .take_while(|&&byte| has_class(byte, SPACE))
+        .count()
 }
 
-fn leading_spaces(text: &[u8]) -> usize {
-    text.iter().take_while(|&&byte| is(byte, SPACE)).count()
+fn count_leading_spaces(text: &[u8]) -> usize {
+    text.iter().take_while(|&&byte| has_class(byte, SPACE)).count()
 }
 
-/// Most runs are a space or an indent, too short for a function call to pay off.
-fn newlines(text: &[u8]) -> u32 {
+/// Counts line feeds. Most texts are a space or an indentation, for which a function call is slower than a
+/// loop.
+fn count_newlines(text: &[u8]) -> u32 {
     const SHORT: usize = 16;
     if text.len() > SHORT {
         return memchr::memchr_iter(b'\n', text).count() as u32;
@@ -533,7 +538,7 @@ fn newlines(text: &[u8]) -> u32 {
         .fold(0, |count, &byte| count + u32::from(byte == b'\n'))
 }
 
-fn find(text: &[u8], two: [u8; 2]) -> Option<usize> {
+fn find_pair(text: &[u8], two: [u8; 2]) -> Option<usize> {
     let [first, second] = two;
     memchr::memchr_iter(first, text).find(|&at| text.get(at + 1) == Some(&second))
 }

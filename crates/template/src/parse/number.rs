@@ -1,24 +1,24 @@
-//! Number literals, under every Go type that can represent them.
+//! Parsing of number literals into every Go type that can represent them.
 
 use mainstay_gostd::number::{FloatError, parse_float, parse_int, parse_uint};
 use mainstay_gostd::quote::{SyntaxError, quote, unquote_char};
 
-/// A number literal, under all the types that can represent it.
+/// A number literal in all types that can represent it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Number {
-    /// As a signed integer.
+    /// Value as a signed integer.
     pub(crate) int: Option<i64>,
-    /// As an unsigned integer.
+    /// Value as an unsigned integer.
     pub(crate) uint: Option<u64>,
-    /// As a floating-point number.
+    /// Value as a floating-point number.
     pub(crate) float: Option<f64>,
-    /// As a complex number; only where the syntax is complex.
+    /// Value as a complex number. Only set if the syntax is complex.
     pub(crate) complex: Option<(f64, f64)>,
-    /// Whether the syntax is floating point, which decides where no type is required.
+    /// Whether the syntax is that of a float. Determines the type if none is required.
     pub(crate) looks_float: bool,
 }
 
-/// The literal syntax that the lexer recognised.
+/// Syntax of a literal, as recognised by the lexer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
     Char,
@@ -49,7 +49,7 @@ pub(super) enum NumberError {
 pub(super) fn parse(text: &[u8], syntax: Syntax) -> Result<Number, NumberError> {
     let mut number = match syntax {
         Syntax::Char => parse_char(text)?,
-        Syntax::Complex => simplified(parse_complex(text)?),
+        Syntax::Complex => from_complex(parse_complex(text)?),
         Syntax::Plain => parse_plain(text)?,
     };
     number.looks_float = looks_float(text);
@@ -82,7 +82,7 @@ fn parse_plain(text: &[u8]) -> Result<Number, NumberError> {
     if let [head @ .., b'i'] = text
         && let Ok(imaginary) = parse_float(head)
     {
-        return Ok(simplified((0.0, imaginary)));
+        return Ok(from_complex((0.0, imaginary)));
     }
     let mut number = Number {
         uint: parse_uint(text, 0).ok(),
@@ -110,7 +110,7 @@ fn parse_plain(text: &[u8]) -> Result<Number, NumberError> {
     Ok(number)
 }
 
-fn simplified((real, imaginary): (f64, f64)) -> Number {
+fn from_complex((real, imaginary): (f64, f64)) -> Number {
     let mut number = Number {
         complex: Some((real, imaginary)),
         ..Number::default()
@@ -123,7 +123,8 @@ fn simplified((real, imaginary): (f64, f64)) -> Number {
     number
 }
 
-/// Converts as amd64 does: a value that does not fit becomes the smallest integer.
+/// Converts to an integer as amd64 does: a value that does not fit becomes the smallest integer. Returns
+/// `None` if the conversion is not exact.
 #[allow(clippy::float_cmp)]
 fn exact_int(float: f64) -> Option<i64> {
     let inside = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&float);
@@ -146,14 +147,14 @@ fn exact_or_min(float: f64) -> i64 {
     if inside { float as i64 } else { i64::MIN }
 }
 
-/// `fmt.Sscan` of a complex number, for the texts that the lexer accepts.
+/// Parses a complex number as `fmt.Sscan` does, for the texts that the lexer accepts.
 fn parse_complex(text: &[u8]) -> Result<(f64, f64), NumberError> {
-    let (real, rest) = float_token(text);
+    let (real, rest) = split_float(text);
     let (sign, rest) = match rest {
         [sign @ (b'+' | b'-'), rest @ ..] => (*sign, rest),
         _ => return Err(NumberError::Complex),
     };
-    let (imaginary, rest) = float_token(rest);
+    let (imaginary, rest) = split_float(rest);
     if rest.first() != Some(&b'i') {
         return Err(NumberError::Complex);
     }
@@ -162,7 +163,7 @@ fn parse_complex(text: &[u8]) -> Result<(f64, f64), NumberError> {
     Ok((convert_float(real)?, convert_float(&signed)?))
 }
 
-fn float_token(text: &[u8]) -> (&[u8], &[u8]) {
+fn split_float(text: &[u8]) -> (&[u8], &[u8]) {
     let run = |from: usize, digits: &[u8]| {
         from + text
             .get(from..)
@@ -174,7 +175,8 @@ fn float_token(text: &[u8]) -> (&[u8], &[u8]) {
     let one =
         |from: usize, of: &[u8]| from + usize::from(text.get(from).is_some_and(|byte| of.contains(byte)));
     let decimal = b"0123456789_";
-    // An `i` here would start "Inf": it is consumed, and then missing as the imaginary unit.
+    // In Go, an `i` at this position is the start of "Inf": it is consumed, and then missing as the
+    // imaginary unit.
     let mut end = one(one(0, b"+-"), b"iI");
     let (mut digits, mut exponent): (&[u8], &[u8]) = (decimal, b"eEp");
     let after_zero = one(end, b"0");

@@ -1,20 +1,20 @@
-//! Commands and their operands.
+//! Parsing of commands and their operands.
 
 use super::number::{self, Syntax};
 use super::token::{Kind, Token};
-use super::{Known, MAX_DEPTH, Parse, Parser};
+use super::{KnownName, MAX_DEPTH, Parse, Parser};
 use crate::ast::{Node, NodeId, Span};
 use crate::stack;
 use mainstay_gostd::quote::{quote, unquote};
 
 impl Parser<'_> {
-    /// Parses operands up to a pipe, which is consumed, or to the end of the pipeline, which is not. `first`
-    /// has been consumed.
-    pub(super) fn command(&mut self, first: Token) -> Parse<NodeId> {
+    /// Parses operands up to a pipe, which is consumed, or to the end of the pipeline, which is not
+    /// consumed. `first` has already been consumed.
+    pub(super) fn parse_command(&mut self, first: Token) -> Parse<NodeId> {
         let mark = self.pending.len();
         let mut token = first;
         loop {
-            if let Some(operand) = self.operand(token)? {
+            if let Some(operand) = self.parse_operand(token)? {
                 self.pending.push(operand);
             }
             token = self.next();
@@ -32,14 +32,14 @@ impl Parser<'_> {
         if self.pending.len() == mark {
             return self.fail("empty command");
         }
-        let args = self.span(mark);
-        Ok(self.node(first.pos, Node::Command(args)))
+        let args = self.take_pending(mark);
+        Ok(self.add_node(first.pos, Node::Command(args)))
     }
 
-    /// Parses a term and its fields; `None` if `token`, which has been consumed, starts none: then it is put
-    /// back.
-    fn operand(&mut self, token: Token) -> Parse<Option<NodeId>> {
-        let Some(term) = self.term(token)? else {
+    /// Parses a term and its fields. `token` has already been consumed. If no term starts with it, it is
+    /// put back and the result is `None`.
+    fn parse_operand(&mut self, token: Token) -> Parse<Option<NodeId>> {
+        let Some(term) = self.parse_term(token)? else {
             return Ok(None);
         };
         let first = self.peek();
@@ -47,10 +47,10 @@ impl Parser<'_> {
             return Ok(Some(term));
         }
         let node = match self.source.node(term) {
-            Node::Field(known) => Node::Field(self.fields(known)),
+            Node::Field(known) => Node::Field(self.parse_fields(known)),
             Node::Variable { name, fields } => Node::Variable {
                 name,
-                fields: self.fields(fields),
+                fields: self.parse_fields(fields),
             },
             Node::Bool(_) | Node::String { .. } | Node::Number { .. } | Node::Nil | Node::Dot => {
                 while self.peek().kind == Kind::Field {
@@ -59,11 +59,11 @@ impl Parser<'_> {
                 return self.unexpected_field(term);
             }
             _ => Node::Chain {
-                of: term,
-                fields: self.fields(Span::default()),
+                base: term,
+                fields: self.parse_fields(Span::default()),
             },
         };
-        Ok(Some(self.node(first.pos, node)))
+        Ok(Some(self.add_node(first.pos, node)))
     }
 
     fn unexpected_field<T>(&self, term: NodeId) -> Parse<T> {
@@ -76,8 +76,9 @@ impl Parser<'_> {
         self.fail(format!("unexpected . after term {}", quote(shown)))
     }
 
-    /// Returns the names of a field chain, after those already parsed, which are the last in the table.
-    fn fields(&mut self, known: Span) -> Span {
+    /// Parses the rest of a field chain. `known` are the names parsed so far, which are the last ones in
+    /// the table. Returns the range of all names.
+    fn parse_fields(&mut self, known: Span) -> Span {
         let start = self.source.names.len() - known.len();
         while self.peek().kind == Kind::Field {
             let field = self.next();
@@ -88,38 +89,38 @@ impl Parser<'_> {
 
     fn push_field(&mut self, field: Token) -> Span {
         let name = self.lexer.slice(field.pos + 1, field.end);
-        let shared = self.names.share(name);
+        let shared = self.names.intern(name);
         self.source.names.push(shared);
         let end = self.source.names.len();
         Span::new(end - 1, end)
     }
 
-    fn term(&mut self, token: Token) -> Parse<Option<NodeId>> {
+    fn parse_term(&mut self, token: Token) -> Parse<Option<NodeId>> {
         let node = match token.kind {
-            Kind::Identifier => self.identifier(token)?,
+            Kind::Identifier => self.parse_identifier(token)?,
             Kind::Dot => Node::Dot,
             Kind::Nil => Node::Nil,
-            Kind::Variable => self.variable(token)?,
+            Kind::Variable => self.parse_variable(token)?,
             Kind::Field => Node::Field(self.push_field(token)),
             Kind::Bool => Node::Bool(self.lexer.token_text(token) == b"true"),
-            Kind::CharConstant => self.number(token, Syntax::Char)?,
-            Kind::Complex => self.number(token, Syntax::Complex)?,
-            Kind::Number => self.number(token, Syntax::Plain)?,
-            Kind::LeftParen => return self.parenthesized().map(Some),
-            Kind::String | Kind::RawString => self.literal(token)?,
+            Kind::CharConstant => self.parse_number(token, Syntax::Char)?,
+            Kind::Complex => self.parse_number(token, Syntax::Complex)?,
+            Kind::Number => self.parse_number(token, Syntax::Plain)?,
+            Kind::LeftParen => return self.parse_parenthesized().map(Some),
+            Kind::String | Kind::RawString => self.parse_literal(token)?,
             _ => {
                 self.backup();
                 return Ok(None);
             }
         };
-        Ok(Some(self.node(token.pos, node)))
+        Ok(Some(self.add_node(token.pos, node)))
     }
 
-    fn identifier(&mut self, token: Token) -> Parse<Node> {
+    fn parse_identifier(&mut self, token: Token) -> Parse<Node> {
         let (text, functions) = (self.lexer.token_text(token), self.functions);
-        let known = self.known(text);
+        let known = self.known_name(text);
         known.function = known.function.or_else(|| functions(text));
-        let Known {
+        let KnownName {
             number: name,
             function: Some(function),
         } = *known
@@ -129,9 +130,9 @@ impl Parser<'_> {
         Ok(Node::Identifier { name, function })
     }
 
-    fn variable(&mut self, token: Token) -> Parse<Node> {
+    fn parse_variable(&mut self, token: Token) -> Parse<Node> {
         let text = self.lexer.token_text(token);
-        let name = self.name(text);
+        let name = self.name_index(text);
         if !self.tree.vars.contains(&name) {
             return self.fail(format!("undefined variable {}", quote(text)));
         }
@@ -141,7 +142,7 @@ impl Parser<'_> {
         })
     }
 
-    fn number(&mut self, token: Token, syntax: Syntax) -> Parse<Node> {
+    fn parse_number(&mut self, token: Token, syntax: Syntax) -> Parse<Node> {
         let number = match number::parse(self.lexer.token_text(token), syntax) {
             Ok(number) => number,
             Err(error) => return self.fail(error.to_string()),
@@ -155,11 +156,11 @@ impl Parser<'_> {
         })
     }
 
-    fn literal(&mut self, token: Token) -> Parse<Node> {
+    fn parse_literal(&mut self, token: Token) -> Parse<Node> {
         let Ok(text) = unquote(self.lexer.token_text(token)) else {
             return self.fail("invalid syntax");
         };
-        let value = self.string(&text);
+        let value = self.add_string(&text);
         Ok(Node::String {
             value,
             start: token.pos,
@@ -167,12 +168,12 @@ impl Parser<'_> {
         })
     }
 
-    fn parenthesized(&mut self) -> Parse<NodeId> {
+    fn parse_parenthesized(&mut self) -> Parse<NodeId> {
         if self.tree.paren_depth >= MAX_DEPTH {
             return self.fail("max expression depth exceeded");
         }
         self.tree.paren_depth += 1;
-        let pipe = stack::ensure_stack(|| self.pipeline("parenthesized pipeline", Kind::RightParen));
+        let pipe = stack::ensure_stack(|| self.parse_pipeline("parenthesized pipeline", Kind::RightParen));
         self.tree.paren_depth -= 1;
         pipe
     }

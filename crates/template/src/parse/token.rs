@@ -1,9 +1,9 @@
-//! Tokens of template text, and their form in messages.
+//! Tokens of template text and their form in messages.
 
 use mainstay_gostd::quote::quote;
 use mainstay_gostd::utf8;
 
-/// The kind of a token.
+/// Kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Error,
@@ -27,7 +27,7 @@ pub(super) enum Kind {
     String,
     Text,
     Variable,
-    // Keywords: in messages they are shown between angle brackets.
+    // Keywords. Messages show them in angle brackets.
     Block,
     Break,
     Continue,
@@ -48,14 +48,15 @@ impl Kind {
     }
 }
 
-/// One token: two words wide, so that it is passed in registers. The lexer's `token_text` returns its text.
+/// A token. Its size is two words, so that it is passed in registers. The lexer's `token_text` returns its
+/// text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token {
     /// Start offset in bytes.
     pub(super) pos: u32,
-    /// End offset; an error, whose text is in the lexer, ends where it starts.
+    /// End offset in bytes. Equal to `pos` for an error; its text is stored in the lexer.
     pub(super) end: u32,
-    /// Line of the start, from 1.
+    /// Line of the start, starting at 1.
     pub(super) line: u32,
     pub(super) kind: Kind,
 }
@@ -69,8 +70,8 @@ impl Token {
         kind: Kind::Error,
     };
 
-    /// Formats the token for messages; `text` is its text.
-    pub(super) fn shown(self, text: &[u8]) -> String {
+    /// Formats the token for messages. `text` is the token's text.
+    pub(super) fn describe(self, text: &[u8]) -> String {
         match self.kind {
             Kind::Eof => "EOF".into(),
             kind if kind.is_keyword() => format!("<{}>", String::from_utf8_lossy(text)),

@@ -10,7 +10,7 @@ pub(crate) fn run(text: &[u8], data: Value) -> Result<Vec<u8>, String> {
     execute(&set, "t", data, &mut meter, &mut NoHost).map_err(|error| error.text)
 }
 
-/// Parses JSON as a value: every number is a float64.
+/// Parses JSON into a value. Every number is a float64.
 pub(crate) fn json(text: &str) -> Value {
     value(serde_json::from_str(text).expect("data is JSON"))
 }

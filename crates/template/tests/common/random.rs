@@ -1,4 +1,4 @@
-//! Random templates over the whole grammar, mostly well-formed, and random data to run them on.
+//! Random templates that cover the whole grammar and are usually well-formed, and random data for them.
 
 use mainstay_testkit::Random;
 
@@ -71,7 +71,7 @@ fn json(random: &mut Random, depth: usize) -> String {
     }
 }
 
-/// Removes, duplicates, changes or moves a byte: most results do not parse.
+/// Removes, duplicates, changes or moves a byte. Most results do not parse.
 fn damage(text: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..=random.below(2) {
         if text.is_empty() {

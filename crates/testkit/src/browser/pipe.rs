@@ -1,4 +1,5 @@
-//! The browser process: requests, responses and events over a pipe. Messages end with a zero byte.
+//! Communication with the browser process over a pipe: requests, responses and events. Messages end with a
+//! zero byte.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -11,18 +12,19 @@ use serde_json::{Value, json};
 
 use super::BrowserError;
 
-/// Response timeout, generous for tests that share a core.
+/// Maximum time for a response. Generous, because tests share cores.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The debugging pipe uses descriptors 3 and 4; a shell puts ours there and is replaced by the browser.
+/// Shell script that moves the pipes to descriptors 3 and 4, which the debugging protocol uses, and
+/// executes the browser.
 const SHELL: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >&2"#;
 
 const FLAGS: [&str; 14] = [
     "--headless",
-    // Only our own pages are opened, and tests run as root in containers.
+    // Acceptable because only our own pages are opened; required because tests run as root in containers.
     "--no-sandbox",
     "--no-zygote",
-    // A single process, which ends with the test.
+    // A single process is easily ended with the test.
     "--single-process",
     "--in-process-gpu",
     "--use-gl=angle",
@@ -36,7 +38,7 @@ const FLAGS: [&str; 14] = [
     "--remote-debugging-pipe",
 ];
 
-/// A browser controlled by a pipe.
+/// A browser that is controlled over a pipe.
 #[derive(Debug)]
 pub(super) struct Pipe {
     child: Child,
@@ -131,7 +133,7 @@ impl Pipe {
         }
     }
 
-    /// Received events.
+    /// Returns the received events.
     pub(super) fn events(&self) -> &[Value] {
         &self.events
     }
@@ -146,7 +148,7 @@ impl Pipe {
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = log.lines().collect();
         let last = lines.get(lines.len().saturating_sub(20)..).unwrap_or_default();
-        BrowserError::Silent {
+        BrowserError::NoResponse {
             method: method.to_owned(),
             log_tail: last.join("\n"),
         }

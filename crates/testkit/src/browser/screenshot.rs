@@ -1,34 +1,34 @@
-//! Screenshots: parses PNG as browsers write it (eight bits, with or without alpha, not interlaced).
+//! Parses screenshots: PNG as written by browsers (eight bits, with or without alpha, not interlaced).
 
 use std::io::Read as _;
 
 use flate2::read::ZlibDecoder;
 
-/// Maximum size of a screenshot.
+/// Maximum size of a screenshot in bytes of pixel data.
 const MAX_SIZE: u64 = 400_000_000;
 
 /// Errors of parsing a screenshot.
 #[derive(Debug, thiserror::Error)]
 pub enum ScreenshotError {
-    /// Not a PNG.
+    /// The data is not a PNG.
     #[error("not a PNG")]
     NotPng,
-    /// An unsupported PNG format.
+    /// The PNG has an unsupported format.
     #[error("a PNG of a sort that is not read here")]
-    Sort,
+    UnsupportedFormat,
     /// The data is truncated or cannot be decompressed.
     #[error("a damaged PNG")]
-    Damaged,
+    Corrupt,
 }
 
 /// A screenshot.
 #[derive(Clone, Debug)]
 pub struct Screenshot {
-    /// The PNG bytes.
+    /// Bytes of the PNG.
     pub png: Vec<u8>,
     /// Width in pixels.
     pub width: usize,
-    /// Height.
+    /// Height in pixels.
     pub height: usize,
     channels: usize,
     bytes: Vec<u8>,
@@ -43,21 +43,21 @@ impl Screenshot {
         let (mut head, mut packed) = (None, Vec::new());
         while let Some((length, tail)) = rest.split_first_chunk::<4>() {
             let length = u32::from_be_bytes(*length) as usize;
-            let (kind, tail) = tail.split_first_chunk::<4>().ok_or(ScreenshotError::Damaged)?;
-            let (data, tail) = tail.split_at_checked(length).ok_or(ScreenshotError::Damaged)?;
+            let (kind, tail) = tail.split_first_chunk::<4>().ok_or(ScreenshotError::Corrupt)?;
+            let (data, tail) = tail.split_at_checked(length).ok_or(ScreenshotError::Corrupt)?;
             match kind {
                 b"IHDR" => head = Some(header(data)?),
                 b"IDAT" => packed.extend_from_slice(data),
                 _ => {}
             }
-            rest = tail.get(4..).ok_or(ScreenshotError::Damaged)?;
+            rest = tail.get(4..).ok_or(ScreenshotError::Corrupt)?;
         }
-        let (width, height, channels) = head.ok_or(ScreenshotError::Damaged)?;
+        let (width, height, channels) = head.ok_or(ScreenshotError::Corrupt)?;
         let mut raw = Vec::new();
         let mut unpacked = ZlibDecoder::new(packed.as_slice()).take(MAX_SIZE);
         unpacked
             .read_to_end(&mut raw)
-            .map_err(|_| ScreenshotError::Damaged)?;
+            .map_err(|_| ScreenshotError::Corrupt)?;
         let bytes = unfilter(&raw, width * channels, height, channels)?;
         Ok(Self {
             png,
@@ -68,7 +68,7 @@ impl Screenshot {
         })
     }
 
-    /// Red, green and blue of a pixel; `None` outside.
+    /// Returns red, green and blue of a pixel, or `None` if it is outside of the screenshot.
     #[must_use]
     pub fn colour(&self, x: usize, y: usize) -> Option<[u8; 3]> {
         if x >= self.width || y >= self.height {
@@ -80,25 +80,25 @@ impl Screenshot {
 }
 
 fn header(data: &[u8]) -> Result<(usize, usize, usize), ScreenshotError> {
-    let (width, rest) = data.split_first_chunk::<4>().ok_or(ScreenshotError::Damaged)?;
-    let (height, rest) = rest.split_first_chunk::<4>().ok_or(ScreenshotError::Damaged)?;
+    let (width, rest) = data.split_first_chunk::<4>().ok_or(ScreenshotError::Corrupt)?;
+    let (height, rest) = rest.split_first_chunk::<4>().ok_or(ScreenshotError::Corrupt)?;
     let channels = match rest {
         [8, 2, 0, 0, 0] => 3,
         [8, 6, 0, 0, 0] => 4,
-        _ => return Err(ScreenshotError::Sort),
+        _ => return Err(ScreenshotError::UnsupportedFormat),
     };
     let size = |bytes: &[u8; 4]| u32::from_be_bytes(*bytes) as usize;
     Ok((size(width), size(height), channels))
 }
 
-/// Reverses the row filters.
+/// Reverses the filters of the rows.
 fn unfilter(raw: &[u8], row: usize, height: usize, step: usize) -> Result<Vec<u8>, ScreenshotError> {
     let mut above = vec![0; row];
     let mut out = Vec::with_capacity(row * height);
     for line in raw.chunks(row + 1).take(height) {
-        let (filter, line) = line.split_first().ok_or(ScreenshotError::Damaged)?;
+        let (filter, line) = line.split_first().ok_or(ScreenshotError::Corrupt)?;
         if line.len() != row {
-            return Err(ScreenshotError::Damaged);
+            return Err(ScreenshotError::Corrupt);
         }
         let mut now: Vec<u8> = Vec::with_capacity(row);
         for (index, (byte, up)) in line.iter().zip(&above).enumerate() {
@@ -110,7 +110,7 @@ fn unfilter(raw: &[u8], row: usize, height: usize, step: usize) -> Result<Vec<u8
                 2 => *up,
                 3 => u8::midpoint(left, *up),
                 4 => nearest(left, *up, upper_left),
-                _ => return Err(ScreenshotError::Damaged),
+                _ => return Err(ScreenshotError::Corrupt),
             };
             now.push(byte.wrapping_add(guess));
         }
@@ -120,11 +120,11 @@ fn unfilter(raw: &[u8], row: usize, height: usize, step: usize) -> Result<Vec<u8
     if out.len() == row * height {
         Ok(out)
     } else {
-        Err(ScreenshotError::Damaged)
+        Err(ScreenshotError::Corrupt)
     }
 }
 
-/// The Paeth predictor: the neighbour nearest to left + up − upper left.
+/// Computes the Paeth predictor: the neighbour nearest to left + up − upper left.
 fn nearest(left: u8, up: u8, upper_left: u8) -> u8 {
     let guess = i16::from(left) + i16::from(up) - i16::from(upper_left);
     let far = |from: u8| (guess - i16::from(from)).abs();
@@ -165,7 +165,7 @@ mod tests {
             Err(ScreenshotError::NotPng)
         ));
         let short = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0".to_vec();
-        assert!(matches!(Screenshot::read(short), Err(ScreenshotError::Damaged)));
+        assert!(matches!(Screenshot::read(short), Err(ScreenshotError::Corrupt)));
         assert!(unfilter(&[9, 0, 0, 0], 3, 1, 3).is_err());
         assert!(unfilter(&[0, 0], 3, 1, 3).is_err());
     }

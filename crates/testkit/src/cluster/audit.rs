@@ -17,27 +17,27 @@ pub struct Audit {
 /// Request counts of one user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// `get`, `list` and `watch`.
+    /// Number of `get`, `list` and `watch` requests.
     pub reads: usize,
-    /// Everything else.
+    /// Number of other requests.
     pub writes: usize,
 }
 
-/// A request.
+/// A request in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The user.
+    /// User name.
     pub user: String,
-    /// `get`, `create`, …
+    /// Verb: `get`, `create`, …
     pub verb: String,
-    /// The path and query.
+    /// Path and query.
     pub uri: String,
-    /// The status code.
+    /// Status code.
     pub code: u16,
 }
 
 impl Entry {
-    /// Whether it is a read.
+    /// Whether the request is a read.
     #[must_use]
     pub fn is_read(&self) -> bool {
         ["get", "list", "watch"].contains(&self.verb.as_str())
@@ -49,14 +49,14 @@ impl Audit {
         Self { path, from: 0 }
     }
 
-    /// Discards earlier entries.
+    /// Ignores all entries up to now.
     pub fn reset(&mut self) -> io::Result<()> {
         self.from = std::fs::metadata(&self.path)?.len();
         Ok(())
     }
 
-    /// Returns every request since the last [`reset`](Self::reset). The log is written before the response is
-    /// sent, so it contains every completed request.
+    /// Returns every request since the last [`reset`](Self::reset). An entry is written before the response
+    /// is sent, so all completed requests are included.
     pub fn entries(&self) -> io::Result<Vec<Entry>> {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(self.from))?;
@@ -69,7 +69,7 @@ impl Audit {
             .collect())
     }
 
-    /// Reads and writes per user.
+    /// Returns the number of reads and writes per user.
     pub fn counts(&self) -> io::Result<BTreeMap<String, Count>> {
         let mut counts: BTreeMap<String, Count> = BTreeMap::new();
         for entry in self.entries()? {
@@ -105,7 +105,8 @@ struct Response {
 }
 
 impl AuditEvent {
-    /// A watch counts when it begins, since it may never end; everything else when it is complete.
+    /// Returns the entry, or `None` if the event is not counted. A watch is counted when it begins, because
+    /// it may never end. Other requests are counted when they are complete.
     fn entry(self) -> Option<Entry> {
         let counted = if self.verb == "watch" {
             "ResponseStarted"

@@ -8,7 +8,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, SanType}
 
 use super::{Access, ClusterError, User};
 
-/// The CA certificate in DER format.
+/// CA certificate in DER format.
 #[derive(Debug)]
 pub(super) struct Authority {
     pub(super) der: Vec<u8>,
@@ -25,7 +25,7 @@ pub(super) fn write(directory: &Path, users: &[User], address: Ipv4Addr) -> Resu
     certify(directory, address)
 }
 
-/// Logs one line per request without bodies; long-running requests are logged when they begin.
+/// Audit policy: one entry per request without bodies. Long-running requests are logged when they begin.
 const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
 "rules": [{"level": "Metadata"}]}"#;
 
@@ -60,7 +60,7 @@ fn certify(directory: &Path, address: Ipv4Addr) -> Result<Authority, ClusterErro
     })
 }
 
-/// Returns a kubeconfig; the CA certificate is referenced by path.
+/// Returns a kubeconfig. It refers to the CA certificate by path.
 pub(super) fn kubeconfig(access: &Access, user: &str, token: &str) -> String {
     let kubeconfig = serde_json::json!({
         "apiVersion": "v1",
@@ -73,7 +73,8 @@ pub(super) fn kubeconfig(access: &Access, user: &str, token: &str) -> String {
     kubeconfig.to_string()
 }
 
-/// Returns a user's token. It is not a secret, because no other program can connect to the server.
+/// Returns a user's token. The token need not be secret, because no other program can connect to the
+/// server.
 pub(super) fn token(user: &str) -> String {
     format!("token-of-{}", user.replace(':', "-"))
 }

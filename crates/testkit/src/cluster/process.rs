@@ -1,4 +1,4 @@
-//! One process of a control plane; it ends when dropped.
+//! A process of a control plane. It is killed when dropped.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A process whose output goes to a file in its directory.
+/// A process with its output in a file in its directory.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -14,7 +14,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts the process with an empty environment, so that proxy settings of the user have no effect.
+    /// Starts the process with an empty environment, so that the user's proxy settings have no effect.
     pub(crate) fn start(binary: &Path, flags: &[String], directory: &Path) -> io::Result<Self> {
         let name = binary.file_name().unwrap_or_else(|| OsStr::new("process"));
         let log = directory.join(name).with_extension("log");
@@ -34,7 +34,7 @@ impl Process {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// The last lines of its log.
+    /// Returns the last lines of the log.
     pub(crate) fn log_tail(&self) -> String {
         let bytes = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);

@@ -2,14 +2,14 @@
 
 use http::Request;
 use kube::Client;
-use mainstay_sim::script::node;
+use mainstay_sim::script::node_object;
 use mainstay_sim::tree;
 use serde_json::{Value, json};
 
 use super::KubeletError;
 use super::simulation::now;
 
-/// Clients of both; their names appear in `managedFields`.
+/// Clients of the kubelet and of the scheduler. Their names appear in `managedFields`.
 #[derive(Clone)]
 pub(super) struct Api {
     pub(super) kubelet: Client,
@@ -21,7 +21,7 @@ type Reply = Result<Value, Box<kube::Error>>;
 impl Api {
     /// Creates a ready node and removes the taint that admission adds to new nodes.
     pub(super) async fn make_node(&self, number: usize) -> Result<(), KubeletError> {
-        let node = node(number, now());
+        let node = node_object(number, now());
         let name = tree::text(&node, &["metadata", "name"]).to_owned();
         let failed = |source| KubeletError::Node {
             name: name.clone(),

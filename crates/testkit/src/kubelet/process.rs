@@ -1,5 +1,5 @@
-//! Real processes behind pods: command, readiness probe and exit code.
-#![allow(clippy::print_stderr, reason = "a pod's log")]
+//! Runs pods as real processes: command, readiness probe and exit code.
+#![allow(clippy::print_stderr, reason = "the output is the log of a pod")]
 
 use std::future::Future;
 use std::io;
@@ -20,16 +20,16 @@ use tokio::time::timeout;
 use crate::peer::PeerError;
 use crate::suite::error_chain;
 
-/// A process that is being created, which may need API calls first.
+/// Future that creates a pod's process. It may call the API first.
 pub type PodProcessFuture = Pin<Box<dyn Future<Output = Result<PodProcess, PodProcessError>> + Send>>;
 
-/// A pod's process that cannot be created.
+/// Error of creating a pod's process.
 #[derive(Debug, thiserror::Error)]
 pub enum PodProcessError {
-    /// The pod lacks a part that the process needs.
+    /// The pod lacks a field or part that the process needs.
     #[error("the pod has no {0}")]
     Missing(&'static str),
-    /// The address of the pod or the server is invalid.
+    /// The address of the pod or of the server is invalid.
     #[error("{0:?} is no address")]
     Address(String),
     /// An init container failed.
@@ -46,17 +46,17 @@ pub enum PodProcessError {
     Binary(#[from] PeerError),
 }
 
-/// Decides which pods are real processes.
+/// Selects the pods that are run as real processes.
 pub trait PodBackend: Send + Sync {
-    /// Returns the process for a pod with this address, or `None` if its script applies. Called for every
-    /// start.
-    fn back(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture>;
+    /// Returns the process of a pod with this address, or `None` if the pod follows its script. Called for
+    /// every start of the container.
+    fn create_process(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture>;
 }
 
-/// A process behind a pod.
+/// The process of a pod.
 pub struct PodProcess(Box<dyn FnOnce(KubeletChannel) -> PodLifetime + Send>);
 
-/// The lifetime of a pod's process; resolves to its exit code.
+/// Lifetime of a pod's process. Resolves to the exit code.
 pub type PodLifetime = Pin<Box<dyn Future<Output = i32> + Send>>;
 
 /// Channel between a pod's process and the kubelet.
@@ -71,47 +71,47 @@ impl KubeletChannel {
         (self.ready)(ready);
     }
 
-    /// Waits until the pod must stop; returns the grace period.
+    /// Waits until the pod must stop, and returns the grace period.
     pub async fn stopped(&mut self) -> Duration {
         match (&mut self.stop).await {
             Ok(grace) => grace,
-            // The kubelet was dropped, and this future will be, too.
+            // The kubelet was dropped, so this future will be dropped as well.
             Err(_) => std::future::pending().await,
         }
     }
 }
 
 impl PodProcess {
-    /// A process that is started immediately.
+    /// Creates a pod process that runs a command.
     #[must_use]
     pub fn process(command: Command, probe: Probe) -> Self {
         Self::custom(|channel| Box::pin(run(command, probe, channel)))
     }
 
-    /// A custom lifetime.
+    /// Creates a pod process with a custom lifetime.
     #[must_use]
     pub fn custom(live: impl FnOnce(KubeletChannel) -> PodLifetime + Send + 'static) -> Self {
         Self(Box::new(live))
     }
 }
 
-/// Readiness probes.
+/// Readiness probe.
 #[derive(Clone, Debug)]
 pub enum Probe {
-    /// The port accepts connections.
+    /// Succeeds if the port accepts connections.
     Tcp(SocketAddr),
-    /// A GET of this path returns 200.
+    /// Succeeds if a GET request of this path returns 200.
     Http(SocketAddr, String),
 }
 
-/// Events of a process.
+/// Event of a pod's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProcessEvent {
     Ready(bool),
     Exited(i32),
 }
 
-/// A started process; killed when dropped.
+/// A started process. It is killed when dropped.
 #[derive(Debug)]
 pub(super) struct Running {
     stop: Option<oneshot::Sender<Duration>>,
@@ -119,15 +119,15 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts the process; its events are sent with `tag`.
+    /// Starts the process. Its events are sent together with `tag`.
     pub(super) fn start<T: Clone + Send + Sync + 'static>(
         process: PodProcessFuture,
         tag: T,
-        news: mpsc::UnboundedSender<(T, ProcessEvent)>,
+        events: mpsc::UnboundedSender<(T, ProcessEvent)>,
     ) -> Self {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
-            let (sender, id) = (news.clone(), tag.clone());
+            let (sender, id) = (events.clone(), tag.clone());
             let channel = KubeletChannel {
                 stop: stopped,
                 ready: Box::new(move |ready| drop(sender.send((id.clone(), ProcessEvent::Ready(ready))))),
@@ -139,7 +139,7 @@ impl Running {
                     NOT_STARTED
                 }
             };
-            let _ = news.send((tag, ProcessEvent::Exited(code)));
+            let _ = events.send((tag, ProcessEvent::Exited(code)));
         });
         Self {
             stop: Some(stop),
@@ -147,7 +147,7 @@ impl Running {
         }
     }
 
-    /// Requests a stop within `grace`; its exit is sent as an event.
+    /// Requests the process to stop within `grace`. Its exit is sent as an event.
     pub(super) fn stop(&mut self, grace: Duration) {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(grace);
@@ -174,7 +174,7 @@ async fn run(mut command: Command, probe: Probe, mut channel: KubeletChannel) ->
     };
     let mut ready = false;
     loop {
-        let look = async {
+        let next_probe = async {
             tokio::time::sleep(if ready {
                 PROBE_INTERVAL
             } else {
@@ -186,7 +186,7 @@ async fn run(mut command: Command, probe: Probe, mut channel: KubeletChannel) ->
         tokio::select! {
             status = child.wait() => return status.ok().and_then(|status| status.code()).unwrap_or(KILLED),
             grace = channel.stopped() => return end(&mut child, grace).await,
-            found = look => if found != ready {
+            found = next_probe => if found != ready {
                 ready = found;
                 channel.set_ready(ready);
             },
@@ -194,7 +194,7 @@ async fn run(mut command: Command, probe: Probe, mut channel: KubeletChannel) ->
     }
 }
 
-/// Exit code of a process ended by a signal.
+/// Exit code of a process that was ended by a signal.
 pub(crate) const KILLED: i32 = 137;
 
 async fn end(child: &mut Child, grace: Duration) -> i32 {

@@ -1,4 +1,4 @@
-//! Simulates pods: consumes events of pods, nodes and processes and executes the next step of each pod's
+//! Simulates pods: processes events of pods, nodes and processes, and executes the next step of each pod's
 //! script.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,16 +33,16 @@ type Uid = String;
 pub(super) struct KubeletSimulation {
     api: Api,
     scripts: Arc<Mutex<Scripts>>,
-    backing: Option<Arc<dyn PodBackend>>,
+    backend: Option<Arc<dyn PodBackend>>,
     nodes: Nodes,
     addresses: Addresses,
     /// Pods to schedule.
     pending: BTreeMap<Uid, Value>,
-    /// Pods that fit no node; retried when a node changes.
+    /// Pods that fit no node. They are retried when a node changes.
     unschedulable: BTreeMap<Uid, Value>,
     scheduled: BTreeMap<Uid, ScheduledPod>,
     timers: BTreeSet<(Instant, Uid)>,
-    /// Pods received since the last relist began.
+    /// Pods received since the current relist began.
     listed: BTreeSet<Uid>,
     process_events: ProcessEvents,
 }
@@ -61,7 +61,7 @@ struct ScheduledPod {
     life: ContainerLifecycle,
     bound: Instant,
     timer: Option<Instant>,
-    /// Time at which the pod will have stopped, once its deletion is requested.
+    /// Time at which the pod stops, if its deletion was requested.
     stop: Option<Instant>,
     backed: bool,
     process: Option<Running>,
@@ -73,7 +73,7 @@ enum Step {
     Delete(Value),
 }
 
-/// Returns the wall clock time as the simulator's type.
+/// Returns the current time as the simulator's type.
 pub(super) fn now() -> Instant {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Instant::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
@@ -84,12 +84,12 @@ impl KubeletSimulation {
         api: Api,
         network: u8,
         scripts: Arc<Mutex<Scripts>>,
-        backing: Option<Arc<dyn PodBackend>>,
+        backend: Option<Arc<dyn PodBackend>>,
     ) -> Self {
         Self {
             api,
             scripts,
-            backing,
+            backend,
             nodes: Nodes::default(),
             addresses: Addresses::for_network(network),
             pending: BTreeMap::new(),
@@ -144,7 +144,7 @@ impl KubeletSimulation {
         }
     }
 
-    /// Removes the pods that a relist did not return.
+    /// Removes the pods that the last relist did not contain.
     fn remove_unlisted(&mut self) {
         let known = self
             .scheduled
@@ -182,11 +182,11 @@ impl KubeletSimulation {
         if over && !deleting {
             return;
         }
-        let (now, ip) = (now(), self.addresses.take());
+        let (now, ip) = (now(), self.addresses.allocate());
         let backed = self
-            .backing
+            .backend
             .as_ref()
-            .is_some_and(|backing| backing.back(&pod, &ip).is_some());
+            .is_some_and(|backend| backend.create_process(&pod, &ip).is_some());
         let script = if backed {
             Script::never_ready()
         } else {
@@ -299,7 +299,7 @@ impl KubeletSimulation {
         join_all(rejected.iter().map(|pod| self.api.write_status(pod, true))).await;
     }
 
-    /// Returns every pod whose next step is due, once each.
+    /// Returns every pod that has a due step, each once.
     fn take_due(&mut self, now: Instant) -> Vec<Uid> {
         let mut due = Vec::new();
         while self.timers.first().is_some_and(|(at, _)| *at <= now)
@@ -323,8 +323,8 @@ impl KubeletSimulation {
             };
             let node_ip = self.nodes.ip(&entry.node);
             let step = entry.step(now, &node_ip);
-            entry.ensure_process(&uid, self.backing.as_ref(), &self.process_events.0);
-            // A stopped pod needs no timer: it is deleted.
+            entry.ensure_process(&uid, self.backend.as_ref(), &self.process_events.0);
+            // A stopped pod is deleted and needs no timer.
             let next = entry.next().filter(|_| matches!(step, Step::WriteStatus(_)));
             steps.push((uid.clone(), step));
             self.set_timer(&uid, next);
@@ -362,7 +362,7 @@ impl KubeletSimulation {
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 impl ScheduledPod {
-    /// Replaces the pod unless `pod` has an older resource version.
+    /// Replaces the pod, unless `pod` has an older resource version.
     fn update(&mut self, pod: Value) {
         let version = |pod: &Value| {
             tree::text(pod, &["metadata", "resourceVersion"])
@@ -374,14 +374,14 @@ impl ScheduledPod {
         }
     }
 
-    /// Begins to stop the pod; returns the time at which it will have stopped.
+    /// Begins to stop the pod. Returns the time at which it will have stopped.
     fn begin_stop(&mut self) -> Instant {
         let seconds = tree::int(&self.pod, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
         let grace = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
         let within = match &mut self.process {
             Some(process) => {
                 process.stop(grace);
-                // The exit of the process ends the wait; this is the upper limit.
+                // Upper bound: the exit of the process ends the wait earlier.
                 grace + RETRY_INTERVAL
             }
             None => self.life.stop().min(grace),
@@ -415,20 +415,21 @@ impl ScheduledPod {
     fn ensure_process(
         &mut self,
         uid: &str,
-        backing: Option<&Arc<dyn PodBackend>>,
+        backend: Option<&Arc<dyn PodBackend>>,
         process_events: &mpsc::UnboundedSender<(Uid, ProcessEvent)>,
     ) {
         let runs = matches!(self.life.phase(), ContainerPhase::Running { .. });
         if !self.backed || !runs || self.process.is_some() || self.stop.is_some() {
             return;
         }
-        if let Some(process) = backing.and_then(|backing| backing.back(&self.pod, &self.ip)) {
+        if let Some(process) = backend.and_then(|backend| backend.create_process(&self.pod, &self.ip)) {
             self.process = Some(Running::start(process, uid.to_owned(), process_events.clone()));
         }
     }
 }
 
-/// Watches all objects of a kind. Errors are dropped and retried: tests stop the API server.
+/// Watches all objects of a kind. Errors are ignored and the watch is retried, because tests stop the API
+/// server.
 fn watch<K>(client: &Client) -> BoxStream<'static, Event<DynamicObject>>
 where
     K: kube::Resource<DynamicType = ()>,
@@ -439,7 +440,7 @@ where
     events.filter_map(async |event| event.ok()).boxed()
 }
 
-/// A constant backoff, because tests stop the API server and the kubelet must reconnect soon after.
+/// Constant back-off. Tests stop the API server, and the kubelet must reconnect shortly after a restart.
 pub(crate) struct ConstantBackoff;
 
 impl Iterator for ConstantBackoff {

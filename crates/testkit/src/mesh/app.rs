@@ -1,8 +1,8 @@
-//! The test application of the mesh: responds with its name and its upstream's response.
+//! The test application of the mesh: returns its name followed by the response of its upstream.
 //!
-//! It is the test program itself, started again: nothing has to be built.
+//! It is the test program itself, started again, so that no other program has to be built.
 
-#![allow(clippy::print_stderr, reason = "a pod's log")]
+#![allow(clippy::print_stderr, reason = "the output is the log of a pod")]
 
 use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -15,21 +15,22 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::http::{Connection, accept, read_head};
 
-/// The image of this application in pods.
+/// Image name of the application in pods.
 pub const APP_IMAGE: &str = "mesh.test/app:1";
-/// Its port.
+/// Port of the application.
 pub const APP_PORT: u16 = 8080;
-/// Environment variable that turns the program into the application.
+/// Environment variable with the application's name. If it is set, the program runs as the application.
 pub(super) const NAME: &str = "MESH_APP_NAME";
-/// Its upstream: `host:port`.
+/// Environment variable with the upstream: `host:port`.
 pub const UPSTREAM: &str = "MESH_APP_UPSTREAM";
 
-/// Readiness path, served without a request to the upstream.
+/// Path of the readiness probe. It is served without a request to the upstream.
 pub const READY: &str = "/ready";
-/// Environment variable with the path of a file. The application starts to listen when the file is removed.
-pub const HELD_BY: &str = "MESH_APP_HELD_BY";
+/// Environment variable with the path of a file. The application starts to listen when this file is
+/// removed.
+pub const HOLD_FILE: &str = "MESH_APP_HELD_BY";
 
-/// Runs the application if its environment variable is set. Call it first in `main`.
+/// Runs the application if its environment variable is set. Must be called first in `main`.
 #[must_use]
 pub fn become_app() -> Option<ExitCode> {
     let name = std::env::var(NAME).ok()?;
@@ -50,7 +51,7 @@ fn serve(name: String) -> std::io::Result<()> {
         closing: AtomicBool::new(false),
         busy: AtomicUsize::new(0),
     });
-    if let Some(file) = std::env::var_os(HELD_BY) {
+    if let Some(file) = std::env::var_os(HOLD_FILE) {
         while std::path::Path::new(&file).exists() {
             // Polled: the removal of a file sends no event.
             std::thread::sleep(Duration::from_millis(100));
@@ -66,7 +67,7 @@ fn serve(name: String) -> std::io::Result<()> {
 }
 
 impl App {
-    /// Finishes open requests after a stop signal.
+    /// Waits for SIGTERM, then until open requests are finished.
     async fn wait_for_end(&self) -> std::io::Result<()> {
         signal(SignalKind::terminate())?.recv().await;
         self.closing.store(true, Ordering::Relaxed);
@@ -119,7 +120,7 @@ impl App {
 
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sends a request to the upstream without retries, so that every failure is visible. Logs the steps of a
+/// Sends a request to the upstream without retries, so that every failure is visible. Logs the timing of a
 /// slow request.
 fn request_upstream(upstream: &str, kept: &mut Option<Connection>) -> std::io::Result<(u16, String)> {
     let begin = Instant::now();

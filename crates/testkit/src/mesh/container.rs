@@ -1,4 +1,4 @@
-//! One process of a pod: probe, stop and exit code. It and its children are killed when dropped.
+//! A process of a pod: its probe, stop and exit code. It is killed with its children when dropped.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -13,7 +13,7 @@ use crate::kubelet::{KILLED, Probe};
 
 pub(super) struct Process {
     pub(super) container: Container,
-    /// Whether its exit code was collected.
+    /// Whether the exit code was collected.
     pub(super) has_ended: bool,
     child: Child,
     group: Pid,
@@ -35,20 +35,20 @@ impl Process {
         self.group.as_raw()
     }
 
-    /// Its readiness probe.
+    /// Returns the readiness probe.
     pub(super) fn probe(&self, ip: Ipv4Addr) -> Option<Probe> {
         let (port, path) = self.container.probe.clone()?;
         Some(Probe::Http(SocketAddr::new(ip.into(), port), path))
     }
 
-    /// Waits for the exit code.
+    /// Waits for the process and returns its exit code.
     pub(super) async fn wait(&mut self) -> i32 {
         let status = self.child.wait().await;
         self.has_ended = true;
         status.ok().and_then(|status| status.code()).unwrap_or(KILLED)
     }
 
-    /// Stops the process: SIGTERM, then SIGKILL after the grace period.
+    /// Stops the process with SIGTERM, and with SIGKILL at the deadline. Returns its exit code.
     pub(super) async fn stop(&mut self, deadline: Instant) -> i32 {
         if !self.has_ended {
             let _ = kill(self.group, Signal::SIGTERM);
@@ -63,12 +63,12 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The proxy is a child of its agent and would survive it.
+        // The proxy is a child of its agent and would otherwise keep running.
         let _ = killpg(self.group, Signal::SIGKILL);
     }
 }
 
-/// Probes all of them concurrently; true for an empty list.
+/// Probes concurrently and reports whether all probes succeed. True for an empty list.
 pub(super) async fn all_succeed(probes: &[Probe]) -> bool {
     let found = join_all(probes.iter().map(Probe::succeeds)).await;
     found.into_iter().all(|found| found)

@@ -1,11 +1,11 @@
-//! Lifecycle of a pod as processes: starts containers in order, reports readiness, stops them in order.
+//! Runs a pod as processes: starts containers in order, reports readiness, stops containers in order.
 //!
 //! ```text
 //! network, redirect ─▶ sidecars, each ready ─▶ containers ─▶ probes
 //! stop ─▶ hooks ─▶ containers end ─▶ sidecars end
 //! ```
 //!
-//! Unlike a kubelet it restarts the whole pod when a container ends, and probes more often than the pod
+//! Unlike a kubelet, it restarts the whole pod when a container exits, and probes more often than the pod
 //! specifies.
 
 use std::io;
@@ -36,10 +36,10 @@ pub(super) struct StartingPod {
     pub(super) ip: Ipv4Addr,
 }
 
-/// Number of consecutive failed probes that make a ready pod unready.
+/// Number of consecutive failed probes after which a ready pod becomes unready.
 const FAILURE_THRESHOLD: u32 = 3;
 
-/// Runs the pod to its end; returns the exit code.
+/// Runs a pod until it has stopped, and returns the exit code.
 pub(super) async fn run_pod(starting: StartingPod, mut channel: KubeletChannel) -> i32 {
     let (runtime, name) = (starting.runtime.clone(), full_name(&starting.pod));
     let log = runtime.log(&starting.pod, "life");
@@ -108,7 +108,7 @@ impl StartingPod {
 }
 
 impl RunnablePod {
-    /// Version of its proxy.
+    /// Returns the version of the pod's proxy, or `None` if it has no proxy.
     fn proxy(&self) -> Option<&str> {
         let mut all = self.sidecars.iter().chain(&self.containers);
         all.find_map(|container| match &container.program {
@@ -135,7 +135,7 @@ impl PodContext {
         Ok(process)
     }
 
-    /// Runs a command inside the pod's network.
+    /// Spawns a command inside the pod's network.
     fn spawn(&self, mut command: Command) -> io::Result<Child> {
         let runtime = tokio::runtime::Handle::current();
         self.running_pod.namespace.inside(move || {
@@ -202,7 +202,7 @@ impl Running {
         }
     }
 
-    /// Waits for the first process to end.
+    /// Waits for the first process to exit and returns its exit code.
     async fn end(&mut self) -> i32 {
         let all = self.sidecars.iter_mut().chain(&mut self.containers);
         let waits: Vec<_> = all
@@ -215,7 +215,7 @@ impl Running {
         select_all(waits).await.0
     }
 
-    /// Stops the pod: hooks, then containers, then sidecars.
+    /// Runs the preStop hooks, then stops the containers, then the sidecars.
     async fn stop(mut self, grace: Duration) -> i32 {
         let (context, deadline) = (&self.context, Instant::now() + grace);
         let hooks = join_all(

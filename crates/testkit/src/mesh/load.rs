@@ -1,4 +1,5 @@
-//! Load generator: sends requests at their due times regardless of responses, and keeps every result.
+//! Load generator: sends requests at their due times, independent of earlier responses, and keeps every
+//! result.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -9,16 +10,17 @@ use std::time::{Duration, Instant};
 
 use crate::http::Connection;
 
-/// A request.
+/// Result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Due time since the start.
+    /// Time at which the request was due, since the start of the load.
     pub due: Duration,
-    /// Time from the due time to the response, including delays by earlier requests.
+    /// Time from the due time to the response. Includes delays caused by earlier requests on the same
+    /// connection.
     pub latency: Duration,
-    /// The error, if it failed.
+    /// Error, if the request failed.
     pub failure: Option<String>,
-    /// The response, if it succeeded: the names of the applications that served it.
+    /// Body of the response, if the request succeeded: the names of the applications that served it.
     pub response: String,
 }
 
@@ -35,14 +37,14 @@ pub struct Load {
 #[derive(Clone, Debug, Default)]
 pub struct Results(pub Vec<Sample>);
 
-/// Number of keep-alive connections; each request has this many intervals until the next one on its
-/// connection.
+/// Number of keep-alive connections. Requests are distributed over them in turn, so that a response may
+/// take this many intervals before it delays the next request on its connection.
 const WORKERS: u32 = 16;
-/// Request timeout.
+/// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Load {
-    /// Starts sending `per_second` requests for `/` to this address.
+    /// Starts sending `per_second` requests for `/` to `address`.
     #[must_use]
     pub fn start(address: SocketAddr, per_second: u32) -> Self {
         let (stop, begin) = (Arc::new(AtomicBool::new(false)), Instant::now());
@@ -69,19 +71,19 @@ impl Load {
         }
     }
 
-    /// Number of completed requests.
+    /// Returns the number of completed requests.
     #[must_use]
     pub fn completed(&self) -> usize {
         self.completed.load(Ordering::Relaxed)
     }
 
-    /// Time since the start.
+    /// Returns the time since the start.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.begin.elapsed()
     }
 
-    /// Stops the load and waits for open requests.
+    /// Stops the load, waits for open requests and returns all results.
     #[must_use]
     pub fn finish(mut self) -> Results {
         self.stop.store(true, Ordering::Relaxed);
@@ -135,7 +137,8 @@ impl Worker {
         samples
     }
 
-    /// Sends a request without retries, so that every failure is visible.
+    /// Sends a request without retries, so that every failure is visible. Returns the body or a description
+    /// of the error.
     fn request(&self, kept: &mut Option<Connection>) -> Result<String, String> {
         let mut connection = match kept.take() {
             Some(connection) => connection,
@@ -157,18 +160,18 @@ impl Worker {
 }
 
 impl Results {
-    /// Number of requests.
+    /// Returns the number of requests.
     #[must_use]
     pub fn sent(&self) -> usize {
         self.0.len()
     }
 
-    /// Failed requests.
+    /// Returns the failed requests.
     pub fn failures(&self) -> impl Iterator<Item = &Sample> {
         self.0.iter().filter(|sample| sample.failure.is_some())
     }
 
-    /// The longest latency.
+    /// Returns the longest latency.
     #[must_use]
     pub fn longest(&self) -> Duration {
         self.0
@@ -178,7 +181,7 @@ impl Results {
             .unwrap_or_default()
     }
 
-    /// Latency percentile.
+    /// Returns a percentile of the latencies.
     #[must_use]
     pub fn percentile(&self, percent: usize) -> Duration {
         let mut latencies: Vec<Duration> = self.0.iter().map(|sample| sample.latency).collect();
@@ -187,15 +190,15 @@ impl Results {
         latencies.get(at).copied().unwrap_or_default()
     }
 
-    /// Average requests per second.
+    /// Returns the average number of requests per second.
     #[must_use]
     pub fn rate(&self) -> f64 {
         let last = self.0.last().map_or(Duration::ZERO, |sample| sample.due);
         self.sent() as f64 / last.as_secs_f64().max(1.0)
     }
 
-    /// Share of the requests completed in a time range that an application served, and their number. Failed
-    /// requests count.
+    /// Returns which share of the requests completed in a time range was served by an application, and the
+    /// number of requests completed in that range. Failed requests count as not served.
     #[must_use]
     pub fn share(&self, range: &Range<Duration>, application: &str) -> (f64, usize) {
         let is_within = |sample: &&Sample| range.contains(&(sample.due + sample.latency));
@@ -205,7 +208,7 @@ impl Results {
         (served.count() as f64 / all.max(1) as f64, all)
     }
 
-    /// Successful and failed requests per second.
+    /// Returns the number of successful and of failed requests for each second.
     #[must_use]
     pub fn by_second(&self) -> Vec<(usize, usize)> {
         let mut seconds = Vec::new();
@@ -263,7 +266,7 @@ mod tests {
         ]);
         results.0[2].response = "app-2".to_owned();
         let range = |from, to| Duration::from_millis(from)..Duration::from_millis(to);
-        // Completed at 3, 19, 21 and 31 ms.
+        // These requests complete at 3, 19, 21 and 31 ms.
         assert_eq!(results.share(&range(0, 30), "app-1"), (1.0 / 3.0, 3));
         assert_eq!(results.share(&range(10, 40), "app-2"), (1.0 / 3.0, 3));
         assert_eq!(results.share(&range(50, 60), "app-1"), (0.0, 0));

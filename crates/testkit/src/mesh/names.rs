@@ -25,7 +25,7 @@ impl Names {
         names.get(&name.to_ascii_lowercase()).copied()
     }
 
-    /// Serves until dropped.
+    /// Serves queries until dropped.
     pub(super) async fn serve(self, socket: UdpSocket) {
         let mut buffer = [0; 512];
         loop {
@@ -40,7 +40,7 @@ impl Names {
     }
 
     async fn send(&self, socket: &UdpSocket, response: &[u8], client: SocketAddr) {
-        // A resolver without a response retries.
+        // Errors are ignored: a resolver that gets no response retries.
         let _ = socket.send_to(response, client).await;
     }
 
@@ -68,17 +68,17 @@ impl Names {
 }
 
 const HEADER: usize = 12;
-/// A record of an IPv4 address.
+/// Type of an IPv4 address record.
 const ADDRESS: u16 = 1;
 /// Flags: authoritative response, recursion desired and available.
 const RESPONSE_FLAGS: u16 = 0x8580;
 const NO_SUCH_NAME: u16 = 3;
-/// Pointer to the name in the query.
+/// Compression pointer to the name in the query.
 const SAME_NAME: u16 = 0xC000 | HEADER as u16;
 /// TTL in seconds.
 const TTL: u32 = 5;
 
-/// Parses the queried name; returns it with its end.
+/// Parses the name in a query. Returns the name and the offset of its end.
 fn query_name(request: &[u8]) -> Option<(String, usize)> {
     let (mut labels, mut at) = (Vec::new(), HEADER);
     loop {

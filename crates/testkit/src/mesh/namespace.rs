@@ -1,5 +1,5 @@
-//! Network namespace of a pod, connected to the bridge. It is removed when dropped and its last process has
-//! ended.
+//! Network namespace of a pod, connected to the bridge. The kernel removes it when it was dropped and its
+//! last process has exited.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,11 +17,11 @@ pub(super) struct NetworkNamespace {
     space: File,
 }
 
-/// Link names are never reused: the kernel may remove a link late.
+/// Counter for link names. They are never reused, because the kernel may remove a link late.
 static LINKS: AtomicU32 = AtomicU32::new(0);
 
 impl NetworkNamespace {
-    /// Creates a namespace that is reachable at this address.
+    /// Creates a namespace that is reachable at `address`.
     pub(super) fn open(address: Ipv4Addr, gateway: Ipv4Addr) -> io::Result<Self> {
         let link = format!("pod{}", LINKS.fetch_add(1, Ordering::Relaxed));
         let node = std::process::id();
@@ -36,7 +36,7 @@ impl NetworkNamespace {
         let space = on_new_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
             ip(&inner)?;
-            // Proxies that are not root serve port 80, as the pods' sysctl allows.
+            // Proxies without root privileges listen on port 80, as the sysctl of the pods allows.
             std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")?;
             File::open("/proc/thread-self/ns/net")
         })?;
@@ -46,7 +46,7 @@ impl NetworkNamespace {
         Ok(Self { space })
     }
 
-    /// Runs a closure inside: its sockets and processes belong to the namespace.
+    /// Runs a closure inside the namespace. Sockets and processes that it creates belong to the namespace.
     pub(super) fn inside<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         on_new_thread(|| {
             setns(&self.space, CloneFlags::CLONE_NEWNET)?;
@@ -56,13 +56,13 @@ impl NetworkNamespace {
 }
 
 /// Returns a MAC address derived from the IP address. Neighbours cache the MAC address of a removed pod for
-/// half a minute, so a new pod with the same IP address must have the same one.
+/// half a minute, so a new pod with the same IP address must have the same MAC address.
 fn hardware_address(address: Ipv4Addr) -> String {
     let [a, b, c, d] = address.octets();
     format!("02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
 }
 
-/// Runs a closure on a separate thread, because a network namespace is a property of a thread.
+/// Runs a closure on a new thread, because a network namespace is a property of a thread.
 fn on_new_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let joined = std::thread::scope(|scope| scope.spawn(work).join());
     joined.unwrap_or_else(|_| Err(io::Error::other("the thread inside a pod's network panicked")))

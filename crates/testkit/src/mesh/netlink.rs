@@ -1,6 +1,6 @@
-//! nftables over netlink: tables, chains and rules in one transaction.
+//! nftables over netlink: writes tables, chains and rules in one transaction.
 //!
-//! No external tool is needed. Numbers are those of `linux/netfilter/nf_tables.h`.
+//! No external tool is required. The numbers are those of `linux/netfilter/nf_tables.h`.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -12,7 +12,7 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 
-/// A transaction.
+/// A transaction on one table.
 #[derive(Debug)]
 pub(super) struct Batch {
     bytes: Vec<u8>,
@@ -20,18 +20,18 @@ pub(super) struct Batch {
     table: &'static str,
 }
 
-/// Hooks of chains.
+/// Hook of a chain.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Hook {
-    /// Incoming packets.
-    Arriving,
+    /// Incoming packets, before routing.
+    Prerouting,
     /// Packets of local processes.
-    Sending,
-    /// Outgoing packets.
-    Leaving,
+    Output,
+    /// Outgoing packets, after routing.
+    Postrouting,
 }
 
-/// Part of a rule: encoded expressions.
+/// Part of a rule: one or more encoded expressions.
 #[derive(Clone, Debug)]
 pub(super) struct Part(Vec<u8>);
 
@@ -50,27 +50,27 @@ const CREATE: u16 = 0x400;
 const APPEND: u16 = 0x800;
 
 impl Batch {
-    /// Replaces the table of this name by an empty one.
-    pub(super) fn of_table(table: &'static str) -> Self {
+    /// Starts a transaction that replaces the table by an empty one.
+    pub(super) fn for_table(table: &'static str) -> Self {
         let mut batch = Self {
             bytes: Vec::new(),
             count: 0,
             table,
         };
         batch.frame(BATCH_BEGIN, REQUEST, 0, &[]);
-        // Created first, so that the delete succeeds.
+        // The table is created first, so that deleting it succeeds.
         for kind in [NEW_TABLE, DELETE_TABLE, NEW_TABLE] {
             batch.push(kind, 0, &attribute(1, &text(table)));
         }
         batch
     }
 
-    /// A chain for address translation.
+    /// Adds a chain for address translation.
     pub(super) fn chain(&mut self, name: &str, hook: Hook) {
         let (number, priority) = match hook {
-            Hook::Arriving => (0, -100_i32),
-            Hook::Sending => (3, -100),
-            Hook::Leaving => (4, 100),
+            Hook::Prerouting => (0, -100_i32),
+            Hook::Output => (3, -100),
+            Hook::Postrouting => (4, 100),
         };
         let place = [
             attribute(1, &u32::to_be_bytes(number)),
@@ -86,7 +86,7 @@ impl Batch {
         self.push(NEW_CHAIN, 0, &body.concat());
     }
 
-    /// A rule at the end of a chain.
+    /// Appends a rule to a chain.
     pub(super) fn rule(&mut self, chain: &str, parts: &[Part]) {
         let expressions: Vec<u8> = parts.iter().flat_map(|part| part.0.iter().copied()).collect();
         let body = [
@@ -107,7 +107,7 @@ impl Batch {
         self.count += 1;
     }
 
-    /// Adds a message; its sequence number is its index, so that errors can be assigned.
+    /// Adds a message. Its sequence number is its index, so that an error can be attributed to it.
     fn frame(&mut self, kind: u16, flags: u16, resource: u16, body: &[u8]) {
         let is_border = kind == BATCH_BEGIN || kind == BATCH_END;
         let (family, resource) = if is_border {
@@ -127,7 +127,7 @@ impl Batch {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
 
-    /// Sends the transaction to the kernel, for the network namespace of the calling thread.
+    /// Commits the transaction in the network namespace of the calling thread.
     pub(super) fn commit(mut self) -> io::Result<()> {
         let expected = self.count;
         self.frame(BATCH_END, REQUEST, 0, &[]);
@@ -138,7 +138,8 @@ impl Batch {
             SockProtocol::NetlinkNetFilter,
         )?;
         setsockopt(&kernel, sockopt::ReceiveTimeout, &TimeVal::seconds(5))?;
-        // Buffer for one reply per message; the limit for non-root users still suffices.
+        // The buffer must hold one reply per message. Setting it requires root; the default limit suffices
+        // for other users.
         let _ = setsockopt(&kernel, sockopt::RcvBufForce, &(8 << 20));
         let _ = setsockopt(&kernel, sockopt::SndBufForce, &(8 << 20));
         bind(kernel.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
@@ -152,10 +153,10 @@ impl Batch {
     }
 }
 
-/// Length, kind, flags, number, sender.
+/// Length of a message header: length, type, flags, sequence number, sender.
 const HEADER: usize = 16;
 
-/// Number of acknowledged messages; the first error is returned.
+/// Returns the number of acknowledged messages, or the first error.
 fn count_replies(mut bytes: &[u8]) -> io::Result<u32> {
     let mut taken = 0;
     while let Some((kind, number, code, rest)) = reply(bytes) {
@@ -172,7 +173,7 @@ fn count_replies(mut bytes: &[u8]) -> io::Result<u32> {
     Ok(taken)
 }
 
-/// Type, sequence number and error code of the first reply, and the rest.
+/// Returns type, sequence number and error code of the first reply, and the remaining bytes.
 fn reply(bytes: &[u8]) -> Option<(u16, u32, i32, &[u8])> {
     let four = |at: usize| bytes.get(at..at + 4)?.try_into().ok();
     let length = u32::from_ne_bytes(four(0)?) as usize;
@@ -202,8 +203,8 @@ fn text(text: &str) -> Vec<u8> {
 }
 
 /// Registers that pass values between expressions.
-const FIRST: [u8; 4] = 1_u32.to_be_bytes();
-const SECOND: [u8; 4] = 2_u32.to_be_bytes();
+const REGISTER_1: [u8; 4] = 1_u32.to_be_bytes();
+const REGISTER_2: [u8; 4] = 2_u32.to_be_bytes();
 const VERDICT: [u8; 4] = 0_u32.to_be_bytes();
 
 fn expression(name: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
@@ -212,12 +213,15 @@ fn expression(name: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn meta(key: u32) -> Vec<u8> {
-    expression("meta", &[attribute(1, &FIRST), attribute(2, &key.to_be_bytes())])
+    expression(
+        "meta",
+        &[attribute(1, &REGISTER_1), attribute(2, &key.to_be_bytes())],
+    )
 }
 
 fn payload(base: u32, offset: u32, length: u32) -> Vec<u8> {
     let numbers = [base, offset, length];
-    let mut attributes = vec![attribute(1, &FIRST)];
+    let mut attributes = vec![attribute(1, &REGISTER_1)];
     attributes.extend(
         (2..)
             .zip(numbers)
@@ -229,7 +233,10 @@ fn payload(base: u32, offset: u32, length: u32) -> Vec<u8> {
 fn compare(value: &[u8], equal: bool) -> Vec<u8> {
     let operation = u32::from(!equal).to_be_bytes();
     let value = nested(3, &attribute(1, value));
-    expression("cmp", &[attribute(1, &FIRST), attribute(2, &operation), value])
+    expression(
+        "cmp",
+        &[attribute(1, &REGISTER_1), attribute(2, &operation), value],
+    )
 }
 
 fn load(register: [u8; 4], value: &[u8]) -> Vec<u8> {
@@ -240,24 +247,24 @@ fn load(register: [u8; 4], value: &[u8]) -> Vec<u8> {
 }
 
 impl Part {
-    /// TCP only.
+    /// Matches TCP packets.
     pub(super) fn tcp() -> Self {
         Self([meta(16), compare(&[6], true)].concat())
     }
 
-    /// Matches packets of processes of this user, or of any other.
+    /// Matches packets of processes of this user if `equal`, otherwise those of all other users.
     pub(super) fn user(user: u32, equal: bool) -> Self {
         Self([meta(10), compare(&user.to_ne_bytes(), equal)].concat())
     }
 
-    /// Matches packets that leave by loopback.
+    /// Matches packets that leave through the loopback interface.
     pub(super) fn to_loopback() -> Self {
         let mut name = b"lo".to_vec();
         name.resize(16, 0);
         Self([meta(7), compare(&name, true)].concat())
     }
 
-    /// Matches the destination port, or any other.
+    /// Matches this destination port if `equal`, otherwise all other ports.
     pub(super) fn port(port: u16, equal: bool) -> Self {
         Self([payload(2, 2, 2), compare(&port.to_be_bytes(), equal)].concat())
     }
@@ -267,27 +274,27 @@ impl Part {
         Self([payload(1, 12, 4), compare(&address.octets(), true)].concat())
     }
 
-    /// Matches the destination address, or any other.
+    /// Matches this destination address if `equal`, otherwise all other addresses.
     pub(super) fn to(address: Ipv4Addr, equal: bool) -> Self {
         Self([payload(1, 16, 4), compare(&address.octets(), equal)].concat())
     }
 
-    /// Matches one in `n` packets.
+    /// Matches one of `times` packets.
     pub(super) fn one_in(times: u32) -> Self {
         let draw = [
-            attribute(1, &FIRST),
+            attribute(1, &REGISTER_1),
             attribute(2, &times.to_be_bytes()),
             attribute(3, &u32::to_be_bytes(1)),
         ];
         Self([expression("numgen", &draw), compare(&0_u32.to_ne_bytes(), true)].concat())
     }
 
-    /// Matches packets with a translated destination.
+    /// Matches packets whose destination was translated.
     pub(super) fn translated() -> Self {
-        let status = expression("ct", &[attribute(1, &FIRST), attribute(2, &SECOND)]);
+        let status = expression("ct", &[attribute(1, &REGISTER_1), attribute(2, &REGISTER_2)]);
         let masked = [
-            attribute(1, &FIRST),
-            attribute(2, &FIRST),
+            attribute(1, &REGISTER_1),
+            attribute(2, &REGISTER_1),
             attribute(3, &u32::to_be_bytes(4)),
             nested(4, &attribute(1, &32_u32.to_ne_bytes())),
             nested(5, &attribute(1, &0_u32.to_ne_bytes())),
@@ -303,29 +310,29 @@ impl Part {
         Self(expression("immediate", &body))
     }
 
-    /// Redirects to a local port.
+    /// Redirects the packet to a local port.
     pub(super) fn redirect(port: u16) -> Self {
-        let there = expression("redir", &[attribute(1, &FIRST)]);
-        Self([load(FIRST, &port.to_be_bytes()), there].concat())
+        let there = expression("redir", &[attribute(1, &REGISTER_1)]);
+        Self([load(REGISTER_1, &port.to_be_bytes()), there].concat())
     }
 
-    /// Translates the destination.
+    /// Translates the destination address and port.
     pub(super) fn translate(address: Ipv4Addr, port: u16) -> Self {
         let there = [
             attribute(1, &u32::to_be_bytes(1)),
             attribute(2, &u32::to_be_bytes(u32::from(IPV4))),
-            attribute(3, &FIRST),
-            attribute(5, &SECOND),
+            attribute(3, &REGISTER_1),
+            attribute(5, &REGISTER_2),
         ];
         let parts = [
-            load(FIRST, &address.octets()),
-            load(SECOND, &port.to_be_bytes()),
+            load(REGISTER_1, &address.octets()),
+            load(REGISTER_2, &port.to_be_bytes()),
             expression("nat", &there),
         ];
         Self(parts.concat())
     }
 
-    /// Masquerades the source, so that replies return this way.
+    /// Masquerades the source address, so that replies are sent back through this host.
     pub(super) fn masquerade() -> Self {
         Self(expression("masq", &[]))
     }
@@ -343,8 +350,8 @@ mod tests {
 
     #[test]
     fn every_message_starts_with_its_length() {
-        let mut batch = Batch::of_table("t");
-        batch.chain("c", Hook::Sending);
+        let mut batch = Batch::for_table("t");
+        batch.chain("c", Hook::Output);
         batch.rule("c", &[Part::tcp(), Part::accept()]);
         let (mut bytes, mut messages) = (batch.bytes.as_slice(), 0);
         while !bytes.is_empty() {

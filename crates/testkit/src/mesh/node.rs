@@ -1,4 +1,4 @@
-//! The node of the mesh: a bridge between pods and Services, removed when dropped.
+//! The node of the mesh: a bridge between pods and Services. It is removed when dropped.
 
 use std::fs;
 use std::io;
@@ -13,10 +13,10 @@ use crate::isolation::LOCAL_RANGE;
 /// Name of the bridge.
 pub(super) const BRIDGE: &str = "pods";
 
-/// Link group of all pods.
+/// Link group of the links of all pods.
 pub(super) const POD_LINKS: u32 = 244;
 
-/// The bridge and the name resolution files.
+/// The bridge, and the files that configure name resolution.
 #[derive(Debug)]
 pub(super) struct Node {
     services: String,
@@ -24,9 +24,10 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Sets up the node; `directory` holds files that replace system files in this mount namespace.
+    /// Creates the bridge and configures name resolution. `directory` holds the files that replace system
+    /// files in this mount namespace.
     pub(super) fn set_up(address: Ipv4Addr, services: &str, directory: &Path) -> io::Result<Self> {
-        // All addresses were local so far; pods are now behind the bridge.
+        // Until now, all addresses were local. From here on, pods are reached through the bridge.
         ip(&format!(
             "route del local {LOCAL_RANGE} dev lo\n\
              link add {BRIDGE} type bridge\n\
@@ -39,11 +40,12 @@ impl Node {
             mounts: Vec::new(),
         };
         fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
-        // Traffic between pods through a Service passes the node on purpose.
+        // Packets between pods that use a Service pass the node on purpose, so that their addresses are
+        // translated.
         fs::write("/proc/sys/net/ipv4/conf/all/send_redirects", "0")?;
         fs::write(format!("/proc/sys/net/ipv4/conf/{BRIDGE}/send_redirects"), "0")?;
-        // Two concurrent DNS queries from one port may collide in the connection table, where one is dropped;
-        // the five-second retry would look like an outage.
+        // Two concurrent DNS queries from one port may collide in the connection tracking table, in which
+        // case one is dropped. The retry after five seconds would look like an outage.
         let resolver = format!(
             "nameserver {address}\nsearch svc.cluster.local cluster.local\noptions timeout:1 attempts:5 single-request\n"
         );
@@ -60,7 +62,8 @@ impl Node {
     }
 }
 
-/// Bind-mounts a file to another path, also readable where the original path is not.
+/// Bind-mounts a file to another path. The file can then be read even if its original path is not
+/// accessible.
 pub(super) fn bind(file: &Path, at: &Path) -> io::Result<()> {
     mount(Some(file), at, None::<&str>, MsFlags::MS_BIND, None::<&str>)?;
     Ok(())
@@ -71,7 +74,7 @@ impl Drop for Node {
         for path in &self.mounts {
             let _ = umount2(path, MntFlags::MNT_DETACH);
         }
-        // The kernel removes pod networks lazily; their links must not wait for that.
+        // The links must be deleted explicitly, because the kernel removes pod networks with a delay.
         let services = &self.services;
         for command in [
             format!("link del group {POD_LINKS}\n"),

@@ -1,4 +1,4 @@
-//! Translates a pod into processes: programs, arguments, environment, probes and hooks. Pure.
+//! Converts a pod to processes: programs, arguments, environment variables, probes and hooks. Pure.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -9,25 +9,25 @@ use serde_json::Value;
 
 use super::app;
 
-/// A pod whose containers can be run as processes.
+/// A pod of which all containers can be run as processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RunnablePod {
-    /// Whether istio-init redirects its traffic to the proxy.
+    /// Whether the pod's traffic is redirected to the proxy, as istio-init does.
     pub(super) redirected: bool,
-    /// Started sequentially before the others, stopped after them.
+    /// Containers that are started one after another before the others, and stopped after them.
     pub(super) sidecars: Vec<Container>,
-    /// Started and stopped together.
+    /// Containers that are started and stopped together.
     pub(super) containers: Vec<Container>,
 }
 
-/// One container.
+/// A container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Container {
     pub(super) name: String,
     pub(super) program: Program,
     pub(super) arguments: Vec<String>,
     pub(super) environment: BTreeMap<String, String>,
-    /// Readiness probe.
+    /// Port and path of the readiness probe.
     pub(super) probe: Option<(u16, String)>,
     pub(super) pre_stop: Option<Hook>,
 }
@@ -35,9 +35,9 @@ pub(super) struct Container {
 /// Program of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Program {
-    /// istiod of a version.
+    /// istiod in this version.
     Istiod(String),
-    /// The agent of a version.
+    /// The agent in this version.
     Agent(String),
     /// The test application.
     App,
@@ -47,11 +47,11 @@ pub(super) enum Program {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Hook {
     Sleep(Duration),
-    /// The container's own program with these arguments.
+    /// Runs the container's own program with these arguments.
     Run(Vec<String>),
 }
 
-/// `None` if a container has an unknown image: its script applies then.
+/// Converts a pod. Returns `None` if a container has an unknown image: the pod then follows its script.
 pub(super) fn read(pod: &Value, ip: Ipv4Addr, node: Ipv4Addr) -> Option<RunnablePod> {
     let fields = PodFields { pod, ip, node };
     let inits = tree::list(pod, &["spec", "initContainers"]);
@@ -130,7 +130,7 @@ impl PodFields<'_> {
     }
 }
 
-/// No limits are enforced; values of a small machine are reported.
+/// Returns the value of a resource limit. No limits are enforced; the values are those of a small machine.
 fn limit(resource: &str) -> &'static str {
     if resource == "limits.cpu" {
         "2"
@@ -141,7 +141,7 @@ fn limit(resource: &str) -> &'static str {
 
 fn program(image: &str) -> Option<Program> {
     let (name, tag) = image.rsplit('/').next()?.split_once(':')?;
-    // Variants such as 1.29.1-distroless hold the same program.
+    // Variants of an image, such as `1.29.1-distroless`, contain the same program.
     let version = tag.split('-').next().unwrap_or(tag).to_owned();
     match name {
         "pilot" => Some(Program::Istiod(version)),
@@ -151,7 +151,7 @@ fn program(image: &str) -> Option<Program> {
     }
 }
 
-/// `$(NAME)` becomes the variable's value; an unknown name stays.
+/// Replaces `$(NAME)` by the variable's value. References to unknown variables are not changed.
 fn expand(text: &str, environment: &BTreeMap<String, String>) -> String {
     let mut expanded = String::new();
     let mut rest = text;
@@ -171,7 +171,7 @@ fn expand(text: &str, environment: &BTreeMap<String, String>) -> String {
     expanded + rest
 }
 
-/// The readiness probe of a container.
+/// Returns port and path of the container's readiness probe.
 fn probe(container: &Value) -> Option<(u16, String)> {
     let http = tree::get(container, &["readinessProbe", "httpGet"])?;
     let port = tree::int(http, &["port"]).and_then(|port| u16::try_from(port).ok());

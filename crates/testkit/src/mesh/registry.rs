@@ -1,4 +1,4 @@
-//! Running pods: access to their networks and processes for tests.
+//! Registry of running pods, through which tests access their networks and processes.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +18,7 @@ pub(super) struct Registry(Arc<Mutex<BTreeMap<String, Arc<RunningPod>>>>);
 #[derive(Debug)]
 pub(super) struct RunningPod {
     pub(super) namespace: NetworkNamespace,
-    /// Whether exits and readiness are ignored.
+    /// Whether the kubelet is no longer informed of exits and readiness.
     pub(super) unsupervised: AtomicBool,
     processes: Mutex<BTreeMap<String, i32>>,
 }
@@ -38,7 +38,7 @@ impl RunningPod {
         processes.insert(container.to_owned(), process);
     }
 
-    /// Kills a container.
+    /// Kills the process group of a container.
     pub(super) fn kill(&self, container: &str) -> io::Result<()> {
         let processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
         let process = processes.get(container).ok_or(io::ErrorKind::NotFound)?;

@@ -4,18 +4,18 @@ use std::net::Ipv4Addr;
 
 use super::netlink::{Batch, Hook, Part};
 
-/// User of the proxy, as istio-init assumes; its packets are not redirected.
+/// User ID of the proxy, as istio-init assumes. Its packets are not redirected.
 pub(super) const PROXY_USER: u32 = 1337;
 /// Inbound and outbound ports of the proxy.
 const INBOUND: u16 = 15_006;
 const OUTBOUND: u16 = 15_001;
-/// Inbound ports that bypass the proxy: ssh, ambient's tunnel, and the agent's ports.
+/// Inbound ports that bypass the proxy: ssh, the tunnel of ambient mode, and the agent's ports.
 const BYPASS_PORTS: [u16; 5] = [22, 15_008, 15_020, 15_021, 15_090];
 const TUNNEL: u16 = 15_008;
-/// Source address of the proxy's requests to the application.
+/// Source address of requests from the proxy to the application.
 const PROXY_TO_APP_SOURCE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 6);
 
-/// A port of a Service with its ready pods.
+/// A port of a Service, with its ready pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServicePort {
     pub(super) address: Ipv4Addr,
@@ -23,11 +23,11 @@ pub(super) struct ServicePort {
     pub(super) pods: Vec<(Ipv4Addr, u16)>,
 }
 
-/// The rules of istio-init in a pod.
+/// Returns the rules that istio-init creates in a pod.
 pub(super) fn redirect() -> Batch {
-    let mut batch = Batch::of_table("istio");
-    batch.chain("in", Hook::Arriving);
-    batch.chain("out", Hook::Sending);
+    let mut batch = Batch::for_table("istio");
+    batch.chain("in", Hook::Prerouting);
+    batch.chain("out", Hook::Output);
     for port in BYPASS_PORTS {
         batch.rule("in", &[Part::tcp(), Part::port(port, true), Part::accept()]);
     }
@@ -36,7 +36,7 @@ pub(super) fn redirect() -> Batch {
     let by_proxy = || Part::user(PROXY_USER, true);
     let outgoing: [&[Part]; 6] = [
         &[loopback(), Part::from(PROXY_TO_APP_SOURCE), Part::accept()],
-        // The application called itself through its Service: handled as inbound.
+        // The application called itself through its Service: the request is handled as inbound.
         &[
             loopback(),
             Part::to(localhost, false),
@@ -55,12 +55,12 @@ pub(super) fn redirect() -> Batch {
     batch
 }
 
-/// The rules of kube-proxy on the node.
+/// Returns the rules that kube-proxy creates on the node.
 pub(super) fn services(ports: &[ServicePort]) -> Batch {
-    let mut batch = Batch::of_table("services");
-    batch.chain("in", Hook::Arriving);
-    batch.chain("out", Hook::Sending);
-    batch.chain("after", Hook::Leaving);
+    let mut batch = Batch::for_table("services");
+    batch.chain("in", Hook::Prerouting);
+    batch.chain("out", Hook::Output);
+    batch.chain("after", Hook::Postrouting);
     for port_rule in ports {
         for chain in ["in", "out"] {
             port_rule.add_rules(&mut batch, chain);
@@ -71,8 +71,8 @@ pub(super) fn services(ports: &[ServicePort]) -> Batch {
 }
 
 impl ServicePort {
-    /// Adds one rule per pod. Pods get equal shares: the first of n matches one in n connections, the next
-    /// one in n − 1 of the rest.
+    /// Adds one rule per pod. Pods get equal shares: the first of n rules matches one in n connections, the
+    /// next one matches one in n − 1 of the rest.
     fn add_rules(&self, batch: &mut Batch, chain: &str) {
         let left = (1..=u32::try_from(self.pods.len()).unwrap_or(u32::MAX)).rev();
         for ((address, port), left) in self.pods.iter().zip(left) {

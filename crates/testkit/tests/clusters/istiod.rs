@@ -1,5 +1,5 @@
-//! A real istiod process behind the pods of its rendered chart: its webhook injects a sidecar into a pod of
-//! a labelled namespace.
+//! Tests a real istiod process for the pods of its rendered chart: its webhook injects a sidecar into a pod
+//! of a labelled namespace.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
 use mainstay_testkit::suite::TestCase;
 use serde_json::{Value, json};
 
-use crate::kubelet::until;
+use crate::kubelet::wait_until;
 
 pub(crate) const TEST_CASES: &[TestCase] = test_cases!["istiod::injects_sidecars" => both_versions()];
 
@@ -33,7 +33,7 @@ async fn injects_sidecars(version: &str) {
     built_peer(&format!("pilot-discovery-{version}")).unwrap_or_else(|error| panic!("{error}"));
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let options = KubeletOptions {
-        backing: Some(Arc::new(Istiods::new(&cluster).unwrap())),
+        backend: Some(Arc::new(Istiods::new(&cluster).unwrap())),
         ..KubeletOptions::default()
     };
     let _kubelet = Kubelet::start(&cluster, options).await.unwrap();
@@ -43,7 +43,7 @@ async fn injects_sidecars(version: &str) {
         apply(&client, &render(version, chart)).await;
     }
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
-    until("istiod is available", async || {
+    wait_until("istiod is available", async || {
         let status = deployments
             .get("istiod")
             .await
@@ -119,14 +119,14 @@ async fn apply(client: &Client, objects: &[Value]) {
     }
 }
 
-/// Creates a pod and returns it as stored. Retries, because pods are rejected until the API server knows the
-/// endpoint of the webhook.
+/// Creates a pod and returns it as stored. Creation is retried, because pods are rejected until the API
+/// server knows the endpoint of the webhook.
 async fn create_injected_pod(client: &Client) -> Pod {
     let pods: Api<Pod> = Api::namespaced(client.clone(), "shop");
     let pod =
         json!({"metadata": {"name": "web"}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}});
     let pod: Pod = serde_json::from_value(pod).unwrap();
-    until("the webhook admits a pod", async || {
+    wait_until("the webhook admits a pod", async || {
         pods.create(&PostParams::default(), &pod).await.is_ok()
     })
     .await;

@@ -1,5 +1,5 @@
-//! Runs the kubectl session on a real cluster and on the simulator over HTTPS and compares the output with
-//! the stored one.
+//! Runs the kubectl session on a real cluster and on the simulator over HTTPS, and compares the output with
+//! the stored output.
 
 use mainstay_conformance::kubectl::{SESSION, SessionConfig, differences, run_session};
 use mainstay_sim::auth::{MASTERS, User};
@@ -37,10 +37,11 @@ async fn on_the_simulator() {
     server.stop().await;
 }
 
-/// A command that needs no discovery.
+/// Command that requires no discovery.
 const RAW: &[&str] = &["get", "--raw", "/api/v1/namespaces/default/pods"];
 
-/// Output of kubectl with client certificates, equal to that with a real server and `--client-ca-file`.
+/// kubectl authenticates with client certificates. The output equals that of a real server with
+/// `--client-ca-file`.
 async fn certificates() {
     let serve = async || {
         let cluster = mainstay_sim::Cluster::default();
@@ -90,7 +91,8 @@ async fn kubectl(kubeconfig: &str, arguments: &[&str]) -> String {
     String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
 }
 
-/// Runs the session and compares its output; `BLESS_KUBECTL` names a directory for the actual output.
+/// Runs the session and compares its output. `BLESS_KUBECTL` names a directory to which the actual output
+/// is written.
 async fn check_session(name: &str, kubeconfig: std::path::PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let config = SessionConfig {

@@ -1,4 +1,5 @@
-//! The simulated kubelet with a real API server: pods follow their scripts or are real processes.
+//! Tests the simulated kubelet with a real API server: pods follow their scripts or are run as real
+//! processes.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -23,8 +24,8 @@ pub(crate) const TEST_CASES: &[TestCase] = test_cases![
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Polls until the condition holds.
-pub(crate) async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+/// Polls until the condition holds. Panics after the timeout.
+pub(crate) async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let wait = async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -85,21 +86,21 @@ async fn pods_follow_their_scripts() {
     let services: Api<k8s_openapi::api::core::v1::Service> = Api::default_namespaced(client.clone());
     let web = serde_json::from_value(service("web")).unwrap();
     services.create(&PostParams::default(), &web).await.unwrap();
-    until("three pods are available", async || {
+    wait_until("three pods are available", async || {
         available(&client, "web").await == 3
     })
     .await;
-    until("a crashing pod backs off", async || {
+    wait_until("a crashing pod backs off", async || {
         let pods = pods(&client, "crash").await;
         pods.first().and_then(waiting_reason).as_deref() == Some("CrashLoopBackOff")
     })
     .await;
-    until("a pod backs off from pulling its image", async || {
+    wait_until("a pod backs off from pulling its image", async || {
         let pods = pods(&client, "image").await;
         pods.first().and_then(waiting_reason).as_deref() == Some("ImagePullBackOff")
     })
     .await;
-    until("a pod runs", async || {
+    wait_until("a pod runs", async || {
         let pods = pods(&client, "never").await;
         let phase = pods.first().and_then(|pod| pod.status.as_ref()?.phase.clone());
         phase.as_deref() == Some("Running")
@@ -110,8 +111,8 @@ async fn pods_follow_their_scripts() {
     the_kubelet_survives_an_api_server_restart(&mut cluster, &client).await;
 }
 
-/// Every pod has its own address and is scheduled to the node with the fewest pods; the Service has an
-/// endpoint per pod.
+/// Every pod has its own address and is scheduled to the node with the fewest pods. The Service has
+/// an endpoint per pod.
 async fn pods_are_spread_and_have_endpoints(client: &Client) {
     let all: Api<Pod> = Api::default_namespaced(client.clone());
     let mut loads =
@@ -128,7 +129,7 @@ async fn pods_are_spread_and_have_endpoints(client: &Client) {
         .collect();
     assert_eq!(addresses.len(), 3);
     let slices: Api<EndpointSlice> = Api::default_namespaced(client.clone());
-    until("the Service has three endpoints", async || {
+    wait_until("the Service has three endpoints", async || {
         let slices = slices.list(&ListParams::default()).await.unwrap();
         let all = slices
             .items
@@ -154,16 +155,16 @@ async fn the_kubelet_survives_an_api_server_restart(cluster: &mut Cluster, clien
         .patch_scale("web", &PatchParams::default(), &scale)
         .await
         .unwrap();
-    until("all pods have stopped", async || {
+    wait_until("all pods have stopped", async || {
         pods(client, "web").await.is_empty()
     })
     .await;
 }
 
-/// Runs this program with [`SERVER_FLAG`] for pods labelled `run: server`.
+/// Runs pods labelled `run: server` as this program with [`SERVER_FLAG`].
 struct Servers;
 
-/// Argument that makes this program a server.
+/// Argument with which this program runs as a server.
 pub(crate) const SERVER_FLAG: &str = "--server";
 
 /// Responds to every request with 200.
@@ -175,7 +176,7 @@ pub(crate) fn serve(address: &str) {
 }
 
 impl PodBackend for Servers {
-    fn back(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
+    fn create_process(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
         pod.pointer("/metadata/labels/run").filter(|it| *it == "server")?;
         let address: SocketAddr = format!("{ip}:8080").parse().unwrap();
         Some(Box::pin(async move {
@@ -192,7 +193,7 @@ impl PodBackend for Servers {
 async fn a_pod_runs_as_a_process() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let options = KubeletOptions {
-        backing: Some(Arc::new(Servers)),
+        backend: Some(Arc::new(Servers)),
         ..KubeletOptions::default()
     };
     let _kubelet = Kubelet::start(&cluster, options).await.unwrap();
@@ -203,7 +204,7 @@ async fn a_pod_runs_as_a_process() {
     });
     let pod: Pod = serde_json::from_value(pod).unwrap();
     api.create(&PostParams::default(), &pod).await.unwrap();
-    until("the process is ready", async || {
+    wait_until("the process is ready", async || {
         is_ready(&api.get("server").await.unwrap())
     })
     .await;
@@ -211,14 +212,14 @@ async fn a_pod_runs_as_a_process() {
     let address: SocketAddr = format!("{ip}:8080").parse().unwrap();
     TcpStream::connect(address).unwrap();
     api.delete("server", &DeleteParams::default()).await.unwrap();
-    until("the pod is deleted", async || {
+    wait_until("the pod is deleted", async || {
         api.get_opt("server").await.unwrap().is_none()
     })
     .await;
     TcpStream::connect(address).unwrap_err();
 }
 
-/// Whether the condition `Ready` of a pod is true.
+/// Whether the pod has the condition `Ready` with status true.
 pub(crate) fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.clone());
     conditions

@@ -1,4 +1,4 @@
-//! kube's own client and runtime, unmodified, on a real server and on the simulator.
+//! Runs kube's own client and runtime, unmodified, on a real server and on the simulator.
 
 #[path = "../../../sim/tests/support/runtime.rs"]
 mod suite;

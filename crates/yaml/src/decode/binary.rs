@@ -1,6 +1,6 @@
-//! Base64 as Go's standard encoding decodes it: padded, without line breaks and trailing bits.
+//! Decoding of base64 as in Go's standard encoding: padded, without line breaks and trailing bits.
 
-/// Returns the bytes, or `None` if `text` is not base64.
+/// Returns the decoded bytes, or `None` if `text` is not base64.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text
         .bytes()

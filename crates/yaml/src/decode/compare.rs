@@ -1,4 +1,4 @@
-//! Comparison of a composed document with a value, without building a second value.
+//! Comparison of a composed document with a value, without creating a second value.
 
 use std::collections::HashSet;
 
@@ -8,16 +8,16 @@ use crate::Value;
 use crate::read::{Kind, NONE, Tree, TreeNode};
 use crate::resolve::Resolved;
 
-/// Reports whether the node `id` decodes to `value` with exact numbers; `None` where only decoding can decide
-/// (aliases, merges, repeated keys, keys that are not strings). Recurses by the depth of the document, which
-/// composition limits.
+/// Reports whether the node `id` decodes to `value` with exact numbers. Returns `None` if only decoding can
+/// decide: for aliases, merges, repeated keys, and keys that are not strings. The recursion depth is
+/// limited by composition.
 pub(super) fn node_matches(tree: &Tree<'_>, id: u32, value: &Value) -> Option<bool> {
     let node = tree.node(id)?;
     match (node.kind, value) {
         (Kind::Scalar, _) => scalar_matches(node, value),
         (Kind::Sequence, Value::List(items)) => list_matches(tree, node, items),
         (Kind::Mapping, Value::Map(map)) => map_matches(tree, node, map),
-        // An alias, or another kind of value, which may still contain an error.
+        // An alias, or a value of another kind, which may still contain an error.
         _ => None,
     }
 }
@@ -64,7 +64,7 @@ fn map_matches(tree: &Tree<'_>, node: &TreeNode<'_>, map: &crate::Map) -> Option
     Some(count == map.len())
 }
 
-/// Whether a key is repeated; `None` if a key is not a plain string.
+/// Whether a key is repeated, or `None` if a key is not a plain string.
 fn has_repeated_key(tree: &Tree<'_>, node: &TreeNode<'_>) -> Option<bool> {
     let keys = || tree.chain(node.first).step_by(2).filter_map(|key| tree.node(key));
     let mut count = 0;
@@ -75,7 +75,7 @@ fn has_repeated_key(tree: &Tree<'_>, node: &TreeNode<'_>) -> Option<bool> {
         }
         count += 1;
     }
-    // Most maps are small, where a linear search is faster than hashing.
+    // Most maps are small, and a linear search is faster than hashing for them.
     if count > 16 {
         let mut seen = HashSet::with_capacity(count);
         return Some(!keys().all(|key| seen.insert(&*key.value)));

@@ -1,4 +1,4 @@
-//! Typed values of scalar nodes, after tags and resolution.
+//! Typed values of scalar nodes after resolution of tags.
 
 use super::binary;
 use crate::read::TreeNode;
@@ -10,7 +10,7 @@ use crate::{Position, Problem};
 pub(super) enum Scalar<'t> {
     Resolved(Resolved),
     Text(&'t str),
-    /// The content of `!!binary`.
+    /// Content of a scalar with the tag `!!binary`.
     Bytes(Vec<u8>),
 }
 
@@ -35,7 +35,7 @@ pub(super) fn read<'t>(
         }
         Some(known @ ("bool" | "int" | "float" | "null" | "timestamp")) => {
             let found = resolve(text, GoYamlVersion::V2, known == "timestamp");
-            fit(found, known, text).ok_or_else(|| mismatch(found, known, text).at(at()))
+            convert_to_tag(found, known, text).ok_or_else(|| mismatch(found, known, text).at(at()))
         }
         _ => Ok(Scalar::Text(text)),
     }
@@ -48,8 +48,8 @@ fn from_resolved(resolved: Resolved, text: &str) -> Scalar<'_> {
     }
 }
 
-/// Returns the value if it has the type of the tag; integers become floats where the tag requires it.
-fn fit<'t>(found: Resolved, wanted: &str, text: &'t str) -> Option<Scalar<'t>> {
+/// Returns the value if it has the type of the tag. Integers become floats if the tag requires it.
+fn convert_to_tag<'t>(found: Resolved, wanted: &str, text: &'t str) -> Option<Scalar<'t>> {
     match (wanted, found) {
         ("float", Resolved::Int(whole)) => Some(Scalar::Resolved(Resolved::Float(whole as f64))),
         _ if tag_name(found) == wanted => Some(from_resolved(found, text)),

@@ -1,4 +1,4 @@
-//! A document with the types that go-yaml assigns, for errors that print them in Go's syntax.
+//! Documents with the types that go-yaml assigns, for errors that print them in Go's syntax.
 
 use std::fmt::Write as _;
 
@@ -24,19 +24,19 @@ enum Typed {
     Map(Vec<(Typed, Typed)>),
 }
 
-/// Maximum length of printed values, which limits the length of errors.
+/// Maximum length of printed values in bytes. Limits the length of errors.
 const MAX_PRINTED_LEN: usize = 1 << 20;
 
 /// Formats the node `id` as Go's `%#v`.
 pub(super) fn print_node(tree: &Tree<'_>, id: u32) -> String {
     let mut out = String::new();
-    print(&typed(tree, id), &mut out, true);
+    print(&to_typed(tree, id), &mut out, true);
     out
 }
 
 /// Returns the first key of the document that JSON cannot represent.
 pub(super) fn key_problem(tree: &Tree<'_>) -> Option<Problem> {
-    key_problem_in(&typed(tree, 0))
+    key_problem_in(&to_typed(tree, 0))
 }
 
 fn key_problem_in(value: &Typed) -> Option<Problem> {
@@ -61,13 +61,13 @@ fn key_problem_in(value: &Typed) -> Option<Problem> {
     }
 }
 
-/// Converts the node to Go's types. The document has been decoded once, so this cannot fail.
-fn typed(tree: &Tree<'_>, id: u32) -> Typed {
+/// Converts the node to Go's types. Cannot fail, because the document has been decoded before.
+fn to_typed(tree: &Tree<'_>, id: u32) -> Typed {
     let Some(node) = tree.node(id) else {
         return Typed::Nil;
     };
     match node.kind {
-        Kind::Alias => typed(tree, node.first),
+        Kind::Alias => to_typed(tree, node.first),
         Kind::Scalar => match scalar::read(node, Position::start) {
             Ok(Scalar::Text(text)) => Typed::Text(text.as_bytes().to_vec()),
             Ok(Scalar::Bytes(bytes)) => Typed::Text(bytes),
@@ -77,7 +77,7 @@ fn typed(tree: &Tree<'_>, id: u32) -> Typed {
             Ok(Scalar::Resolved(Resolved::Float(value))) => Typed::Float(value),
             _ => Typed::Nil,
         },
-        Kind::Sequence => Typed::List(tree.children(id).map(|child| typed(tree, child)).collect()),
+        Kind::Sequence => Typed::List(tree.children(id).map(|child| to_typed(tree, child)).collect()),
         Kind::Mapping => {
             let mut entries = Vec::new();
             add_entries(tree, id, &mut entries);
@@ -91,10 +91,10 @@ fn add_entries(tree: &Tree<'_>, id: u32, entries: &mut Vec<(Typed, Typed)>) {
     for pair in children.chunks_exact(2) {
         let [key, value] = *pair else { continue };
         if tree.node(key).is_some_and(is_merge) {
-            merge(tree, value, entries);
+            add_merged_entries(tree, value, entries);
             continue;
         }
-        let (key, value) = (typed(tree, key), typed(tree, value));
+        let (key, value) = (to_typed(tree, key), to_typed(tree, value));
         match entries.iter_mut().find(|(known, _)| *known == key) {
             Some((_, known)) => *known = value,
             None => entries.push((key, value)),
@@ -102,7 +102,7 @@ fn add_entries(tree: &Tree<'_>, id: u32, entries: &mut Vec<(Typed, Typed)>) {
     }
 }
 
-fn merge(tree: &Tree<'_>, id: u32, entries: &mut Vec<(Typed, Typed)>) {
+fn add_merged_entries(tree: &Tree<'_>, id: u32, entries: &mut Vec<(Typed, Typed)>) {
     match tree.node(id).map(|node| (node.kind, node.first)) {
         Some((Kind::Alias, target)) => add_entries(tree, target, entries),
         Some((Kind::Sequence, _)) => {
@@ -110,7 +110,7 @@ fn merge(tree: &Tree<'_>, id: u32, entries: &mut Vec<(Typed, Typed)>) {
             children
                 .into_iter()
                 .rev()
-                .for_each(|child| merge(tree, child, entries));
+                .for_each(|child| add_merged_entries(tree, child, entries));
         }
         _ => add_entries(tree, id, entries),
     }
@@ -165,20 +165,21 @@ fn print_map(entries: &[(Typed, Typed)], out: &mut String) {
     out.push('}');
 }
 
-/// Go's order of printed keys: by type, then by value.
+/// Compares in Go's order of printed keys: by type, then by value.
 fn compare(a: &Typed, b: &Typed) -> std::cmp::Ordering {
     match (a, b) {
         (Typed::Bool(a), Typed::Bool(b)) => a.cmp(b),
         (Typed::Int(a), Typed::Int(b)) => a.cmp(b),
         (Typed::Uint(a), Typed::Uint(b)) => a.cmp(b),
-        // NaN comes first.
+        // NaN sorts first.
         (Typed::Float(a), Typed::Float(b)) => (!a.is_nan()).cmp(&!b.is_nan()).then(a.total_cmp(b)),
         (Typed::Text(a), Typed::Text(b)) => a.cmp(b),
         _ => rank(a).cmp(&rank(b)),
     }
 }
 
-/// Go orders types by address, which its linker assigns in this order.
+/// Returns the position of the type in Go's order. Go orders types by address, and its linker assigns
+/// addresses in this order.
 fn rank(value: &Typed) -> u8 {
     match value {
         Typed::Nil => 0,

@@ -1,12 +1,12 @@
-//! Decoding of a composed document into the tree that Go's JSON decoder finally produces.
+//! Decoding of a composed document into the tree that Go's JSON decoder returns.
 //!
-//! Keys are converted to strings directly. The rare documents in which this may change the text of an error
-//! (`null` as a key, NaN) are decoded a second time with Go's types, see [`super::typed`].
+//! Keys are converted to strings directly. The rare documents for which this may change the text of an
+//! error (`null` as a key, NaN) are decoded a second time with Go's types, see [`super::typed`].
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use mainstay_gostd::float::{format_float32, special};
+use mainstay_gostd::float::{format_float32, format_special};
 use mainstay_gostd::utf8::to_string_lossy;
 
 use super::scalar::{self, Scalar};
@@ -21,31 +21,31 @@ pub(super) fn decode(tree: &Tree<'_>, skipped: usize, options: &Options) -> Resu
         tree,
         skipped,
         options,
-        // The document itself counts as one.
+        // The document itself is one node.
         decoded: 1,
         aliased: 0,
         expanded_bytes: 0,
         active: Vec::new(),
         depth: 0,
-        odd_key: false,
-        odd_number: false,
+        has_unusual_key: false,
+        has_unusual_number: false,
         duplicates: Vec::new(),
     };
     let value = if tree.nodes.is_empty() {
         Value::Null
     } else {
-        decoder.value(0)?
+        decoder.decode_node(0)?
     };
     if !decoder.duplicates.is_empty() {
         let lines = decoder.duplicates;
         return Err(Problem::Duplicates { lines }.at(Position::start()));
     }
-    if decoder.odd_key
+    if decoder.has_unusual_key
         && let Some(problem) = typed::key_problem(tree)
     {
         return Err(problem.at(Position::start()));
     }
-    if decoder.odd_number
+    if decoder.has_unusual_number
         && let Some(value) = unsupported_number(&value)
     {
         return Err(Problem::UnsupportedNumber { value }.at(Position::start()));
@@ -59,53 +59,54 @@ struct Decoder<'t, 'a> {
     options: &'t Options,
     decoded: usize,
     aliased: usize,
-    /// Bytes of scalars that come from aliases.
+    /// Number of bytes of scalars that come from aliases.
     expanded_bytes: usize,
-    /// The aliases being expanded.
+    /// Aliases that are being expanded.
     active: Vec<u32>,
     depth: usize,
-    odd_key: bool,
-    odd_number: bool,
+    has_unusual_key: bool,
+    has_unusual_number: bool,
     duplicates: Vec<String>,
 }
 
-/// The keys of a map so far, with their types; kept only where duplicates are errors.
+/// Keys of a map so far. Recorded only if repeated keys are errors.
 type Seen = HashSet<String>;
 
 impl<'t, 'a> Decoder<'t, 'a> {
-    // These functions recurse by the depth of the document, so they have small frames and no closures.
+    // These functions recurse by the depth of the document, so they have small stack frames and no
+    // closures.
 
-    fn value(&mut self, id: u32) -> Result<Value, Error> {
+    fn decode_node(&mut self, id: u32) -> Result<Value, Error> {
         let tree = self.tree;
         let Some(node) = tree.node(id) else {
             return Ok(Value::Null);
         };
-        self.count(node)?;
+        self.count_node(node)?;
         match node.kind {
-            Kind::Scalar => self.scalar(node),
+            Kind::Scalar => self.decode_scalar(node),
             Kind::Alias => {
-                self.follow(id, node)?;
-                let value = self.value(node.first)?;
-                self.unfollow();
+                self.enter_alias(id, node)?;
+                let value = self.decode_node(node.first)?;
+                self.leave_alias();
                 Ok(value)
             }
-            Kind::Sequence => self.sequence(id, node),
+            Kind::Sequence => self.decode_sequence(id, node),
             Kind::Mapping => {
                 let mut map = Map::new();
                 self.enter(node)?;
-                self.mapping(id, &mut map, &mut Seen::new())?;
+                self.decode_mapping(id, &mut map, &mut Seen::new())?;
                 self.depth -= 1;
                 Ok(Value::Map(map))
             }
         }
     }
 
-    fn sequence(&mut self, id: u32, node: &TreeNode<'_>) -> Result<Value, Error> {
+    fn decode_sequence(&mut self, id: u32, node: &TreeNode<'_>) -> Result<Value, Error> {
         let tree = self.tree;
         self.enter(node)?;
         let mut items = Vec::new();
         for child in tree.children(id) {
-            items.push(self.value(child)?);
+            items.push(self.decode_node(child)?);
         }
         self.depth -= 1;
         Ok(Value::List(items))
@@ -114,15 +115,15 @@ impl<'t, 'a> Decoder<'t, 'a> {
     fn enter(&mut self, node: &TreeNode<'_>) -> Result<(), Error> {
         let limit = self.options.budget.depth;
         if self.depth >= limit {
-            let of = "levels of nesting";
-            return Err(Problem::Budget { of, limit }.at(self.position(node)));
+            let quantity = "levels of nesting";
+            return Err(Problem::Budget { quantity, limit }.at(self.position(node)));
         }
         self.depth += 1;
         Ok(())
     }
 
-    /// Enters an alias, which must not be in expansion already.
-    fn follow(&mut self, id: u32, node: &TreeNode<'_>) -> Result<(), Error> {
+    /// Enters an alias. Fails if it is already being expanded.
+    fn enter_alias(&mut self, id: u32, node: &TreeNode<'_>) -> Result<(), Error> {
         if self.active.contains(&id) {
             let name = node.value.to_string();
             return Err(Problem::CyclicAnchor { name }.at(self.position(node)));
@@ -131,13 +132,13 @@ impl<'t, 'a> Decoder<'t, 'a> {
         self.enter(node)
     }
 
-    fn unfollow(&mut self) {
+    fn leave_alias(&mut self) {
         self.active.pop();
         self.depth -= 1;
     }
 
-    /// Counts a node against the budget and against go-yaml's alias limit.
-    fn count(&mut self, node: &TreeNode<'_>) -> Result<(), Error> {
+    /// Counts a node against the budget and go-yaml's alias limit.
+    fn count_node(&mut self, node: &TreeNode<'_>) -> Result<(), Error> {
         self.decoded += 1;
         self.aliased += usize::from(!self.active.is_empty());
         let share = self.aliased as f64 / self.decoded as f64;
@@ -148,7 +149,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
             self.expanded_bytes = self.expanded_bytes.saturating_add(node.value.len());
         }
         let budget = &self.options.budget;
-        let (of, limit) = if self.expanded_bytes > budget.expanded_bytes {
+        let (quantity, limit) = if self.expanded_bytes > budget.expanded_bytes {
             ("bytes from aliases", budget.expanded_bytes)
         } else if self.aliased > budget.alias_expansion {
             ("nodes from aliases", budget.alias_expansion)
@@ -157,14 +158,14 @@ impl<'t, 'a> Decoder<'t, 'a> {
         } else {
             return Ok(());
         };
-        Err(Problem::Budget { of, limit }.at(self.position(node)))
+        Err(Problem::Budget { quantity, limit }.at(self.position(node)))
     }
 
     fn position(&self, node: &TreeNode<'_>) -> Position {
         node.start.position(self.skipped)
     }
 
-    fn scalar(&mut self, node: &'t TreeNode<'a>) -> Result<Value, Error> {
+    fn decode_scalar(&mut self, node: &'t TreeNode<'a>) -> Result<Value, Error> {
         let read = scalar::read(node, || node.start.position(self.skipped))?;
         let exact = self.options.numbers == Numbers::Exact;
         Ok(match read {
@@ -176,7 +177,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
             Scalar::Resolved(Resolved::Int(value)) => Value::Float(value as f64),
             Scalar::Resolved(Resolved::Uint(value)) => Value::Float(value as f64),
             Scalar::Resolved(Resolved::Float(value)) => {
-                self.odd_number |= !value.is_finite();
+                self.has_unusual_number |= !value.is_finite();
                 Value::Float(value)
             }
             Scalar::Resolved(Resolved::Null | Resolved::Text | Resolved::Timestamp) => Value::Null,
@@ -184,17 +185,17 @@ impl<'t, 'a> Decoder<'t, 'a> {
     }
 
     /// Adds the entries of mapping `id` to `map`.
-    fn mapping(&mut self, id: u32, map: &mut Map, seen: &mut Seen) -> Result<(), Error> {
+    fn decode_mapping(&mut self, id: u32, map: &mut Map, seen: &mut Seen) -> Result<(), Error> {
         let tree = self.tree;
         let mut key = tree.node(id).map_or(NONE, |node| node.first);
         while let Some(key_node) = tree.node(key) {
             let value = key_node.next;
             if is_merge(key_node) {
-                self.merge(value, map, seen)?;
+                self.merge_value(value, map, seen)?;
             } else {
-                let name = self.key(key)?;
+                let name = self.decode_key(key)?;
                 let typed = self.options.strict.then(|| typed::print_node(tree, key));
-                let entry = self.value(value)?;
+                let entry = self.decode_node(value)?;
                 if typed.is_none_or(|typed| self.is_new(value, typed, seen)) {
                     map.insert(name.into_owned(), entry);
                 }
@@ -204,18 +205,18 @@ impl<'t, 'a> Decoder<'t, 'a> {
         Ok(())
     }
 
-    /// Returns the key `id` in its JSON form.
-    fn key(&mut self, id: u32) -> Result<Cow<'t, str>, Error> {
+    /// Returns the JSON form of the key `id`.
+    fn decode_key(&mut self, id: u32) -> Result<Cow<'t, str>, Error> {
         let tree = self.tree;
         let Some(node) = tree.node(id) else {
             return Ok(Cow::Borrowed(""));
         };
-        self.count(node)?;
+        self.count_node(node)?;
         match node.kind {
             Kind::Alias => {
-                self.follow(id, node)?;
-                let key = self.key(node.first)?;
-                self.unfollow();
+                self.enter_alias(id, node)?;
+                let key = self.decode_key(node.first)?;
+                self.leave_alias();
                 Ok(key)
             }
             Kind::Scalar => {
@@ -223,9 +224,9 @@ impl<'t, 'a> Decoder<'t, 'a> {
                 Ok(self.key_text(read))
             }
             Kind::Sequence | Kind::Mapping => {
-                // The errors and the cost of the key itself come first.
+                // The errors and the cost of the key itself take precedence.
                 self.decoded -= 1;
-                self.value(id)?;
+                self.decode_node(id)?;
                 let key = typed::print_node(tree, id);
                 Err(Problem::InvalidKey { key }.at(self.position(node)))
             }
@@ -240,13 +241,13 @@ impl<'t, 'a> Decoder<'t, 'a> {
             Scalar::Resolved(Resolved::Bool(value)) => Cow::Borrowed(if value { "true" } else { "false" }),
             Scalar::Resolved(Resolved::Float(value)) => Cow::Owned(float_key(value)),
             Scalar::Resolved(_) => {
-                self.odd_key = true;
+                self.has_unusual_key = true;
                 Cow::Borrowed("null")
             }
         }
     }
 
-    /// Reports whether the key is new; records the line of its value if it is not.
+    /// Whether the key is new. If not, records the line of its value.
     fn is_new(&mut self, value: u32, key: String, seen: &mut Seen) -> bool {
         if seen.contains(&key) {
             let line = self.tree.node(value).map_or(0, |node| node.start.line) + 1;
@@ -257,8 +258,8 @@ impl<'t, 'a> Decoder<'t, 'a> {
         seen.insert(key)
     }
 
-    /// Merges a map, or a list of maps of which the first takes precedence (`<<`).
-    fn merge(&mut self, id: u32, map: &mut Map, seen: &mut Seen) -> Result<(), Error> {
+    /// Merges the value of `<<`: a map, or a list of maps. Earlier maps of the list take precedence.
+    fn merge_value(&mut self, id: u32, map: &mut Map, seen: &mut Seen) -> Result<(), Error> {
         let tree = self.tree;
         let Some(node) = tree.node(id) else { return Ok(()) };
         if node.kind != Kind::Sequence {
@@ -282,16 +283,16 @@ impl<'t, 'a> Decoder<'t, 'a> {
         let Some(target) = target.filter(|target| target.kind == Kind::Mapping) else {
             return Err(Problem::Merge.at(self.position(node)));
         };
-        self.count(node)?;
+        self.count_node(node)?;
         if node.kind == Kind::Alias {
-            self.follow(id, node)?;
-            self.count(target)?;
-            self.mapping(node.first, map, seen)?;
-            self.unfollow();
+            self.enter_alias(id, node)?;
+            self.count_node(target)?;
+            self.decode_mapping(node.first, map, seen)?;
+            self.leave_alias();
             return Ok(());
         }
         self.enter(node)?;
-        self.mapping(id, map, seen)?;
+        self.decode_mapping(id, map, seen)?;
         self.depth -= 1;
         Ok(())
     }
@@ -302,8 +303,8 @@ pub(super) fn is_merge(node: &TreeNode<'_>) -> bool {
     node.kind == Kind::Scalar && node.value == "<<" && (node.implicit || tagged)
 }
 
-/// go-yaml's limit on the share of nodes that come from aliases: nearly all in small documents, a tenth in
-/// huge ones.
+/// Returns go-yaml's limit on the share of nodes that come from aliases: 99 % in small documents, falling
+/// to 10 % in large ones.
 fn allowed_share(decoded: usize) -> f64 {
     const LOW: usize = 400_000;
     const HIGH: usize = 4_000_000;
@@ -315,7 +316,7 @@ fn allowed_share(decoded: usize) -> f64 {
 }
 
 fn float_key(value: f64) -> String {
-    match special(f64::from(value as f32)) {
+    match format_special(f64::from(value as f32)) {
         Some("+Inf") => ".inf".into(),
         Some("-Inf") => "-.inf".into(),
         Some(_) => ".nan".into(),
@@ -326,7 +327,7 @@ fn float_key(value: f64) -> String {
 /// Returns the first number that JSON cannot represent, in the order in which JSON is written.
 fn unsupported_number(value: &Value) -> Option<&'static str> {
     match value {
-        Value::Float(number) => special(*number),
+        Value::Float(number) => format_special(*number),
         Value::List(items) => items.iter().find_map(unsupported_number),
         Value::Map(map) => map.values().find_map(unsupported_number),
         _ => None,

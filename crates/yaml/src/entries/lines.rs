@@ -2,18 +2,18 @@
 
 use crate::chars;
 
-/// A line.
+/// A line of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a> {
     /// Offset of the line in the text.
     pub(super) start: usize,
-    /// Number of spaces at its start.
+    /// Number of spaces at the start of the line.
     pub(super) indent: usize,
-    /// The text after them, without the line break.
+    /// Text after these spaces, without the line break.
     pub(super) content: &'a [u8],
 }
 
-/// The lines of a text, one ahead.
+/// Lines of a text, with a lookahead of one line.
 pub(super) struct Lines<'a> {
     text: &'a [u8],
     /// Offset of the next line.
@@ -57,13 +57,14 @@ impl<'a> Lines<'a> {
         self.at.min(self.text.len())
     }
 
-    /// Returns the text from `content` on, a part of the last consumed line, to the end.
-    pub(super) fn from(&self, content: &[u8]) -> &'a [u8] {
+    /// Returns the text from the start of `content` to the end of the whole text. `content` must be the end
+    /// of the last consumed line.
+    pub(super) fn text_from(&self, content: &[u8]) -> &'a [u8] {
         self.text.get(self.at - 1 - content.len()..).unwrap_or_default()
     }
 
-    /// Consumes all lines up to the one that contains the last of the next `length` bytes after the start of
-    /// `content`.
+    /// Consumes all lines up to the one that contains the end of the `length` bytes after the start of
+    /// `content`, which must be the end of the last consumed line.
     pub(super) fn advance(&mut self, content: &[u8], length: usize) {
         self.at = self.at - 1 - content.len() + length + 1;
     }
@@ -78,12 +79,12 @@ pub(super) fn spaces(text: &[u8]) -> usize {
     whole + rest.iter().take_while(|byte| **byte == b' ').count()
 }
 
-/// Whether `text` has no tab and no line break of any kind except line feeds.
+/// Whether `text` contains neither tabs nor line breaks other than line feeds.
 pub(super) fn is_one_line(text: &[u8]) -> bool {
     !text.contains(&b'\t') && has_no_other_break(text)
 }
 
-/// Whether `text` has no line break of any kind except line feeds.
+/// Whether `text` contains no line breaks other than line feeds.
 pub(super) fn has_no_other_break(text: &[u8]) -> bool {
     let may_break = |at: &usize| matches!(text.get(*at), Some(b'\r' | 0xC2 | 0xE2));
     !(0..text.len())

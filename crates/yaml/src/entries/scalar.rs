@@ -1,26 +1,27 @@
-//! Keys and values that fit on one line, in the forms that the scan knows.
+//! Keys, and the first lines of values, in the forms that the line scan supports.
 
 use super::lines::spaces;
 
-/// A value after a key or a dash.
+/// Form of a value after a key or a dash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Nothing: the value is on the following lines, or null.
+    /// Empty: the value is null or on the following lines.
     Empty,
-    /// A plain scalar that the following lines may continue.
+    /// A plain scalar, which may continue on the following lines.
     Plain,
     /// A complete value.
     Complete,
-    /// The header of a block scalar.
+    /// Header of a block scalar.
     Block,
     /// A quoted scalar that does not end on this line.
     Quoted,
 }
 
-/// Maximum length of a key: less than the scanner's limit.
+/// Maximum length of a key in bytes, below the scanner's limit.
 const MAX_KEY: usize = 1_000;
 
-/// Splits `content` into a key and the text after its colon; `None` if there is no key of a known form.
+/// Splits `content` into a key and the text after its colon. Returns `None` if it does not start with a key
+/// of a supported form.
 #[inline]
 pub(super) fn split_key(content: &[u8]) -> Option<(&[u8], &[u8])> {
     let first = content.first()?;
@@ -48,9 +49,9 @@ fn is_null(key: &[u8]) -> bool {
     matches!(key, b"null" | b"Null" | b"NULL")
 }
 
-/// Returns the form of a value without leading spaces; `None` if it is not known.
+/// Returns the form of a value without leading spaces, or `None` if it is not supported.
 #[inline]
-pub(super) fn form(value: &[u8]) -> Option<Form> {
+pub(super) fn value_form(value: &[u8]) -> Option<Form> {
     let Some(first) = value.first() else {
         return Some(Form::Empty);
     };
@@ -59,16 +60,17 @@ pub(super) fn form(value: &[u8]) -> Option<Form> {
         b'|' | b'>' => is_block_header(value).then_some(Form::Block),
         b'\'' | b'"' => Some(Form::Quoted),
         b'[' => is_simple_list(value).then_some(Form::Complete),
-        b'{' => (trimmed(value) == b"{}").then_some(Form::Complete),
-        b'-' | b'+' | b'.' if is_odd(value) => None,
+        b'{' => (trim_end_spaces(value) == b"{}").then_some(Form::Complete),
+        b'-' | b'+' | b'.' if is_ambiguous(value) => None,
         b'?' | b':' | b',' | b']' | b'}' | b'&' | b'*' | b'!' | b'%' | b'@' | b'`' | b'=' => None,
-        _ => plain(value),
+        _ => plain_form(value),
     }
 }
 
-/// Returns [`Form::Plain`] for the text of a plain scalar, [`Form::Complete`] if a comment ends it.
+/// Returns [`Form::Plain`] for the text of a plain scalar, [`Form::Complete`] if a comment ends it, and
+/// `None` if a key may follow.
 #[inline]
-pub(super) fn plain(text: &[u8]) -> Option<Form> {
+pub(super) fn plain_form(text: &[u8]) -> Option<Form> {
     for at in memchr::memchr2_iter(b':', b'#', text) {
         let before = at.checked_sub(1).and_then(|at| text.get(at));
         match text.get(at) {
@@ -80,8 +82,8 @@ pub(super) fn plain(text: &[u8]) -> Option<Form> {
     Some(Form::Plain)
 }
 
-/// Whether a value that starts with a sign or a dot could be a list entry, an infinity or not a number.
-fn is_odd(value: &[u8]) -> bool {
+/// Whether a value that starts with a sign or a dot could be a list item, an infinity or NaN.
+fn is_ambiguous(value: &[u8]) -> bool {
     let unsigned = match value {
         [b'-'] | [b'-', b' ', ..] => return true,
         [b'-' | b'+', rest @ ..] => rest,
@@ -90,13 +92,13 @@ fn is_odd(value: &[u8]) -> bool {
     matches!(unsigned, [b'.', b'i' | b'I' | b'n' | b'N', ..])
 }
 
-/// Whether `value` is `|` or `>` with at most a chomping indicator.
+/// Whether `value` is `|` or `>`, optionally followed by a chomping indicator.
 fn is_block_header(value: &[u8]) -> bool {
-    matches!(trimmed(value), [_] | [_, b'-' | b'+'])
+    matches!(trim_end_spaces(value), [_] | [_, b'-' | b'+'])
 }
 
-/// Returns the length of the scalar in `text`, which starts with a quote, including both quotes; `None` if it
-/// does not end or contains an escape that is not known.
+/// Returns the length of the quoted scalar at the start of `text`, including both quotes. Returns `None` if
+/// it does not end or contains an unsupported escape.
 pub(super) fn quoted_length(text: &[u8]) -> Option<usize> {
     match text.first()? {
         b'\'' => single_length(text),
@@ -127,7 +129,7 @@ fn double_length(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether no line of a quoted scalar after its first can be taken for a document marker.
+/// Whether no line of a quoted scalar, except the first, could be a document marker.
 pub(super) fn has_no_marker(scalar: &[u8]) -> bool {
     memchr::memchr_iter(b'\n', scalar).all(|at| {
         let line = scalar.get(at + 1..).unwrap_or_default();
@@ -135,19 +137,19 @@ pub(super) fn has_no_marker(scalar: &[u8]) -> bool {
     })
 }
 
-/// Whether `value` is a list in brackets of words and quoted texts without escapes.
+/// Whether `value` is a list in brackets that contains only words and quoted texts without escapes.
 fn is_simple_list(value: &[u8]) -> bool {
-    let inside = trimmed(value)
+    let inside = trim_end_spaces(value)
         .strip_prefix(b"[")
         .and_then(|rest| rest.strip_suffix(b"]"));
     let Some(inside) = inside else { return false };
-    let mut rest = without_spaces(inside);
+    let mut rest = trim_start_spaces(inside);
     while !rest.is_empty() {
-        let Some(after) = list_item(rest) else {
+        let Some(after) = strip_list_item(rest) else {
             return false;
         };
         rest = match after.strip_prefix(b",") {
-            Some(next) if !without_spaces(next).is_empty() => without_spaces(next),
+            Some(next) if !trim_start_spaces(next).is_empty() => trim_start_spaces(next),
             None if after.is_empty() => after,
             _ => return false,
         };
@@ -155,8 +157,8 @@ fn is_simple_list(value: &[u8]) -> bool {
     true
 }
 
-/// Returns the text after the first item and its spaces.
-fn list_item(text: &[u8]) -> Option<&[u8]> {
+/// Strips the first item of a list and the spaces after it. Returns the rest.
+fn strip_list_item(text: &[u8]) -> Option<&[u8]> {
     let after = match text.first()? {
         quote @ (b'"' | b'\'') => {
             let end = 1 + memchr::memchr(*quote, text.get(1..)?)?;
@@ -172,21 +174,21 @@ fn list_item(text: &[u8]) -> Option<&[u8]> {
         }
         _ => return None,
     };
-    Some(without_spaces(after))
+    Some(trim_start_spaces(after))
 }
 
-fn without_spaces(text: &[u8]) -> &[u8] {
+fn trim_start_spaces(text: &[u8]) -> &[u8] {
     text.get(spaces(text)..).unwrap_or_default()
 }
 
-/// Whether `text` is spaces and a comment.
+/// Whether `text` consists of spaces and a comment.
 pub(super) fn is_comment(text: &[u8]) -> bool {
     let blanks = spaces(text);
     blanks > 0 && text.get(blanks) == Some(&b'#')
 }
 
-/// Returns `text` without the spaces at its end.
-pub(super) fn trimmed(text: &[u8]) -> &[u8] {
+/// Returns `text` without trailing spaces.
+pub(super) fn trim_end_spaces(text: &[u8]) -> &[u8] {
     let blanks = text.iter().rev().take_while(|byte| **byte == b' ').count();
     text.get(..text.len() - blanks).unwrap_or_default()
 }

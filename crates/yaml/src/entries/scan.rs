@@ -8,17 +8,17 @@ use super::scalar::{self, Form};
 /// Maximum number of open maps and lists.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// The result of a scan.
-pub(super) struct Found {
-    /// The ranges of the wanted entries, in whole lines.
+/// Result of a scan.
+pub(super) struct ScanResult {
+    /// Ranges of the wanted entries, in whole lines.
     pub(super) ranges: Vec<Range<usize>>,
     /// Upper bound of the number of nodes in the whole text.
-    pub(super) most_nodes: usize,
+    pub(super) max_nodes: usize,
 }
 
-/// Returns the wanted entries of the root map; `None` if the text has another root or a layout that the scan
-/// does not know.
-pub(super) fn entries(text: &str, wanted: &dyn Fn(&str) -> bool) -> Option<Found> {
+/// Returns the wanted entries of the root map. Returns `None` if the root is not a map, or if the scan does
+/// not support the layout.
+pub(super) fn find_entries(text: &str, wanted: &dyn Fn(&str) -> bool) -> Option<ScanResult> {
     let mut scan = Scan {
         lines: Lines::new(text),
         open: Vec::new(),
@@ -26,26 +26,26 @@ pub(super) fn entries(text: &str, wanted: &dyn Fn(&str) -> bool) -> Option<Found
         wanted,
         current: None,
         ranges: Vec::new(),
-        // The document counts as one.
-        most_nodes: 1,
+        // The document itself is one node.
+        max_nodes: 1,
     };
     while let Some(line) = scan.lines.peek() {
         scan.lines.consume(line);
-        scan.line(line)?;
+        scan.scan_line(line)?;
     }
     scan.end_entry(scan.lines.offset());
-    (!scan.open.is_empty()).then_some(Found {
+    (!scan.open.is_empty()).then_some(ScanResult {
         ranges: scan.ranges,
-        most_nodes: scan.most_nodes,
+        max_nodes: scan.max_nodes,
     })
 }
 
 /// What may follow the last token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A value: after a key, after a dash, or at the start.
+    /// A value. The last token was a key or a dash, or there is none.
     Expected,
-    /// More lines of a plain scalar.
+    /// Another line of a plain scalar.
     Plain,
     /// The next key or dash.
     Complete,
@@ -74,11 +74,11 @@ struct Scan<'a, 'w> {
     /// Start of the root's current entry, if it is wanted.
     current: Option<usize>,
     ranges: Vec<Range<usize>>,
-    most_nodes: usize,
+    max_nodes: usize,
 }
 
 impl<'a> Scan<'a, '_> {
-    fn line(&mut self, line: Line<'a>) -> Option<()> {
+    fn scan_line(&mut self, line: Line<'a>) -> Option<()> {
         let Line { indent, content, .. } = line;
         let first = content.first();
         if first.is_none() {
@@ -94,25 +94,26 @@ impl<'a> Scan<'a, '_> {
             return Some(());
         }
         if self.state == State::Plain && self.open.last().is_some_and(|level| indent > level.indent) {
-            self.state = continued(content)?;
+            self.state = continue_plain(content)?;
             return Some(());
         }
-        self.close(indent);
+        self.close_levels(indent);
         if indent == 0 {
             self.start_entry(line)?;
         }
-        self.node(indent, content)
+        self.scan_node(indent, content)
     }
 
-    /// Closes the levels that are indented further than `indent`.
-    fn close(&mut self, indent: usize) {
+    /// Closes the levels that are indented more than `indent`.
+    fn close_levels(&mut self, indent: usize) {
         while self.open.last().is_some_and(|level| level.indent > indent) {
             self.open.pop();
             self.state = State::Complete;
         }
     }
 
-    /// Ends the root's current entry before `line` and starts the next one, unless the line continues a list.
+    /// Ends the current entry of the root before `line` and starts the next one, unless the line is an item
+    /// of a list.
     fn start_entry(&mut self, line: Line<'a>) -> Option<()> {
         if is_dash(line.content) {
             return Some(());
@@ -130,10 +131,10 @@ impl<'a> Scan<'a, '_> {
         }
     }
 
-    /// Scans a node that starts at `column` with `content`.
-    fn node(&mut self, mut column: usize, mut content: &'a [u8]) -> Option<()> {
+    /// Scans a node that starts at `column`. `content` is the rest of the line.
+    fn scan_node(&mut self, mut column: usize, mut content: &'a [u8]) -> Option<()> {
         while is_dash(content) {
-            self.dash(column)?;
+            self.scan_dash(column)?;
             let after = content.get(1..).unwrap_or_default();
             let blanks = spaces(after);
             column += 1 + blanks;
@@ -144,20 +145,20 @@ impl<'a> Scan<'a, '_> {
             }
         }
         if let Some((_, after)) = scalar::split_key(content) {
-            self.key(column)?;
+            self.scan_key(column)?;
             let value = after.get(spaces(after)..).unwrap_or_default();
-            return self.value(value);
+            return self.scan_value(value);
         }
         let parent = self.open.last()?;
         (self.state == State::Expected && column > parent.indent).then_some(())?;
-        self.value(content)
+        self.scan_value(content)
     }
 
-    /// Scans the dash of a list's item.
-    fn dash(&mut self, column: usize) -> Option<()> {
+    /// Scans the dash of a list item.
+    fn scan_dash(&mut self, column: usize) -> Option<()> {
         let expected = self.state == State::Expected;
-        // The list and a null item.
-        self.most_nodes += 2;
+        // Counts the list and a null item.
+        self.max_nodes += 2;
         match self.open.last_mut() {
             Some(level) if level.indent == column => match level.kind {
                 Kind::Sequence | Kind::MappingWithList => {}
@@ -165,50 +166,50 @@ impl<'a> Scan<'a, '_> {
                 Kind::Mapping => return None,
             },
             // The root must be a map.
-            Some(level) if expected && level.indent < column => self.open(column, Kind::Sequence)?,
+            Some(level) if expected && level.indent < column => self.open_level(column, Kind::Sequence)?,
             _ => return None,
         }
         Some(())
     }
 
     /// Scans a key of a map.
-    fn key(&mut self, column: usize) -> Option<()> {
+    fn scan_key(&mut self, column: usize) -> Option<()> {
         let expected = self.state == State::Expected;
-        // The map, the key and a null value.
-        self.most_nodes += 3;
+        // Counts the map, the key and a null value.
+        self.max_nodes += 3;
         match self.open.last_mut() {
             Some(level) if level.indent == column => {
                 (level.kind != Kind::Sequence).then_some(())?;
                 level.kind = Kind::Mapping;
             }
-            Some(level) if expected && level.indent < column => self.open(column, Kind::Mapping)?,
-            // Entries of the root start at the start of a line.
-            None if column == 0 => self.open(column, Kind::Mapping)?,
+            Some(level) if expected && level.indent < column => self.open_level(column, Kind::Mapping)?,
+            // Entries of the root start in the first column.
+            None if column == 0 => self.open_level(column, Kind::Mapping)?,
             _ => return None,
         }
         Some(())
     }
 
-    fn open(&mut self, indent: usize, kind: Kind) -> Option<()> {
+    fn open_level(&mut self, indent: usize, kind: Kind) -> Option<()> {
         (self.open.len() < MAX_DEPTH).then(|| self.open.push(Level { indent, kind }))
     }
 
-    fn value(&mut self, value: &'a [u8]) -> Option<()> {
-        let form = scalar::form(value)?;
-        // A list has less items than bytes.
-        self.most_nodes += if form == Form::Complete { value.len() } else { 1 };
+    fn scan_value(&mut self, value: &'a [u8]) -> Option<()> {
+        let form = scalar::value_form(value)?;
+        // A list has fewer items than bytes.
+        self.max_nodes += if form == Form::Complete { value.len() } else { 1 };
         self.state = match form {
             Form::Empty => State::Expected,
             Form::Plain => State::Plain,
             Form::Complete => State::Complete,
-            Form::Block => self.block()?,
-            Form::Quoted => self.quoted(value)?,
+            Form::Block => self.scan_block_scalar()?,
+            Form::Quoted => self.scan_quoted(value)?,
         };
         Some(())
     }
 
     /// Scans the lines of a block scalar.
-    fn block(&mut self) -> Option<State> {
+    fn scan_block_scalar(&mut self) -> Option<State> {
         let least = self.open.last()?.indent + 1;
         let (mut indent, mut blanks) = (None, 0);
         while let Some(line) = self.lines.peek() {
@@ -219,7 +220,8 @@ impl<'a> Scan<'a, '_> {
             }
             let is_content = line.indent >= indent.unwrap_or(least);
             if !is_content || indent.is_none() {
-                // A tab may be an error here, and deeper empty lines change the indentation.
+                // A tab may be an error here, and an empty line that is indented more changes the
+                // indentation.
                 (line.content.first() != Some(&b'\t')).then_some(())?;
             }
             if !is_content {
@@ -236,13 +238,13 @@ impl<'a> Scan<'a, '_> {
     }
 
     /// Scans a quoted scalar, which may end on a later line.
-    fn quoted(&mut self, value: &'a [u8]) -> Option<State> {
-        let text = self.lines.from(value);
+    fn scan_quoted(&mut self, value: &'a [u8]) -> Option<State> {
+        let text = self.lines.text_from(value);
         let length = scalar::quoted_length(text)?;
         let after = text.get(length..).unwrap_or_default();
         let end = memchr::memchr(b'\n', after).unwrap_or(after.len());
         let rest = after.get(..end).unwrap_or_default();
-        let ends = scalar::trimmed(rest).is_empty() || scalar::is_comment(rest);
+        let ends = scalar::trim_end_spaces(rest).is_empty() || scalar::is_comment(rest);
         ends.then_some(())?;
         if length > value.len() {
             let scalar = text.get(..length).unwrap_or_default();
@@ -258,9 +260,9 @@ fn is_dash(content: &[u8]) -> bool {
     matches!(content, [b'-'] | [b'-', b' ', ..])
 }
 
-/// Returns the state after a further line of a plain scalar.
-fn continued(content: &[u8]) -> Option<State> {
-    Some(match scalar::plain(content)? {
+/// Returns the state after a continuation line of a plain scalar.
+fn continue_plain(content: &[u8]) -> Option<State> {
+    Some(match scalar::plain_form(content)? {
         Form::Complete => State::Complete,
         _ => State::Plain,
     })

@@ -1,4 +1,4 @@
-//! Syntax check without a tree: the limits and anchors that composition would check, event by event.
+//! Syntax check without a tree: applies the same limits and anchor rules as composition, event by event.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::source::Source;
 use super::token::ScanPosition;
 use crate::{Budget, Error, Problem};
 
-/// Checks that every document of `text` parses, in memory that does not depend on its length.
+/// Checks that every document of `text` parses. The memory does not depend on the length of the text.
 pub fn check_syntax(text: impl AsRef<[u8]>, budget: &Budget) -> Result<(), Error> {
     let source = Source::new(text.as_ref(), budget)?;
     let mut events = CheckedEvents::new(&source, budget);
@@ -16,20 +16,20 @@ pub fn check_syntax(text: impl AsRef<[u8]>, budget: &Budget) -> Result<(), Error
     Ok(())
 }
 
-/// The events of a text, with the errors of [`compose`](super::compose) in the same order.
+/// Events of a text, with the same errors as [`compose`](super::compose) in the same order.
 pub(super) struct CheckedEvents<'a> {
     parser: Parser<'a>,
     budget: Budget,
-    /// The last node with each anchor of the current document.
+    /// For each anchor of the current document, the last node with this anchor.
     anchors: HashMap<&'a str, Anchored>,
-    /// The node that the last alias refers to.
+    /// Node that the last alias refers to.
     target: Anchored,
     nodes: usize,
     depth: usize,
     documents: usize,
 }
 
-/// The node of an anchor.
+/// A node with an anchor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Anchored {
     /// Offset of the node in the scanned text.
@@ -68,16 +68,16 @@ impl<'a> CheckedEvents<'a> {
                     return Err(self.error(Problem::UnknownAnchor { name }, event.start));
                 };
                 self.target = *target;
-                self.add(event.start)?;
+                self.count_node(event.start)?;
             }
             EventKind::Scalar { properties, .. } => {
-                self.add(event.start)?;
-                self.define(properties.anchor, event.start);
+                self.count_node(event.start)?;
+                self.define_anchor(properties.anchor, event.start);
             }
             EventKind::SequenceStart(_, properties) | EventKind::MappingStart(_, properties) => {
-                self.open(event.start)?;
-                self.add(event.start)?;
-                self.define(properties.anchor, event.start);
+                self.enter_collection(event.start)?;
+                self.count_node(event.start)?;
+                self.define_anchor(properties.anchor, event.start);
             }
             EventKind::SequenceEnd | EventKind::MappingEnd => self.depth = self.depth.saturating_sub(1),
         }
@@ -94,12 +94,12 @@ impl<'a> CheckedEvents<'a> {
         self.parser.entry()
     }
 
-    /// Returns the last anchor called `name`.
+    /// Returns the last node with the anchor `name`.
     pub(super) fn anchor(&self, name: &str) -> Option<Anchored> {
         self.anchors.get(name).copied()
     }
 
-    fn define(&mut self, anchor: Option<&'a str>, start: ScanPosition) {
+    fn define_anchor(&mut self, anchor: Option<&'a str>, start: ScanPosition) {
         if let Some(anchor) = anchor {
             let repeated = self.anchors.contains_key(anchor);
             let at = start.at;
@@ -110,25 +110,25 @@ impl<'a> CheckedEvents<'a> {
     fn end_document(&mut self) -> Result<(), Error> {
         self.documents += 1;
         if self.documents > self.budget.documents {
-            let (of, limit) = ("documents", self.budget.documents);
-            return Err(Problem::Budget { of, limit }.at(ScanPosition::default().position(0)));
+            let (quantity, limit) = ("documents", self.budget.documents);
+            return Err(Problem::Budget { quantity, limit }.at(ScanPosition::default().position(0)));
         }
         Ok(())
     }
 
-    fn open(&mut self, start: ScanPosition) -> Result<(), Error> {
+    fn enter_collection(&mut self, start: ScanPosition) -> Result<(), Error> {
         if self.depth >= self.budget.depth {
-            let (of, limit) = ("levels of nesting", self.budget.depth);
-            return Err(self.error(Problem::Budget { of, limit }, start));
+            let (quantity, limit) = ("levels of nesting", self.budget.depth);
+            return Err(self.error(Problem::Budget { quantity, limit }, start));
         }
         self.depth += 1;
         Ok(())
     }
 
-    fn add(&mut self, start: ScanPosition) -> Result<(), Error> {
+    fn count_node(&mut self, start: ScanPosition) -> Result<(), Error> {
         if self.nodes >= self.budget.nodes {
-            let (of, limit) = ("nodes", self.budget.nodes);
-            return Err(self.error(Problem::Budget { of, limit }, start));
+            let (quantity, limit) = ("nodes", self.budget.nodes);
+            return Err(self.error(Problem::Budget { quantity, limit }, start));
         }
         self.nodes += 1;
         Ok(())

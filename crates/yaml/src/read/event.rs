@@ -1,4 +1,4 @@
-//! Tokens to events, as libyaml's parser produces them: a state machine without recursion.
+//! Conversion of tokens to events as in libyaml's parser: a state machine without recursion.
 
 mod flow;
 
@@ -33,7 +33,7 @@ pub(super) enum EventKind<'a> {
     MappingEnd,
 }
 
-/// The properties before a node.
+/// Properties before a node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Properties<'a> {
     pub(super) anchor: Option<&'a str>,
@@ -66,7 +66,7 @@ enum State {
     End,
 }
 
-/// The nodes that are allowed at a position.
+/// Nodes that are allowed at a position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Allowed {
     Flow,
@@ -107,7 +107,7 @@ impl<'a> Parser<'a> {
         self.scanner.skipped()
     }
 
-    /// Returns the next event; at the end of the stream always [`EventKind::StreamEnd`].
+    /// Returns the next event. At the end of the stream, always returns [`EventKind::StreamEnd`].
     pub(super) fn next(&mut self) -> Parse<'a> {
         match self.state {
             State::StreamStart => {
@@ -263,7 +263,7 @@ impl<'a> Parser<'a> {
         self.content(allowed, properties, start, end)
     }
 
-    /// Parses an anchor, a tag, or both in any order; returns them with their start and end.
+    /// Parses an anchor, a tag, or both in any order. Returns them with their start and end.
     fn properties(&mut self) -> Result<(Properties<'a>, ScanPosition, ScanPosition), Error> {
         let first = self.scanner.peek()?.start;
         let (start, mut end) = (first, first);
@@ -281,7 +281,7 @@ impl<'a> Parser<'a> {
                 tag = Some((written, token.start));
             }
         }
-        // The next token has been scanned by now: its errors come before that of an unknown handle.
+        // The next token has already been scanned, so its errors take precedence over an unknown handle.
         if let Some((written, position)) = tag {
             properties.tag = self.full_tag(&written.handle, &written.suffix, position)?;
         }
@@ -450,7 +450,7 @@ impl<'a> Parser<'a> {
         self.mapping_part(end, State::MappingKey)
     }
 
-    /// Parses a key or a value, either of which may be missing.
+    /// Parses a key or a value. Both are optional.
     fn mapping_part(&mut self, position: ScanPosition, next: State) -> Parse<'a> {
         match self.scanner.peek()?.kind {
             TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => Ok(self.empty(position, next)),
@@ -473,7 +473,7 @@ impl<'a> Parser<'a> {
         self.state = self.states.pop().unwrap_or(State::End);
     }
 
-    /// Returns the event for a missing node.
+    /// Creates the event of a missing node.
     fn empty(&mut self, position: ScanPosition, next: State) -> Event<'a> {
         self.state = next;
         let kind = EventKind::Scalar {
@@ -489,7 +489,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Creates a parser error: Go prints its line counted from 0, and no line for the first.
+    /// Creates a parser error. Go prints its line counted from 0, and omits it for the first line.
     fn error(&self, problem: &'static str, position: ScanPosition) -> Error {
         let line = position.line as usize;
         let problem = problem.into();

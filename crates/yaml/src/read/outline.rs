@@ -1,5 +1,5 @@
-//! Positions of the items of one long list, and a scalar of the root. Reads events only, so the memory does
-//! not depend on the length of the text, apart from the result.
+//! Positions of the items of one long list, and a scalar of the root. Processes events only, so that the
+//! memory does not depend on the length of the text, apart from the result.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,42 +10,43 @@ use super::source::Source;
 use super::token::{ScanPosition, Style};
 use crate::{Budget, Error};
 
-/// The items of a list that is a value of the root map of a text's only document.
+/// Items of a list that is a value in the root map of the only document of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
     /// Whether the list is in brackets.
     pub flow: bool,
-    /// The items in their order.
+    /// Items in the order of the text.
     pub items: Vec<OutlineItem>,
-    /// Position at which the root map continues after the list: its next key, its closing brace, or the end.
+    /// Byte offset at which the root map continues after the list: its next key, its closing brace, or the
+    /// end.
     pub rest: usize,
-    /// Pairs of items of which the first contains an alias of a node in the second, in the order of the
-    /// aliases.
+    /// Pairs of items: the first contains an alias of a node in the second. In the order of the aliases.
     pub references: Vec<(usize, usize)>,
-    /// Anchors of those nodes with their items. No other node of the document has one of them.
+    /// Anchors of these nodes, with the index of the item that contains the node. No other node of the
+    /// document has one of these anchors.
     pub shared: BTreeMap<String, usize>,
 }
 
-/// Positions of one item, in bytes.
+/// Byte offsets of one item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutlineItem {
-    /// Start of the dash; of the item itself in brackets.
+    /// Start of the dash, or of the item itself if the list is in brackets.
     pub entry: usize,
     /// Start of the item.
     pub start: usize,
-    /// End of the item; the start of the next token for a block.
+    /// End of the item. For a block collection, the start of the next token.
     pub end: usize,
 }
 
-/// Returns the items under `key`; `None` if there is no such list, if a key is repeated, or if the meaning of
-/// an alias could change when other items are left out.
+/// Returns the items of the list under `key`. Returns `None` if there is no such list, if a key is
+/// repeated, or if the meaning of an alias could change when other items are left out.
 pub fn outline<T: AsRef<[u8]> + ?Sized>(
     text: &T,
     key: &str,
     budget: &Budget,
 ) -> Result<Option<Outline>, Error> {
     let source = Source::new(text.as_ref(), budget)?;
-    let mut walk = Walk {
+    let mut builder = OutlineBuilder {
         key,
         depth: 0,
         state: State::Document,
@@ -54,16 +55,16 @@ pub fn outline<T: AsRef<[u8]> + ?Sized>(
     let mut events = CheckedEvents::new(&source, budget);
     let mut supported = true;
     while let Some(event) = events.next()? {
-        // The rest is read for its errors.
-        supported = supported && walk.take(&event, &events, source.skipped);
+        // The remaining events are read for their errors.
+        supported = supported && builder.process_event(&event, &events, source.skipped);
     }
     let unique = |name: &String| events.anchor(name).is_some_and(|anchor| !anchor.repeated);
-    let known = supported && walk.state == State::Done && walk.outline.shared.keys().all(unique);
-    Ok(known.then_some(walk.outline))
+    let known = supported && builder.state == State::Done && builder.outline.shared.keys().all(unique);
+    Ok(known.then_some(builder.outline))
 }
 
-/// Returns the text of the scalar under `key` in the root map of a text's only document; `None` if there is
-/// none, or if another key could change it: the same one, or a merge.
+/// Returns the text of the scalar under `key` in the root map of the only document of a text. Returns
+/// `None` if there is no such scalar, or if another key could change it: an equal key, or a merge.
 pub fn root_scalar<T: AsRef<[u8]> + ?Sized>(
     text: &T,
     key: &str,
@@ -71,48 +72,48 @@ pub fn root_scalar<T: AsRef<[u8]> + ?Sized>(
 ) -> Result<Option<String>, Error> {
     let source = Source::new(text.as_ref(), budget)?;
     let mut events = CheckedEvents::new(&source, budget);
-    let mut root = RootWalk::default();
+    let mut root = RootScalarSearch::default();
     while let Some(event) = events.next()? {
-        root.take(&event, key);
+        root.process_event(&event, key);
     }
-    Ok(root.found.filter(|_| !root.is_unclear))
+    Ok(root.found.filter(|_| !root.is_ambiguous))
 }
 
-/// Search for a scalar in the root map.
+/// State of the search for a scalar in the root map.
 #[derive(Default)]
-struct RootWalk {
+struct RootScalarSearch {
     documents: usize,
     /// Number of open collections.
     depth: usize,
-    /// Number of completed nodes of the root map.
+    /// Number of nodes of the root map so far.
     nodes: usize,
-    /// Whether the value of the key comes next.
+    /// Whether the next node of the root map is the value of the key.
     is_next: bool,
     found: Option<String>,
-    is_unclear: bool,
+    is_ambiguous: bool,
 }
 
-impl RootWalk {
-    fn take(&mut self, event: &Event<'_>, key: &str) {
+impl RootScalarSearch {
+    fn process_event(&mut self, event: &Event<'_>, key: &str) {
         match &event.kind {
             EventKind::DocumentStart => {
                 self.documents += 1;
-                self.is_unclear |= self.documents > 1;
+                self.is_ambiguous |= self.documents > 1;
             }
             EventKind::DocumentEnd | EventKind::StreamEnd => {}
             EventKind::SequenceStart(..) | EventKind::MappingStart(..) => {
-                self.is_unclear |= self.depth == 0 && !matches!(event.kind, EventKind::MappingStart(..));
-                self.node(None, key);
+                self.is_ambiguous |= self.depth == 0 && !matches!(event.kind, EventKind::MappingStart(..));
+                self.process_node(None, key);
                 self.depth += 1;
             }
             EventKind::SequenceEnd | EventKind::MappingEnd => self.depth = self.depth.saturating_sub(1),
-            EventKind::Scalar { value, .. } => self.node(Some(value), key),
-            EventKind::Alias(_) => self.node(None, key),
+            EventKind::Scalar { value, .. } => self.process_node(Some(value), key),
+            EventKind::Alias(_) => self.process_node(None, key),
         }
     }
 
-    /// Processes a node, which starts before its content; `None` for anything but a scalar.
-    fn node(&mut self, scalar: Option<&str>, key: &str) {
+    /// Processes a node, before its content. `scalar` is `None` if the node is not a scalar.
+    fn process_node(&mut self, scalar: Option<&str>, key: &str) {
         if self.depth != 1 {
             return;
         }
@@ -120,10 +121,10 @@ impl RootWalk {
         self.nodes += 1;
         if is_key {
             let is_ours = scalar == Some(key);
-            self.is_unclear |= scalar.is_none_or(|name| name == "<<") || (is_ours && self.found.is_some());
+            self.is_ambiguous |= scalar.is_none_or(|name| name == "<<") || (is_ours && self.found.is_some());
             self.is_next = is_ours;
         } else if self.is_next {
-            self.is_unclear |= scalar.is_none();
+            self.is_ambiguous |= scalar.is_none();
             self.found = scalar.map(str::to_owned);
             self.is_next = false;
         }
@@ -134,11 +135,11 @@ impl RootWalk {
 enum State {
     /// Before the root.
     Document,
-    /// A key of the root comes next; the flag is set after the list.
+    /// Before a key of the root. The flag is set after the list.
     Key(bool),
-    /// The value of another key comes next.
+    /// Before or in the value of another key.
     Value(bool),
-    /// The value of the requested key comes next.
+    /// Before the value of the requested key.
     List,
     /// In the list.
     Items,
@@ -146,7 +147,7 @@ enum State {
     Done,
 }
 
-struct Walk<'k> {
+struct OutlineBuilder<'k> {
     key: &'k str,
     /// Number of open collections.
     depth: usize,
@@ -154,9 +155,9 @@ struct Walk<'k> {
     outline: Outline,
 }
 
-impl Walk<'_> {
-    /// Processes one event; returns `false` if the text is not supported.
-    fn take(&mut self, event: &Event<'_>, events: &CheckedEvents<'_>, skipped: usize) -> bool {
+impl OutlineBuilder<'_> {
+    /// Processes one event. Returns `false` if the text is not supported.
+    fn process_event(&mut self, event: &Event<'_>, events: &CheckedEvents<'_>, skipped: usize) -> bool {
         let offset = |position: ScanPosition| position.at as usize + skipped;
         let (opens, closes) = match &event.kind {
             EventKind::SequenceStart(..) | EventKind::MappingStart(..) => (true, false),
@@ -168,7 +169,7 @@ impl Walk<'_> {
         self.depth -= usize::from(closes);
         let starts_item = self.state == State::Items && self.depth == 2 && !closes;
         let range = offset(event.start)..offset(event.end);
-        let known = self.node(&event.kind, range.clone(), opens, closes);
+        let known = self.process_node(&event.kind, range.clone(), opens, closes);
         self.depth += usize::from(opens);
         if let Some(item) = self
             .outline
@@ -179,20 +180,20 @@ impl Walk<'_> {
             item.entry = offset(events.entry());
         }
         match &event.kind {
-            EventKind::Alias(name) => known && self.alias(name, events.target().at as usize + skipped),
+            EventKind::Alias(name) => known && self.record_alias(name, events.target().at as usize + skipped),
             _ => known,
         }
     }
 
-    /// Records an alias of the node at `target`; returns `false` if it is outside of the list and the node is
-    /// inside.
-    fn alias(&mut self, name: &str, target: usize) -> bool {
+    /// Records an alias of the node at `target`. Returns `false` if the alias is outside of the list and
+    /// the node is inside.
+    fn record_alias(&mut self, name: &str, target: usize) -> bool {
         let items = &self.outline.items;
         let Some(item) = items.partition_point(|item| item.start <= target).checked_sub(1) else {
             return true;
         };
         if self.state != State::Items {
-            // After the list; the node may be there too.
+            // After the list. The node may also be after the list.
             return self.outline.rest != 0 && target >= self.outline.rest;
         }
         let here = items.len() - 1;
@@ -205,7 +206,7 @@ impl Walk<'_> {
         true
     }
 
-    fn node(&mut self, kind: &EventKind<'_>, range: Range<usize>, opens: bool, closes: bool) -> bool {
+    fn process_node(&mut self, kind: &EventKind<'_>, range: Range<usize>, opens: bool, closes: bool) -> bool {
         match (self.state, self.depth) {
             (State::Document, 0) => {
                 self.state = State::Key(false);

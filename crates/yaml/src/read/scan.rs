@@ -1,7 +1,7 @@
-//! Characters to tokens, as libyaml's scanner produces them.
+//! Conversion of characters to tokens as in libyaml's scanner.
 //!
 //! *Invariant:* a possible simple key makes the scanner read at most 1024 characters ahead, so the queue
-//! stays short.
+//! remains short.
 
 mod directive;
 mod indent;
@@ -17,7 +17,7 @@ use super::token::{ScanPosition, Token, TokenKind};
 use crate::chars;
 use crate::{Error, Problem};
 
-/// A key without `?`, before it is known whether a `:` follows.
+/// A position where a key without `?` may start. Decided when it is known whether a `:` follows.
 #[derive(Clone, Copy, Debug, Default)]
 struct SimpleKey {
     possible: bool,
@@ -26,7 +26,7 @@ struct SimpleKey {
     position: ScanPosition,
 }
 
-/// Marker for a token at which no simple key starts.
+/// Entry of `keys_by_token` for a token at which no simple key starts.
 const NO_KEY: u32 = u32::MAX;
 
 /// Maximum nesting that libyaml accepts.
@@ -49,7 +49,7 @@ pub(super) struct Scanner<'a> {
     indent: i64,
     indents: Vec<i64>,
     simple_keys: Vec<SimpleKey>,
-    /// For each token from `parsed` on: the index in `simple_keys` of the key that starts there.
+    /// For each token starting with `parsed`: index in `simple_keys` of the key that starts there.
     keys_by_token: VecDeque<u32>,
     key_allowed: bool,
     flow_level: usize,
@@ -113,7 +113,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Scans ahead while the first token may turn out to be a key.
+    /// Scans ahead as long as the first token may be the start of a key.
     fn fetch_more(&mut self) -> Scan<()> {
         loop {
             if !self.tokens.is_empty() {
@@ -129,7 +129,7 @@ impl<'a> Scanner<'a> {
     }
 
     fn fetch_next(&mut self) -> Scan<()> {
-        self.need(1)?;
+        self.require(1)?;
         if !self.started {
             self.started = true;
             self.push(TokenKind::StreamStart, self.here);
@@ -137,7 +137,7 @@ impl<'a> Scanner<'a> {
         }
         self.skip_to_token()?;
         self.unroll_indent(i64::from(self.here.column));
-        self.need(4)?;
+        self.require(4)?;
         if self.here.column == 0 && self.fetch_at_line_start()? {
             return Ok(());
         }
@@ -148,8 +148,8 @@ impl<'a> Scanner<'a> {
     fn fetch_at_line_start(&mut self) -> Scan<bool> {
         match self.byte(0) {
             b'%' => self.fetch_directive()?,
-            b'-' if self.document_marker() => self.fetch_document(TokenKind::DocumentStart)?,
-            b'.' if self.document_marker() => self.fetch_document(TokenKind::DocumentEnd)?,
+            b'-' if self.is_document_marker() => self.fetch_document(TokenKind::DocumentStart)?,
+            b'.' if self.is_document_marker() => self.fetch_document(TokenKind::DocumentEnd)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -164,9 +164,9 @@ impl<'a> Scanner<'a> {
             b']' => self.fetch_flow_end(TokenKind::FlowSequenceEnd),
             b'}' => self.fetch_flow_end(TokenKind::FlowMappingEnd),
             b',' => self.fetch_flow_entry(),
-            b'-' if self.blank_or_end(1) => self.fetch_block_entry(),
-            b'?' if flow || self.blank_or_end(1) => self.fetch_key(),
-            b':' if flow || self.blank_or_end(1) => self.fetch_value(),
+            b'-' if self.is_blank_or_end(1) => self.fetch_block_entry(),
+            b'?' if flow || self.is_blank_or_end(1) => self.fetch_key(),
+            b':' if flow || self.is_blank_or_end(1) => self.fetch_value(),
             b'*' => self.fetch_anchor(true),
             b'&' => self.fetch_anchor(false),
             b'!' => self.fetch_tag(),
@@ -175,7 +175,7 @@ impl<'a> Scanner<'a> {
             b'\'' => self.fetch_quoted(true),
             b'"' => self.fetch_quoted(false),
             b'#' | b'|' | b'>' | b'%' | b'@' | b'`' | b'\t' | b' ' | b'\n' | b'\r' => self.no_token(),
-            _ if self.break_at(0) > 0 => self.no_token(),
+            _ if self.break_len_at(0) > 0 => self.no_token(),
             _ => self.fetch_plain(),
         }
     }
@@ -186,7 +186,7 @@ impl<'a> Scanner<'a> {
 
     // Lookahead.
 
-    /// Returns the byte at offset `ahead`; 0 beyond the end.
+    /// Returns the byte at offset `ahead`, or 0 after the end.
     fn byte(&self, ahead: usize) -> u8 {
         self.source
             .get(self.here.at as usize + ahead)
@@ -194,44 +194,44 @@ impl<'a> Scanner<'a> {
             .unwrap_or(0)
     }
 
-    fn break_at(&self, ahead: usize) -> usize {
+    fn break_len_at(&self, ahead: usize) -> usize {
         chars::break_len(self.source, self.here.at as usize + ahead)
     }
 
-    fn blank(&self) -> bool {
+    fn is_blank(&self) -> bool {
         matches!(self.byte(0), b' ' | b'\t')
     }
 
-    /// Whether a blank, a line break or the end is at offset `ahead`.
-    fn blank_or_end(&self, ahead: usize) -> bool {
-        matches!(self.byte(ahead), b' ' | b'\t' | 0) || self.break_at(ahead) > 0
+    /// Whether a blank, a line break or the end of the text is at offset `ahead`.
+    fn is_blank_or_end(&self, ahead: usize) -> bool {
+        matches!(self.byte(ahead), b' ' | b'\t' | 0) || self.break_len_at(ahead) > 0
     }
 
-    /// Whether `---` or `...` with a blank after it is here.
-    fn document_marker(&self) -> bool {
+    /// Whether `---` or `...` followed by a blank is at the current position.
+    fn is_document_marker(&self) -> bool {
         let mark = matches!(
             (self.byte(0), self.byte(1), self.byte(2)),
             (b'-', b'-', b'-') | (b'.', b'.', b'.')
         );
-        mark && self.blank_or_end(3)
+        mark && self.is_blank_or_end(3)
     }
 
-    /// Fails where go-yaml would have to read more input to see `count` characters and cannot.
-    fn need(&self, count: usize) -> Scan<()> {
+    /// Fails if go-yaml would have to read more input to see `count` characters, and its reader fails.
+    fn require(&self, count: usize) -> Scan<()> {
         match self.failure {
-            Some(failure) if self.left(count) < count => Err(failure.error()),
+            Some(failure) if self.remaining_chars(count) < count => Err(failure.error()),
             _ => Ok(()),
         }
     }
 
-    fn left(&self, most: usize) -> usize {
+    fn remaining_chars(&self, most: usize) -> usize {
         let rest = self.text.get(self.here.at as usize..).unwrap_or_default();
         rest.chars().take(most).count()
     }
 
     // Movement.
 
-    /// Moves to the byte `end`, without a line break in between.
+    /// Moves to byte offset `end`. The skipped text must not contain a line break.
     fn advance_to(&mut self, end: usize) {
         let passed = self.source.get(self.here.at as usize..end).unwrap_or_default();
         let count = if passed.is_ascii() {
@@ -263,7 +263,7 @@ impl<'a> Scanner<'a> {
 
     /// Moves over a line break.
     fn skip_break(&mut self) {
-        let len = self.break_at(0) as u32;
+        let len = self.break_len_at(0) as u32;
         let pair = len == 2 && self.byte(0) == b'\r';
         self.here.at += len;
         self.here.index += 1 + u32::from(pair);
@@ -271,9 +271,10 @@ impl<'a> Scanner<'a> {
         self.here.line += 1;
     }
 
-    /// Moves over a line break and appends it: separators stay, all others become a newline.
+    /// Moves over a line break and appends it to `out`. Separators are kept, all other line breaks become a
+    /// newline.
     fn read_break(&mut self, out: &mut String) {
-        match self.break_at(0) {
+        match self.break_len_at(0) {
             0 => return,
             3 => {
                 let at = self.here.at as usize;
@@ -295,8 +296,7 @@ impl<'a> Scanner<'a> {
         self.tokens.push_back(Token { kind, start, end });
     }
 
-    /// Inserts a token without width before the one numbered `number`; appends it if that one has been
-    /// removed already.
+    /// Inserts an empty token before token `number`, or appends it if that token has already been removed.
     fn insert(&mut self, number: usize, kind: TokenKind<'a>, position: ScanPosition) {
         let token = Token {
             kind,
@@ -314,7 +314,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Creates a scanner error; Go prints its line only from the second line on.
+/// Creates a scanner error. Go prints its line only from the second line on.
 fn error_at(problem: &'static str, position: ScanPosition, skipped: usize) -> Error {
     let line = if position.line == 0 {
         0

@@ -1,8 +1,9 @@
-//! Recognises documents of simple form without tokens: block collections with one entry per line and scalars
-//! that end on their line, block scalars, and documents in the style of JSON. Several times as fast as the
-//! parser; everything else is left to it.
+//! Recognition of documents in simple form without tokens: block collections with one entry per line and
+//! scalars that end on their line, block scalars, and documents in the style of JSON. Several times as fast
+//! as the parser, which handles all other documents.
 //!
-//! *Invariant:* a recognised text has no syntax error, and parses into the collections that are found here.
+//! *Invariant:* a recognised text has no syntax error, and parses into the collections that the recogniser
+//! finds.
 
 mod block;
 mod flow;
@@ -14,80 +15,80 @@ use std::ops::Range;
 use super::source::Source;
 use crate::Budget;
 
-/// Reports whether `text` is a single document of simple form, and so has no syntax error. `false` means that
-/// only the parser can tell.
+/// Reports whether `text` is a single document of simple form, which has no syntax error. If `false`, only
+/// the parser can decide.
 #[must_use]
 pub fn is_simple(text: &[u8]) -> bool {
     let rules = ElisionRules::default();
     Recognizer::<false>::new(text, &rules).run().is_some()
 }
 
-/// Selects the values that a reader of a document does not need.
+/// Rules that select the values that a reader of a document does not need.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ElisionRules<'r> {
-    /// Keys whose values are needed.
+    /// Keys whose values are needed. Values inside them may be elided.
     pub kept: &'r [&'r str],
-    /// Keys whose values are needed with everything in them.
+    /// Keys whose values are needed completely.
     pub opaque: &'r [&'r str],
-    /// Sorted offsets of bytes that are needed.
+    /// Byte offsets that are needed, sorted.
     pub pins: &'r [usize],
-    /// Minimum length of a value.
+    /// Minimum length in bytes of a value to elide.
     pub min_len: usize,
 }
 
 /// A value that is not needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elision {
-    /// Range of the text: in a block everything between the colon and the end of the value's last scalar; the
-    /// value itself in braces.
+    /// Byte range of the text. In a block: from the colon to the end of the value's last scalar. In braces:
+    /// the value itself.
     pub range: Range<usize>,
     /// Whether the value is in braces.
     pub flow: bool,
-    /// Whether the value ends with a block scalar, which extends over following blank lines.
+    /// Whether the value ends with a block scalar, which also includes the following blank lines.
     pub block_scalar: bool,
 }
 
-/// Returns the values of map keys in `text` that can be replaced by any other scalar without a change in the
-/// meaning of the rest. Such values contain neither anchors, aliases and tags nor repeated keys and numbers
-/// without a JSON form. `None` if the text is not of simple form.
+/// Returns the values of map keys in `text` that can be replaced by any other scalar without changing the
+/// meaning of the rest. These values contain no anchors, aliases, tags or repeated keys, and no numbers
+/// without a JSON form. Returns `None` if the text is not of simple form.
 #[must_use]
 pub fn elidable_values(text: &[u8], rules: &ElisionRules<'_>) -> Option<Vec<Elision>> {
     Recognizer::<true>::new(text, rules).run()
 }
 
-/// Maximum nesting.
+/// Maximum nesting of collections.
 const MAX_DEPTH: usize = 100;
 
-/// Maximum length of a key in bytes: half of what the scanner accepts.
+/// Maximum length of a key in bytes: half of the scanner's limit.
 const MAX_KEY: usize = 512;
 
-/// Number of keys of a map that are compared one by one.
+/// Maximum number of keys of a map that are compared one by one.
 const FEW_KEYS: usize = 16;
 
-/// A line-based recogniser; `ELIDES` selects whether it also finds values to elide.
+/// A line-based recogniser. `ELIDES` selects whether it also finds values to elide.
 struct Recognizer<'a, const ELIDES: bool> {
     text: &'a [u8],
     /// Offset of the next line.
     at: usize,
-    /// The open block collections.
+    /// Open block and flow collections.
     frames: Vec<Frame<'a>>,
     /// Upper bound of the number of nodes so far.
     nodes: usize,
-    /// End of the last scalar, without a comment after it.
+    /// End of the last scalar, excluding a comment after it.
     content_end: usize,
-    /// The same of the last block scalar.
+    /// End of the last block scalar.
     scalar_end: usize,
-    /// Keys of all open maps.
+    /// Keys of all open maps, outer maps first.
     keys: Vec<&'a [u8]>,
     rules: &'a ElisionRules<'a>,
     /// Number of pins before the current position.
     passed_pins: usize,
-    /// Number of parts so far that must not be elided for other reasons.
+    /// Number of parts so far that prevent elision for other reasons.
     obstacles: usize,
     elisions: Vec<Elision>,
 }
 
-/// Kind of a block collection.
+/// Kind of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Map,
@@ -99,23 +100,23 @@ enum Kind {
 struct Frame<'a> {
     indent: usize,
     kind: Kind,
-    /// Number of `keys` outside.
+    /// Length of `keys` when the collection was opened.
     keys: usize,
-    /// All keys of a map with many.
-    many: Option<HashSet<&'a [u8]>>,
+    /// All keys of the map, if it has many.
+    key_set: Option<HashSet<&'a [u8]>>,
     value: Value,
 }
 
 /// A value that may be elided when its end is known.
 #[derive(Clone, Copy, Debug, Default)]
 struct Value {
-    /// Start of the range; `None` if the value must stay.
+    /// Start of the range; `None` if the value must not be elided.
     start: Option<usize>,
-    /// Pins and obstacles before the value.
-    before: usize,
+    /// Number of pins and obstacles before the value.
+    marks: usize,
     /// Number of elisions before the value.
     elisions: usize,
-    /// Whether everything inside must stay.
+    /// Whether nothing inside the value may be elided.
     opaque: bool,
 }
 
@@ -140,11 +141,11 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         if !is_clean(self.text) {
             return None;
         }
-        self.document()?;
+        self.recognize_document()?;
         Some(self.elisions)
     }
 
-    /// Returns the byte at an offset; 0 beyond the end.
+    /// Returns the byte at offset `at`, or 0 after the end.
     fn byte(&self, at: usize) -> u8 {
         self.text.get(at).copied().unwrap_or(0)
     }
@@ -154,14 +155,15 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         (self.nodes < Budget::default().nodes / 2).then_some(())
     }
 
-    /// Returns the number of pins and obstacles before `at`, which must not decrease.
+    /// Returns the number of pins and obstacles before `at`. Successive calls must not decrease `at`.
     fn marks_before(&mut self, at: usize) -> usize {
         let rest = self.rules.pins.get(self.passed_pins..).unwrap_or_default();
         self.passed_pins += rest.iter().take_while(|pin| **pin < at).count();
         self.passed_pins + self.obstacles
     }
 
-    /// Starts the value of `key` at `start`; `inside` an opaque value everything stays.
+    /// Starts the value of `key` at `start`. `inside` means that it is in an opaque value, where nothing
+    /// may be elided.
     fn start_value(&mut self, key: &[u8], start: usize, inside: bool) -> Value {
         if !ELIDES {
             return Value::default();
@@ -171,18 +173,18 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         let stays = opaque || named(self.rules.kept);
         Value {
             start: (!stays).then_some(start),
-            before: self.marks_before(start),
+            marks: self.marks_before(start),
             elisions: self.elisions.len(),
             opaque,
         }
     }
 
-    /// Elides a value that ends at `end`, unless something in it is needed.
+    /// Elides `value`, which ends at `end`, unless something in it is needed.
     fn end_value(&mut self, value: &Value, end: usize, flow: bool) {
         let Some(start) = value.start.filter(|_| ELIDES) else {
             return;
         };
-        if end < start + self.rules.min_len.max(1) || self.marks_before(end) != value.before {
+        if end < start + self.rules.min_len.max(1) || self.marks_before(end) != value.marks {
             return;
         }
         self.elisions.truncate(value.elisions);
@@ -193,30 +195,30 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         });
     }
 
-    /// Notes a key of the innermost map; a repeated one must stay visible.
-    fn note_key(&mut self, key: &'a [u8], map: &mut Frame<'a>) {
+    /// Records a key of the innermost map. A map with a repeated key must not be elided.
+    fn record_key(&mut self, key: &'a [u8], map: &mut Frame<'a>) {
         if !ELIDES {
             return;
         }
-        let repeated = if let Some(many) = &mut map.many {
-            !many.insert(key)
+        let repeated = if let Some(key_set) = &mut map.key_set {
+            !key_set.insert(key)
         } else {
             let known = self.keys.get(map.keys..).unwrap_or_default();
             let repeated = known.contains(&key);
             if known.len() >= FEW_KEYS {
-                map.many = Some(known.iter().copied().chain([key]).collect());
+                map.key_set = Some(known.iter().copied().chain([key]).collect());
             }
             self.keys.push(key);
             repeated
         };
-        // The decoder converts such a key.
+        // The decoder may resolve such a key to another type and convert it.
         let special = key.eq_ignore_ascii_case(b"null") || key.first() == Some(&b'.') && key.len() < 6;
         self.obstacles += usize::from(repeated || special);
     }
 }
 
-/// Reports whether a text contains only characters without a special meaning for the reader, and only LF and
-/// CRLF as line breaks.
+/// Whether `text` contains only characters without a special meaning for the reader, and only LF and CRLF
+/// as line breaks.
 fn is_clean(text: &[u8]) -> bool {
     let Ok(source) = Source::new(text, &Budget::default()) else {
         return false;
@@ -228,7 +230,7 @@ fn is_clean(text: &[u8]) -> bool {
     !lone_cr && (text.is_ascii() || !has_separators(text))
 }
 
-/// Reports whether a text contains line breaks beyond ASCII or a byte order mark.
+/// Whether `text` contains line breaks beyond ASCII or a byte order mark.
 fn has_separators(text: &[u8]) -> bool {
     let separators = ["\u{85}", "\u{2028}", "\u{2029}", "\u{feff}"];
     separators

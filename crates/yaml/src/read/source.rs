@@ -1,4 +1,4 @@
-//! Decoding of UTF-8 or UTF-16 bytes into the characters that go-yaml's reader accepts.
+//! Decoding of UTF-8 or UTF-16 bytes to the characters that go-yaml's reader accepts.
 
 use std::borrow::Cow;
 
@@ -8,23 +8,23 @@ use crate::{Budget, Error, Position, Problem};
 /// A text to scan.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
-    /// The characters before the block of input in which the reader fails; all characters if it does not.
+    /// Text to scan: all characters, or, if the reader fails, those before the input block of the failure.
     pub(crate) text: Cow<'a, str>,
-    /// Number of bytes before the text: a byte order mark.
+    /// Number of bytes before the text, those of a byte order mark.
     pub(crate) skipped: usize,
-    /// The reader's error, reported when more input is requested.
+    /// Error of the reader, reported when more input is requested.
     pub(crate) failure: Option<Failure>,
 }
 
-/// The reason why the reader stops.
+/// Reason why the reader fails.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure {
     problem: &'static str,
     offset: usize,
 }
 
-/// go-yaml reads its input in blocks of this size; an error anywhere in a block is reported when its first
-/// character is requested.
+/// Size in bytes of the blocks in which go-yaml reads its input. An error in a block is reported when its
+/// first character is requested.
 const BLOCK: usize = 512;
 
 impl<'a> Source<'a> {
@@ -33,7 +33,8 @@ impl<'a> Source<'a> {
         self.scannable(&self.text)
     }
 
-    /// Returns the text to scan in place of `text`, the text of this source, which may outlive it.
+    /// Returns the text to scan instead of `text`. `text` must equal the text of this source; it may
+    /// outlive the source.
     pub(crate) fn scannable<'t>(&self, text: &'t str) -> &'t str {
         if text.is_empty() && self.skipped == 0 && self.failure.is_none() {
             "\n"
@@ -44,8 +45,8 @@ impl<'a> Source<'a> {
 
     pub(crate) fn new(bytes: &'a [u8], budget: &Budget) -> Result<Self, Error> {
         if bytes.len() > budget.bytes.min(u32::MAX as usize >> 1) {
-            let (of, limit) = ("bytes of text", budget.bytes);
-            return Err(Problem::Budget { of, limit }.at(Position::start()));
+            let (quantity, limit) = ("bytes of text", budget.bytes);
+            return Err(Problem::Budget { quantity, limit }.at(Position::start()));
         }
         match bytes {
             [0xFF, 0xFE, rest @ ..] => Ok(Self::utf16(rest, u16::from_le_bytes)),
@@ -81,7 +82,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// UTF-16 is rare, so an error is reported immediately, wherever it is.
+    /// Decodes UTF-16. An error is reported immediately, regardless of its block, since UTF-16 is rare.
     fn utf16(bytes: &'a [u8], unit: fn([u8; 2]) -> u16) -> Self {
         let units = bytes.chunks_exact(2).map(|pair| match pair {
             [a, b] => unit([*a, *b]),
@@ -127,8 +128,8 @@ impl Failure {
 
 const CONTROL: &str = "control characters are not allowed";
 
-/// Returns the number of bytes that go-yaml accepts, the error for the next one, and whether it is only
-/// incomplete.
+/// Returns the number of bytes that go-yaml accepts, the error of the next character, and whether that
+/// character is only incomplete.
 fn check(bytes: &[u8]) -> (usize, Option<(&'static str, bool)>) {
     let mut at = 0;
     loop {
@@ -147,7 +148,7 @@ fn check(bytes: &[u8]) -> (usize, Option<(&'static str, bool)>) {
 
 const INCOMPLETE: &str = "incomplete UTF-8 octet sequence";
 
-/// Returns the width of the character at `at`, or its error.
+/// Returns the width of the character at `at` in bytes, or its error.
 fn character(bytes: &[u8], at: usize) -> Result<usize, &'static str> {
     let lead = bytes.get(at).copied().unwrap_or(0);
     let (width, bits, least) = match lead {
@@ -177,8 +178,8 @@ fn character(bytes: &[u8], at: usize) -> Result<usize, &'static str> {
     }
 }
 
-/// Returns the start of the block in which the byte at `failing` is read: blocks contain whole characters
-/// only.
+/// Returns the start of the block in which the byte at `failing` is read. Blocks contain only whole
+/// characters.
 fn block_start(bytes: &[u8], skipped: usize, failing: usize) -> usize {
     let mut start = 0;
     let mut end = BLOCK - skipped;

@@ -1,10 +1,10 @@
-//! The tokens of YAML with their positions.
+//! Tokens of YAML and their positions.
 
 use std::borrow::Cow;
 
 use crate::Position;
 
-/// A position while scanning; counts from 0.
+/// Position of the scanner. All numbers start at 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ScanPosition {
     /// Byte offset in the scanned text.
@@ -16,7 +16,7 @@ pub(crate) struct ScanPosition {
 }
 
 impl ScanPosition {
-    /// Converts to a [`Position`] behind `skipped` bytes, counted from 1.
+    /// Converts to a [`Position`], counted from 1. `skipped` bytes precede the scanned text.
     pub(crate) fn position(self, skipped: usize) -> Position {
         Position {
             offset: self.at as usize + skipped,
@@ -46,7 +46,7 @@ pub(super) enum TokenKind<'a> {
         major: u8,
         minor: u8,
     },
-    /// Handle and prefix.
+    /// Handle and prefix of a tag directive.
     TagDirective(Box<(String, String)>),
     DocumentStart,
     DocumentEnd,
@@ -70,7 +70,7 @@ pub(super) enum TokenKind<'a> {
     },
 }
 
-/// A tag as written. Tags are rare and tokens frequent, so it is stored separately.
+/// A tag as written. Boxed in tokens, because tags are rare and tokens are frequent.
 #[derive(Clone, Debug)]
 pub(super) struct Tag {
     pub(super) handle: String,

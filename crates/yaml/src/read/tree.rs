@@ -1,5 +1,5 @@
-//! Composition of events into a table of nodes per document. Resolves anchors as go-yaml does and nothing
-//! else; without recursion.
+//! Composition of events into a table of nodes per document, without recursion. Only anchors are resolved,
+//! as in go-yaml.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,14 +11,15 @@ use super::source::Source;
 use super::token::{ScanPosition, Style};
 use crate::{Budget, Error, Problem};
 
-/// Memory is reserved for one node per this many bytes of text, up to a maximum: an estimate, not a limit.
+/// Bytes of text per node for which memory is reserved, up to `MAX_RESERVED_NODES`. An estimate, not a
+/// limit.
 const BYTES_PER_NODE: usize = 12;
 const MAX_RESERVED_NODES: usize = 1 << 10;
 
-/// Marker for no node.
+/// Index that means "no node".
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The nodes of one document, in the order in which they start.
+/// Nodes of one document in the order of their start positions.
 #[derive(Debug, Default)]
 pub(crate) struct Tree<'a> {
     pub(crate) nodes: Vec<TreeNode<'a>>,
@@ -26,11 +27,11 @@ pub(crate) struct Tree<'a> {
     pub(crate) end: ScanPosition,
 }
 
-/// One node; its children form a linked list.
+/// A node. Its children form a linked list.
 #[derive(Clone, Debug)]
 pub(crate) struct TreeNode<'a> {
     pub(crate) kind: Kind,
-    /// The scalar, or the name of an alias.
+    /// Text of a scalar, or name of an alias.
     pub(crate) value: Cow<'a, str>,
     pub(crate) tag: Option<Box<str>>,
     pub(crate) anchor: Option<&'a str>,
@@ -38,9 +39,9 @@ pub(crate) struct TreeNode<'a> {
     pub(crate) implicit: bool,
     pub(crate) start: ScanPosition,
     pub(crate) end: ScanPosition,
-    /// The first child; the target of an alias.
+    /// First child of a collection, or target of an alias.
     pub(crate) first: u32,
-    /// The next sibling.
+    /// Next sibling.
     pub(crate) next: u32,
 }
 
@@ -58,7 +59,7 @@ impl<'a> Tree<'a> {
         self.chain(self.nodes.get(parent as usize).map_or(NONE, |node| node.first))
     }
 
-    /// Iterates over `first` and its following siblings.
+    /// Iterates over `first` and the siblings after it.
     pub(crate) fn chain(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(Some(first), |child| {
             self.nodes.get(*child as usize).map(|node| node.next)
@@ -71,7 +72,8 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Composes the first document of `source`, or all documents; an empty stream has none.
+/// Composes the first document of `source`, or all documents if `all` is set. The result is empty for an
+/// empty stream.
 pub(crate) fn compose<'a>(
     source: &'a Source<'_>,
     budget: &Budget,
@@ -80,7 +82,7 @@ pub(crate) fn compose<'a>(
     compose_text(&source.text, source, budget, all)
 }
 
-/// Composes the documents of `text`, the text of `source`, which may outlive it.
+/// Composes the documents of `text`, the text of `source`. `text` may outlive the source.
 pub(crate) fn compose_text<'a>(
     text: &'a str,
     source: &Source<'_>,
@@ -104,8 +106,8 @@ pub(crate) fn compose_text<'a>(
             break;
         }
         if trees.len() > budget.documents {
-            let (of, limit) = ("documents", budget.documents);
-            return Err(Problem::Budget { of, limit }.at(ScanPosition::default().position(0)));
+            let (quantity, limit) = ("documents", budget.documents);
+            return Err(Problem::Budget { quantity, limit }.at(ScanPosition::default().position(0)));
         }
     }
     Ok(trees)
@@ -118,7 +120,7 @@ struct Composer<'a> {
     /// Estimated number of nodes of a document.
     estimated_nodes: usize,
     anchors: HashMap<&'a str, u32>,
-    /// The open collections, each with its last child.
+    /// Open collections, each with its last child.
     open: Vec<(u32, u32)>,
 }
 
@@ -188,15 +190,15 @@ impl<'a> Composer<'a> {
         span: Range<ScanPosition>,
     ) -> Result<(), Error> {
         if self.open.len() >= self.budget.depth {
-            let (of, limit) = ("levels of nesting", self.budget.depth);
-            return Err(Problem::Budget { of, limit }.at(span.start.position(self.parser.skipped())));
+            let (quantity, limit) = ("levels of nesting", self.budget.depth);
+            return Err(Problem::Budget { quantity, limit }.at(span.start.position(self.parser.skipped())));
         }
         let id = self.add(new_node(kind, Cow::Borrowed(""), style, span), properties)?;
         self.open.push((id, NONE));
         Ok(())
     }
 
-    /// A block has no end marker: it ends with its last child.
+    /// Closes the innermost collection. A block collection has no end marker: it ends with its last child.
     fn close(&mut self, end: ScanPosition) {
         let Some((id, last)) = self.open.pop() else { return };
         let last_end = self.tree.node(last).map(|child| child.end);
@@ -212,8 +214,8 @@ impl<'a> Composer<'a> {
     fn add(&mut self, mut node: TreeNode<'a>, properties: Properties<'a>) -> Result<u32, Error> {
         let id = self.tree.nodes.len() as u32;
         if self.tree.nodes.len() >= self.budget.nodes {
-            let (of, limit) = ("nodes", self.budget.nodes);
-            return Err(Problem::Budget { of, limit }.at(node.start.position(self.parser.skipped())));
+            let (quantity, limit) = ("nodes", self.budget.nodes);
+            return Err(Problem::Budget { quantity, limit }.at(node.start.position(self.parser.skipped())));
         }
         if let Some(anchor) = properties.anchor {
             self.anchors.insert(anchor, id);

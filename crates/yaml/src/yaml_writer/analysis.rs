@@ -1,4 +1,4 @@
-//! The styles in which a scalar can be written.
+//! Analysis of the styles in which a scalar can be written.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub(super) enum Style {
     Literal,
 }
 
-/// The restrictions that the text of a scalar imposes on its style.
+/// Restrictions that the text of a scalar imposes on its style.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // Four independent properties.
 pub(super) struct Analysis {
@@ -25,7 +25,7 @@ pub(super) struct Analysis {
 }
 
 impl Analysis {
-    /// Returns the requested style, or the next one that can represent the text.
+    /// Returns `wanted`, or the next style that can represent the text.
     pub(super) fn choose_style(self, wanted: Style, simple_key: bool) -> Style {
         let wanted = if simple_key && self.multiline {
             Style::Double
@@ -41,7 +41,7 @@ impl Analysis {
         }
     }
 
-    /// Examines every character once.
+    /// Examines every character of `text` once.
     pub(super) fn new(text: &str, version: GoYamlVersion) -> Self {
         if text.is_empty() {
             return Self {
@@ -54,11 +54,11 @@ impl Analysis {
         }
         let mut scan = Scan::new(text, version);
         scan.run();
-        scan.result()
+        scan.analysis()
     }
 }
 
-/// Whether every style is possible: words of ordinary characters with spaces between them.
+/// Whether `text` can be written in every style: words of ordinary characters with spaces between them.
 fn is_plain_safe(text: &[u8]) -> bool {
     let starts_easily = text
         .first()
@@ -70,9 +70,9 @@ fn is_plain_safe(text: &[u8]) -> bool {
             .all(|byte| chars::is_plain_safe(*byte) || *byte == b' ')
 }
 
-/// Returns the style that go-yaml requests: literal for multiple lines, quotes where plain text would resolve
+/// Returns the style that go-yaml requests: literal for several lines, quotes if plain text would resolve
 /// to another type.
-pub(super) fn wanted_style(text: &str, version: GoYamlVersion) -> Style {
+pub(super) fn requested_style(text: &str, version: GoYamlVersion) -> Style {
     if text.contains('\n') {
         return Style::Literal;
     }
@@ -101,7 +101,7 @@ struct Seen {
 
 /// Class of the previous character.
 #[derive(Clone, Copy, PartialEq)]
-enum Before {
+enum PreviousClass {
     Space,
     Break,
     Other,
@@ -128,28 +128,28 @@ impl<'a> Scan<'a> {
     }
 
     fn run(&mut self) {
-        let (mut at, mut before, mut after_blank) = (0, Before::Other, true);
+        let (mut at, mut before, mut after_blank) = (0, PreviousClass::Other, true);
         while let Some(&byte) = self.text.get(at) {
             let width = chars::width(byte);
             let end = at + width;
             if at == 0 {
-                self.first(byte, self.blank_at(end));
+                self.check_first(byte, self.is_blank_at(end));
             } else {
-                self.later(byte, after_blank, end);
+                self.check_later(byte, after_blank, end);
             }
             let is_break = chars::is_break(self.text, at);
-            self.special(byte, at);
-            before = self.blanks(byte, is_break, before, at..end);
+            self.check_special(byte, at);
+            before = self.check_blanks(byte, is_break, before, at..end);
             after_blank = matches!(byte, b' ' | b'\t' | 0) || is_break;
             at = end;
         }
     }
 
-    fn blank_at(&self, at: usize) -> bool {
+    fn is_blank_at(&self, at: usize) -> bool {
         self.text.get(at).is_none_or(|byte| matches!(byte, b' ' | b'\t'))
     }
 
-    fn first(&mut self, byte: u8, followed: bool) {
+    fn check_first(&mut self, byte: u8, followed: bool) {
         self.seen.indicator |= match byte {
             b'#' | b',' | b'[' | b']' | b'{' | b'}' | b'&' | b'*' | b'!' | b'|' | b'>' | b'\'' | b'"'
             | b'%' | b'@' | b'`' => true,
@@ -158,15 +158,15 @@ impl<'a> Scan<'a> {
         };
     }
 
-    fn later(&mut self, byte: u8, after_blank: bool, end: usize) {
+    fn check_later(&mut self, byte: u8, after_blank: bool, end: usize) {
         self.seen.indicator |= match byte {
-            b':' => self.blank_at(end),
+            b':' => self.is_blank_at(end),
             b'#' => after_blank,
             _ => false,
         };
     }
 
-    fn special(&mut self, byte: u8, at: usize) {
+    fn check_special(&mut self, byte: u8, at: usize) {
         if byte == b'\t' && self.version == GoYamlVersion::V3 {
             self.seen.tab = true;
         } else if !chars::is_printable(self.text, at) {
@@ -174,26 +174,32 @@ impl<'a> Scan<'a> {
         }
     }
 
-    fn blanks(&mut self, byte: u8, is_break: bool, before: Before, range: Range<usize>) -> Before {
+    fn check_blanks(
+        &mut self,
+        byte: u8,
+        is_break: bool,
+        before: PreviousClass,
+        range: Range<usize>,
+    ) -> PreviousClass {
         let seen = &mut self.seen;
         let (first, last) = (range.start == 0, range.end == self.text.len());
         if byte == b' ' {
             seen.leading |= first;
             seen.trailing_space |= last;
-            seen.break_space |= before == Before::Break;
-            Before::Space
+            seen.break_space |= before == PreviousClass::Break;
+            PreviousClass::Space
         } else if is_break {
             seen.breaks = true;
             seen.leading |= first;
             seen.trailing_break |= last;
-            seen.space_break |= before == Before::Space;
-            Before::Break
+            seen.space_break |= before == PreviousClass::Space;
+            PreviousClass::Break
         } else {
-            Before::Other
+            PreviousClass::Other
         }
     }
 
-    fn result(&self) -> Analysis {
+    fn analysis(&self) -> Analysis {
         let seen = &self.seen;
         let odd = seen.space_break || seen.special;
         let unquotable = odd || seen.break_space || seen.tab;

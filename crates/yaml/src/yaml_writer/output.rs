@@ -1,16 +1,16 @@
-//! The text under construction, with column and indentation as libyaml keeps them.
+//! Output text with the column and indentation that libyaml maintains.
 
-/// Output text and the current position in it.
+/// Output text and the current position.
 #[derive(Debug)]
 pub(super) struct Output {
     pub(super) text: String,
-    /// Characters since the last line break.
+    /// Number of characters since the last line break.
     pub(super) column: usize,
     /// Indentation of the innermost block; -1 outside any block.
     pub(super) indent: i64,
     /// Whether the last character is a blank or a line break.
     pub(super) whitespace: bool,
-    /// Whether this line contains only indentation.
+    /// Whether the current line contains only indentation.
     pub(super) indention: bool,
     /// Column at which lines are folded.
     pub(super) width: usize,
@@ -35,7 +35,7 @@ impl Output {
     }
 
     /// Writes text without line breaks.
-    pub(super) fn put_all(&mut self, text: &str) {
+    pub(super) fn put_str(&mut self, text: &str) {
         self.text.push_str(text);
         self.column += if text.is_ascii() {
             text.len()
@@ -50,14 +50,14 @@ impl Output {
         self.indention = true;
     }
 
-    /// Writes a line break that is part of the value.
-    pub(super) fn own_break(&mut self, character: char) {
+    /// Writes a line break that belongs to the value.
+    pub(super) fn put_break(&mut self, character: char) {
         self.text.push(character);
         self.column = 0;
         self.indention = true;
     }
 
-    /// Moves to the indentation, on a new line unless this line contains only indentation.
+    /// Moves to the indentation, on a new line unless the current line contains only indentation.
     pub(super) fn indent_line(&mut self) {
         let indent = usize::try_from(self.indent).unwrap_or(0);
         if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
@@ -71,13 +71,13 @@ impl Output {
         self.indention = true;
     }
 
-    /// Writes an indicator, after a blank if `apart`; `keeps_indention` is set for indicators that a nested
-    /// block may follow on the same line.
+    /// Writes an indicator, after a blank if `apart` is set. `keeps_indention` must be set for indicators
+    /// that a nested block may follow on the same line.
     pub(super) fn indicator(&mut self, indicator: &str, apart: bool, keeps_indention: bool) {
         if apart {
             self.blank();
         }
-        self.put_all(indicator);
+        self.put_str(indicator);
         self.whitespace = false;
         self.indention &= keeps_indention;
     }
@@ -88,7 +88,7 @@ impl Output {
         }
     }
 
-    pub(super) fn ends_word(&mut self) {
+    pub(super) fn end_word(&mut self) {
         self.whitespace = false;
         self.indention = false;
     }

@@ -1,5 +1,5 @@
-//! The round trip of `sigs.k8s.io/yaml`: before go-yaml v2 writes a value, it is converted to JSON and parsed
-//! as YAML.
+//! Round trip of `sigs.k8s.io/yaml`: it converts a value to JSON and parses that as YAML before go-yaml v2
+//! writes it.
 
 use std::borrow::Cow;
 
@@ -9,22 +9,22 @@ use mainstay_gostd::utf8::to_string_lossy;
 use crate::float::float_to_json;
 use crate::{Error, Position, Problem, json_writer};
 
-/// Maximum length of a key's JSON form that go-yaml still parses as a key, in characters.
+/// Maximum length in characters of a key's JSON form that go-yaml parses as a key.
 const MAX_KEY_LEN: usize = 1024;
 
 /// Returns the string after the round trip, or the error of go-yaml's parser.
 pub(super) fn read_back(bytes: &[u8], key: bool) -> Result<Cow<'_, str>, Error> {
-    // A character has at most six characters in JSON.
+    // In JSON, a character takes at most six characters.
     let short = bytes.len() * 6 + 2 <= MAX_KEY_LEN;
-    if (short || !key) && plain_ascii(bytes) {
+    if (short || !key) && is_plain_ascii(bytes) {
         return Ok(std::str::from_utf8(bytes).map_or(Cow::Borrowed(""), Cow::Borrowed));
     }
     let text = to_string_lossy(bytes);
     if text.chars().any(is_unreadable) {
-        return Err(syntax("control characters are not allowed"));
+        return Err(syntax_error("control characters are not allowed"));
     }
     if key && (text.contains(NEXT_LINE) || (!short && json_len(&text) > MAX_KEY_LEN)) {
-        return Err(syntax("did not find expected ',' or '}'"));
+        return Err(syntax_error("did not find expected ',' or '}'"));
     }
     if text.contains(NEXT_LINE) {
         fold_lines(&text).map(Cow::Owned)
@@ -42,8 +42,8 @@ fn json_len(text: &str) -> usize {
     quoted.chars().count()
 }
 
-/// Folds line breaks as double quotes do: one becomes a space, n become n - 1, and the spaces around them are
-/// dropped.
+/// Folds line breaks as in double quotes: one becomes a space, n become n - 1, and spaces around them are
+/// removed.
 fn fold_lines(text: &str) -> Result<String, Error> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -57,7 +57,7 @@ fn fold_lines(text: &str) -> Result<String, Error> {
         }
         out.extend(std::iter::repeat_n('\n', breaks));
         if !skipped.ends_with(' ') && starts_document(next) {
-            return Err(syntax("found unexpected document indicator"));
+            return Err(syntax_error("found unexpected document indicator"));
         }
         rest = next;
     }
@@ -70,16 +70,16 @@ fn starts_document(line: &str) -> bool {
     after.is_some_and(|after| after.starts_with([' ', NEXT_LINE]))
 }
 
-fn plain_ascii(text: &[u8]) -> bool {
+fn is_plain_ascii(text: &[u8]) -> bool {
     text.is_ascii() && !text.contains(&0x7F)
 }
 
-/// Characters that JSON keeps and YAML rejects.
+/// Whether JSON does not escape `character` although YAML rejects it.
 fn is_unreadable(character: char) -> bool {
     matches!(character, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
 }
 
-fn syntax(problem: &'static str) -> Error {
+fn syntax_error(problem: &'static str) -> Error {
     Problem::Syntax {
         problem: problem.into(),
         line: 0,
@@ -87,7 +87,7 @@ fn syntax(problem: &'static str) -> Error {
     .at(Position::default())
 }
 
-/// Formats a finite float after the round trip: JSON digits that form an integer are parsed as one.
+/// Formats a finite float after the round trip. JSON digits that form an integer are parsed as an integer.
 pub(super) fn float_read_back(value: f64) -> String {
     let text = float_to_json(value);
     if let Ok(whole) = text.parse::<i64>() {
@@ -99,7 +99,7 @@ pub(super) fn float_read_back(value: f64) -> String {
     format_float(value, 'g', None)
 }
 
-/// Encodes base64 in lines of 70, as go-yaml writes bytes that are not UTF-8.
+/// Encodes `bytes` as base64 in lines of 70 characters, as go-yaml writes bytes that are not UTF-8.
 pub(super) fn base64_lines(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const LINE: usize = 70;

@@ -1,4 +1,4 @@
-//! Scalars in each style, as libyaml writes them to an [`Output`].
+//! Scalar output in each style, as in libyaml.
 
 use std::fmt::Write as _;
 
@@ -6,13 +6,13 @@ use super::analysis::Style;
 use super::output::Output;
 use crate::chars;
 
-/// Writes `text` in `style`; `fold` allows long lines to be broken.
+/// Writes `text` in `style`. `fold` allows breaks in long lines.
 pub(super) fn write(out: &mut Output, text: &str, style: Style, fold: bool, best_indent: usize) {
     match style {
-        Style::Plain => plain(out, text, fold),
-        Style::Single => single(out, text, fold),
-        Style::Double => double(out, text, fold),
-        Style::Literal => literal(out, text, best_indent),
+        Style::Plain => write_plain(out, text, fold),
+        Style::Single => write_single_quoted(out, text, fold),
+        Style::Double => write_double_quoted(out, text, fold),
+        Style::Literal => write_literal(out, text, best_indent),
     }
 }
 
@@ -21,18 +21,18 @@ fn fits(out: &Output, text: &str, fold: bool) -> bool {
     !fold || out.column + text.len() <= out.width
 }
 
-fn plain(out: &mut Output, text: &str, fold: bool) {
+fn write_plain(out: &mut Output, text: &str, fold: bool) {
     out.blank();
     if fits(out, text, fold) {
-        out.put_all(text);
+        out.put_str(text);
     } else {
-        folded(out, text, |_, _, next| next != Some(' '));
+        write_folded(out, text, |_, _, next| next != Some(' '));
     }
-    out.ends_word();
+    out.end_word();
 }
 
-/// Writes the words of a line, broken at a single space beyond the width.
-fn folded(out: &mut Output, text: &str, may_break: impl Fn(usize, usize, Option<char>) -> bool) {
+/// Writes the words of a line and breaks it at single spaces beyond the width.
+fn write_folded(out: &mut Output, text: &str, may_break: impl Fn(usize, usize, Option<char>) -> bool) {
     let mut spaces = false;
     let mut rest = text.char_indices().peekable();
     while let Some((at, character)) = rest.next() {
@@ -52,18 +52,18 @@ fn folded(out: &mut Output, text: &str, may_break: impl Fn(usize, usize, Option<
     }
 }
 
-fn single(out: &mut Output, text: &str, fold: bool) {
+fn write_single_quoted(out: &mut Output, text: &str, fold: bool) {
     out.indicator("'", true, false);
     if fits(out, text, fold) && !text.contains(['\'', '\n', '\u{2028}', '\u{2029}']) {
-        out.put_all(text);
+        out.put_str(text);
     } else {
-        single_lines(out, text, fold);
+        write_single_quoted_lines(out, text, fold);
     }
     out.indicator("'", false, false);
-    out.ends_word();
+    out.end_word();
 }
 
-fn single_lines(out: &mut Output, text: &str, fold: bool) {
+fn write_single_quoted_lines(out: &mut Output, text: &str, fold: bool) {
     let (mut spaces, mut breaks) = (false, false);
     let mut rest = text.char_indices().peekable();
     while let Some((at, character)) = rest.next() {
@@ -81,7 +81,7 @@ fn single_lines(out: &mut Output, text: &str, fold: bool) {
                 if !breaks && character == '\n' {
                     out.line_break();
                 }
-                out.own_break(character);
+                out.put_break(character);
                 breaks = true;
             }
             _ => {
@@ -99,15 +99,15 @@ fn single_lines(out: &mut Output, text: &str, fold: bool) {
     }
 }
 
-fn double(out: &mut Output, text: &str, fold: bool) {
+fn write_double_quoted(out: &mut Output, text: &str, fold: bool) {
     out.indicator("\"", true, false);
-    // go-yaml tests for a byte order mark at the start of the text instead of at the character it writes.
+    // go-yaml checks for a byte order mark at the start of the text instead of at the current character.
     let escape_all = text.starts_with('\u{feff}');
     let mut spaces = false;
     let mut rest = text.char_indices().peekable();
     while let Some((at, character)) = rest.next() {
         if escape_all || must_escape(text.as_bytes(), at, character) {
-            escape(out, character);
+            write_escape(out, character);
             spaces = false;
         } else if character == ' ' {
             if fold && !spaces && out.column > out.width && at > 0 && at + 1 < text.len() {
@@ -125,14 +125,14 @@ fn double(out: &mut Output, text: &str, fold: bool) {
         }
     }
     out.indicator("\"", false, false);
-    out.ends_word();
+    out.end_word();
 }
 
 fn must_escape(text: &[u8], at: usize, character: char) -> bool {
     matches!(character, '"' | '\\') || !chars::is_printable(text, at) || chars::is_break(text, at)
 }
 
-fn escape(out: &mut Output, character: char) {
+fn write_escape(out: &mut Output, character: char) {
     out.put('\\');
     let short = match character {
         '\0' => '0',
@@ -150,12 +150,12 @@ fn escape(out: &mut Output, character: char) {
         '\u{a0}' => '_',
         '\u{2028}' => 'L',
         '\u{2029}' => 'P',
-        _ => return hex(out, character as u32),
+        _ => return write_hex_escape(out, character as u32),
     };
     out.put(short);
 }
 
-fn hex(out: &mut Output, code: u32) {
+fn write_hex_escape(out: &mut Output, code: u32) {
     let before = out.text.len();
     // Writing to a string cannot fail.
     let _ = match code {
@@ -166,15 +166,15 @@ fn hex(out: &mut Output, code: u32) {
     out.column += out.text.len() - before;
 }
 
-fn literal(out: &mut Output, text: &str, best_indent: usize) {
+fn write_literal(out: &mut Output, text: &str, best_indent: usize) {
     out.indicator("|", true, false);
-    hints(out, text, best_indent);
+    write_header_hints(out, text, best_indent);
     out.line_break();
     out.whitespace = true;
     let mut breaks = true;
     for character in text.chars() {
         if matches!(character, '\n' | '\u{2028}' | '\u{2029}') {
-            out.own_break(character);
+            out.put_break(character);
             breaks = true;
         } else {
             if breaks {
@@ -187,9 +187,9 @@ fn literal(out: &mut Output, text: &str, best_indent: usize) {
     }
 }
 
-/// Returns the block header: the indentation where the first line hides it, and the handling of trailing line
-/// breaks.
-fn hints(out: &mut Output, text: &str, best_indent: usize) {
+/// Writes the hints of a block header: the indentation if the first line hides it, and the handling of
+/// trailing line breaks.
+fn write_header_hints(out: &mut Output, text: &str, best_indent: usize) {
     if text.starts_with([' ', '\n', '\u{2028}', '\u{2029}']) {
         out.indicator(&best_indent.to_string(), false, false);
     }

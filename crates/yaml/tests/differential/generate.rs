@@ -1,4 +1,4 @@
-//! Random cases, with a high share of YAML syntax.
+//! Random inputs with a high share of YAML syntax.
 
 use mainstay_testkit::Random;
 use mainstay_yaml::{KeyOrder, Map, Value};
@@ -284,7 +284,7 @@ pub(crate) fn number(random: &mut Random) -> Value {
     }
 }
 
-/// Returns a nested document; numbers are floats, as in JSON.
+/// Returns a nested document. Numbers are floats, as in JSON.
 pub(crate) fn document(random: &mut Random, depth: usize) -> Value {
     let kind = if depth == 0 {
         4 + random.below(6)
@@ -311,7 +311,7 @@ pub(crate) fn document(random: &mut Random, depth: usize) -> Value {
     }
 }
 
-/// Keeps only keys that go-yaml can sort: it has no order for `2`, `10` and `1a`.
+/// Keeps only keys that go-yaml can sort: it defines no order for `2`, `10` and `1a`.
 fn sortable(mut map: Map) -> Map {
     loop {
         let mut keys: Vec<&String> = map.keys().collect();
@@ -440,7 +440,7 @@ const SYNTAX: &[&str] = &[
 /// Returns text that resembles YAML and often is valid.
 pub(crate) fn text(random: &mut Random) -> Vec<u8> {
     let text = any_text(random);
-    // go-yaml recognises a byte order mark inside a text only where its buffer starts.
+    // go-yaml recognises a byte order mark inside a text only at the start of its buffer.
     let marks = text.windows(3).any(|bytes| bytes == b"\xEF\xBB\xBF");
     if marks { b"mark".to_vec() } else { text }
 }
@@ -481,7 +481,7 @@ fn mutated(random: &mut Random) -> Vec<u8> {
     text
 }
 
-/// Returns pieces after enough text that Go reads them in a later block of its buffer.
+/// Returns random pieces after enough text that Go reads them in a later block of its buffer.
 fn far_problem(random: &mut Random) -> Vec<u8> {
     let mut text = String::new();
     let target = 400 + random.below(800);
@@ -548,7 +548,7 @@ const JSON: &[&str] = &[
     "{\"k\":",
 ];
 
-/// Returns text that resembles JSON; never a root of `null`, which Go decodes as a nil map.
+/// Returns text that resembles JSON. The root is never `null`, which Go decodes as a nil map.
 pub(crate) fn json_text(random: &mut Random) -> Vec<u8> {
     let pieces =
         |random: &mut Random| -> String { (0..=random.below(8)).map(|_| *random.pick(JSON)).collect() };

@@ -1,4 +1,4 @@
-//! Compares the parsers with Helm's functions: acceptance, value and error text.
+//! Compares acceptance, value and error text of the parsers with Helm's functions.
 
 use mainstay_testkit::{CaseCounts, Oracle, OracleRequest, Random, case_count};
 use mainstay_yaml::{

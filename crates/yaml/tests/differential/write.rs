@@ -24,7 +24,7 @@ fn compare(name: &str, values: &[Value], writers: &[(&'static str, Writer)]) {
         for batch in values.chunks(1000) {
             let requests: Vec<_> = batch.iter().map(|value| request(op, value)).collect();
             for (value, response) in batch.iter().zip(oracle.query_all(&requests).unwrap()) {
-                // In a template a failed `toYaml` prints nothing, and a trailing newline is removed.
+                // In a template, a failed `toYaml` prints nothing, and a trailing newline is removed.
                 let ours = writer(value).unwrap_or_default();
                 let ours = if op.contains("Yaml") {
                     ours.strip_suffix('\n').unwrap_or(&ours)
@@ -46,7 +46,7 @@ fn compare(name: &str, values: &[Value], writers: &[(&'static str, Writer)]) {
     }
 }
 
-/// Both texts from shortly before their first difference.
+/// Returns the parts of both texts around their first difference.
 fn around_difference(a: &str, b: &str) -> (String, String) {
     let same = a.chars().zip(b.chars()).take_while(|(x, y)| x == y).count();
     let cut = |text: &str| text.chars().skip(same.saturating_sub(80)).take(240).collect();
@@ -113,7 +113,7 @@ fn documents() {
     compare("yaml documents", &values, WRITERS);
 }
 
-/// JSON cannot contain strings that are not UTF-8, so a template creates them.
+/// A template creates the strings, because JSON cannot contain strings that are not UTF-8.
 #[test]
 fn bytes() {
     let mut random = Random::new(5);

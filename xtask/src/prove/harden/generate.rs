@@ -12,7 +12,7 @@ pub(super) const ITEMS: &[Item] = &[
         tests: &[
             integration(
                 "replaced",
-                "an_explicit_key_behind_a_lone_carriage_return_is_restored",
+                "an_explicit_key_after_a_lone_carriage_return_is_restored",
             ),
             integration("replaced", "a_lone_carriage_return_at_the_end_is_kept"),
             integration("replaced", "the_original_objects_are_restored"),
@@ -80,9 +80,9 @@ pub(super) const ITEMS: &[Item] = &[
         goal: "≤ 8 × the input; exceptions as documented",
         tests: &[
             integration("generate_memory", "memory_is_bounded_by_the_input"),
-            unit("mainstay-inject", "pieces_make_the_whole"),
-            unit("mainstay-inject", "anchors_of_other_items_are_known"),
-            unit("mainstay-inject", "failures_are_those_of_the_whole"),
+            unit("mainstay-inject", "pieces_have_the_result_of_the_whole_document"),
+            unit("mainstay-inject", "anchors_of_other_items_are_resolved"),
+            unit("mainstay-inject", "failures_equal_those_of_the_whole_document"),
             unit("mainstay-inject", "elided_documents_have_the_same_result"),
             unit("mainstay-inject", "changed_documents_have_the_same_result"),
         ],

@@ -36,8 +36,8 @@ pub(super) const ITEMS: &[Item] = &[
                 "mainstay-cluster",
                 "nothing_of_ours_is_a_wildcard_and_nothing_escalates",
             ),
-            integration("deploy", "every_sentence_of_the_rbac_page_holds_simulated"),
-            integration("deploy", "every_sentence_of_the_rbac_page_holds_real"),
+            integration("deploy", "every_statement_of_the_rbac_page_holds_simulated"),
+            integration("deploy", "every_statement_of_the_rbac_page_holds_real"),
         ],
     },
     Item {
@@ -60,7 +60,7 @@ pub(super) const ITEMS: &[Item] = &[
                 "mainstay-sim",
                 "dumps_are_readable_by_their_owner_only_and_distinct_names_stay_distinct",
             ),
-            unit("mainstay-sim", "a_directory_with_files_is_left_alone"),
+            unit("mainstay-sim", "a_directory_with_files_is_not_written_to"),
             unit("mainstay-sim", "directory_links_and_special_files_are_rejected"),
             integration("sandbox", "a_snapshot_is_loaded_and_a_dump_is_written"),
         ],
@@ -93,7 +93,7 @@ pub(super) const ITEMS: &[Item] = &[
             unit("xtask", "tools_are_pinned"),
             unit("xtask", "unpinned_tools_are_found"),
             unit("xtask", "cargo_never_changes_a_lock_file"),
-            unit("xtask", "only_dependencies_of_the_binary_are_listed"),
+            unit("xtask", "packages_have_dependencies_and_licenses"),
         ],
     },
     Item {

@@ -116,6 +116,12 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     CLAIMS.iter().filter_map(row).collect()
 }
 
+/// Returns the names of all tests that the rows refer to.
+#[cfg(test)]
+pub(super) fn test_names() -> impl Iterator<Item = &'static str> {
+    CLAIMS.iter().map(|claim| claim.test)
+}
+
 impl Claim {
     fn row(&self, ran: &Ran) -> Row {
         match ran {

@@ -1,5 +1,5 @@
-//! Parses TOML in one pass. Common errors have the texts and positions of the Go library; dates and times
-//! stay text.
+//! Parsing of TOML in one pass. Common errors have the texts and positions of the Go library. Dates and
+//! times remain text.
 
 mod scalar;
 mod tree;
@@ -9,7 +9,7 @@ use mainstay_template::Value;
 
 use tree::{Node, Table};
 
-/// A document that is not valid TOML, with the message of the Go library.
+/// Error of parsing TOML, with the message of the Go library.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("toml: line {line}{}: {}", last_key_text(.last_key), .problem.0)]
 pub(in crate::functions) struct TomlError {
@@ -49,7 +49,7 @@ pub(in crate::functions) fn read(text: &str) -> Result<Value, TomlError> {
         last_key: String::new(),
     };
     let mut root = Table::default();
-    match reader.document(&mut root) {
+    match reader.parse_document(&mut root) {
         Ok(()) => Ok(root.into_value()),
         Err(problem) => Err(TomlError {
             line: reader.line,
@@ -62,7 +62,7 @@ pub(in crate::functions) fn read(text: &str) -> Result<Value, TomlError> {
 /// Maximum nesting of arrays, tables and key parts.
 const MAX_DEPTH: usize = 200;
 
-/// The state of the parser.
+/// State of the parser.
 struct Reader {
     chars: Vec<char>,
     at: usize,
@@ -83,7 +83,7 @@ impl Reader {
         Some(c)
     }
 
-    fn eat(&mut self, wanted: &str) -> bool {
+    fn accept(&mut self, wanted: &str) -> bool {
         let found = wanted
             .chars()
             .enumerate()
@@ -96,48 +96,48 @@ impl Reader {
         found
     }
 
-    fn blanks(&mut self) {
+    fn skip_blanks(&mut self) {
         while matches!(self.peek(), Some(' ' | '\t')) {
             self.at += 1;
         }
     }
 
     /// Skips white space, line breaks and comments.
-    fn gap(&mut self) {
+    fn skip_gap(&mut self) {
         loop {
             match self.peek() {
                 Some(' ' | '\t' | '\r' | '\n') => {
                     self.next();
                 }
-                Some('#') => self.comment(),
+                Some('#') => self.skip_comment(),
                 _ => return,
             }
         }
     }
 
-    fn comment(&mut self) {
+    fn skip_comment(&mut self) {
         while self.peek().is_some_and(|c| c != '\n') {
             self.at += 1;
         }
     }
 
-    fn document(&mut self, root: &mut Table) -> Result<(), Problem> {
+    fn parse_document(&mut self, root: &mut Table) -> Result<(), Problem> {
         let mut table: Vec<String> = Vec::new();
         loop {
-            self.gap();
+            self.skip_gap();
             match self.peek() {
                 None => return Ok(()),
-                Some('[') => table = self.header(root)?,
-                Some(_) => self.pair(root, &table)?,
+                Some('[') => table = self.parse_header(root)?,
+                Some(_) => self.parse_pair(root, &table)?,
             }
             self.end_of_line()?;
         }
     }
 
     fn end_of_line(&mut self) -> Result<(), Problem> {
-        self.blanks();
+        self.skip_blanks();
         match self.peek() {
-            Some('#') => self.comment(),
+            Some('#') => self.skip_comment(),
             None | Some('\n') => {}
             Some('\r') if self.chars.get(self.at + 1) == Some(&'\n') => {}
             Some(c) => {
@@ -150,34 +150,34 @@ impl Reader {
         Ok(())
     }
 
-    fn header(&mut self, root: &mut Table) -> Result<Vec<String>, Problem> {
+    fn parse_header(&mut self, root: &mut Table) -> Result<Vec<String>, Problem> {
         self.at += 1;
-        let is_list = self.eat("[");
-        let path = self.header_path()?;
-        if is_list && !self.eat("]") {
+        let is_list = self.accept("[");
+        let path = self.parse_header_path()?;
+        if is_list && !self.accept("]") {
             let found = self.peek().map_or("EOF".into(), quote_rune);
             return problem(format!(
                 "expected end of table array name delimiter ']', but got {found} instead"
             ));
         }
         if is_list {
-            root.open_list(&path)?;
+            root.open_table_list(&path)?;
         } else {
-            root.open(&path)?;
+            root.open_table(&path)?;
         }
         Ok(path)
     }
 
-    fn header_path(&mut self) -> Result<Vec<String>, Problem> {
+    fn parse_header_path(&mut self) -> Result<Vec<String>, Problem> {
         let mut path = Vec::new();
         loop {
-            self.blanks();
+            self.skip_blanks();
             match self.peek() {
                 Some(']') => return Err("unexpected end of table name (table names cannot be empty)".into()),
                 Some('.') => return Err("unexpected table separator (table names cannot be empty)".into()),
-                _ => path.push(self.key_part()?),
+                _ => path.push(self.parse_key_part()?),
             }
-            self.blanks();
+            self.skip_blanks();
             match self.next() {
                 Some('.') if path.len() < MAX_DEPTH => {}
                 Some(']') => return Ok(path),
@@ -194,20 +194,20 @@ impl Reader {
     }
 
     /// Parses `key = value` in the table at `path`.
-    fn pair(&mut self, root: &mut Table, path: &[String]) -> Result<(), Problem> {
-        let key = self.key()?;
+    fn parse_pair(&mut self, root: &mut Table, path: &[String]) -> Result<(), Problem> {
+        let key = self.parse_key()?;
         let whole: Vec<&str> = path.iter().chain(&key).map(String::as_str).collect();
         self.last_key = whole.join(".");
-        let value = self.value()?;
+        let value = self.parse_value()?;
         root.at(path)?.insert(&key, value, &self.last_key)?;
         self.last_key.clear();
         Ok(())
     }
 
-    fn key(&mut self) -> Result<Vec<String>, Problem> {
+    fn parse_key(&mut self) -> Result<Vec<String>, Problem> {
         let mut parts = Vec::new();
         loop {
-            self.blanks();
+            self.skip_blanks();
             match self.peek() {
                 Some('=') if parts.is_empty() => return Err("unexpected '=': key name appears blank".into()),
                 Some('.') if parts.is_empty() => {
@@ -215,9 +215,9 @@ impl Reader {
                 }
                 Some('=') => return Err("unexpected '='".into()),
                 Some('.') => return Err("unexpected '.'".into()),
-                _ => parts.push(self.key_part()?),
+                _ => parts.push(self.parse_key_part()?),
             }
-            self.blanks();
+            self.skip_blanks();
             match self.next() {
                 Some('=') => return Ok(parts),
                 Some('.') if parts.len() < MAX_DEPTH => {}
@@ -231,7 +231,7 @@ impl Reader {
         }
     }
 
-    fn key_part(&mut self) -> Result<String, Problem> {
+    fn parse_key_part(&mut self) -> Result<String, Problem> {
         match self.peek() {
             Some('"') => self.basic_string(),
             Some('\'') => self.literal_string(),
@@ -260,25 +260,28 @@ impl Reader {
         }
     }
 
-    fn value(&mut self) -> Result<Node, Problem> {
-        self.blanks();
+    fn parse_value(&mut self) -> Result<Node, Problem> {
+        self.skip_blanks();
         match self.peek() {
             None => Err("unexpected EOF; expected value".into()),
-            Some('[') => self.deeper(Self::array),
-            Some('{') => self.deeper(Self::inline_table),
-            Some('"') if self.eat("\"\"\"") => self.long_basic_string().map(string),
-            Some('"') => self.basic_string().map(string),
-            Some('\'') if self.eat("'''") => self.long_literal_string().map(string),
-            Some('\'') => self.literal_string().map(string),
+            Some('[') => self.parse_nested(Self::parse_array),
+            Some('{') => self.parse_nested(Self::parse_inline_table),
+            Some('"') if self.accept("\"\"\"") => self.long_basic_string().map(string_node),
+            Some('"') => self.basic_string().map(string_node),
+            Some('\'') if self.accept("'''") => self.long_literal_string().map(string_node),
+            Some('\'') => self.literal_string().map(string_node),
             Some('.') => Err("floats must start with a digit, not '.'".into()),
             Some(c @ ('\n' | '\r' | ',' | ']' | '}' | '=' | '#')) => {
                 problem(format!("expected value but found {} instead", quote_rune(c)))
             }
-            Some(_) => scalar::scalar(&self.word()).map(Node::Leaf),
+            Some(_) => scalar::parse_scalar(&self.read_word()).map(Node::Leaf),
         }
     }
 
-    fn deeper(&mut self, run: impl FnOnce(&mut Self) -> Result<Node, Problem>) -> Result<Node, Problem> {
+    fn parse_nested(
+        &mut self,
+        run: impl FnOnce(&mut Self) -> Result<Node, Problem>,
+    ) -> Result<Node, Problem> {
         if self.depth >= MAX_DEPTH {
             return Err("values are nested too deeply".into());
         }
@@ -288,8 +291,8 @@ impl Reader {
         result
     }
 
-    /// Reads an unquoted value; a date may be followed by one blank and a time.
-    fn word(&mut self) -> String {
+    /// Reads an unquoted value. A date may be followed by one blank and a time.
+    fn read_word(&mut self) -> String {
         let mut word = String::new();
         while let Some(c) = self.peek() {
             let time_follows = c == ' '
@@ -304,17 +307,17 @@ impl Reader {
         word
     }
 
-    fn array(&mut self) -> Result<Node, Problem> {
+    fn parse_array(&mut self) -> Result<Node, Problem> {
         self.at += 1;
         let mut items = Vec::new();
         loop {
-            self.gap();
+            self.skip_gap();
             match self.peek() {
                 Some(']') => break,
                 Some(',') => return Err("unexpected comma".into()),
-                _ => items.push(self.value()?),
+                _ => items.push(self.parse_value()?),
             }
-            self.gap();
+            self.skip_gap();
             match self.peek() {
                 Some(',') => self.at += 1,
                 Some(']') => break,
@@ -330,23 +333,23 @@ impl Reader {
         Ok(Node::Array(items))
     }
 
-    fn inline_table(&mut self) -> Result<Node, Problem> {
+    fn parse_inline_table(&mut self) -> Result<Node, Problem> {
         self.at += 1;
         let outer = self.last_key.clone();
         let mut table = Table::default();
         loop {
-            self.gap();
+            self.skip_gap();
             match self.peek() {
                 Some('}') => break,
                 Some(',') => return Err("unexpected comma".into()),
                 _ => {
-                    let key = self.key()?;
-                    let value = self.value()?;
+                    let key = self.parse_key()?;
+                    let value = self.parse_value()?;
                     self.last_key = format!("{outer}.{}", key.join("."));
                     table.insert(&key, value, &self.last_key.clone())?;
                 }
             }
-            self.gap();
+            self.skip_gap();
             match self.peek() {
                 Some(',') => self.at += 1,
                 Some('}') => break,
@@ -365,6 +368,6 @@ impl Reader {
     }
 }
 
-fn string(text: String) -> Node {
+fn string_node(text: String) -> Node {
     Node::Leaf(Value::string(text))
 }

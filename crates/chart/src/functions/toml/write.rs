@@ -1,29 +1,29 @@
-//! Writes values as TOML: tables are indented, simple keys precede tables, lists of tables are written as
-//! `[[…]]`.
+//! Output of values as TOML. Tables are indented, simple keys precede tables, and lists of tables are
+//! written as `[[…]]`.
 
 use std::fmt::Write;
 
 use mainstay_template::{Failure, LimitExceeded, List, Map, Meter, Str, Value};
 
-/// Returns the text of `value`, or the error of Go's encoder.
+/// Returns `value` as TOML, or the error of Go's encoder.
 pub(in crate::functions) fn write(value: &Value, meter: &mut Meter) -> Result<String, Failure> {
     let mut writer = Writer {
         out: String::new(),
         key: Vec::new(),
         meter,
     };
-    writer.encode(value)?;
+    writer.write_root(value)?;
     Ok(writer.out)
 }
 
-/// The state of the writer.
+/// State of the writer.
 struct Writer<'a> {
     out: String,
     key: Vec<Str>,
     meter: &'a mut Meter,
 }
 
-/// Kind of a value, which decides its position.
+/// Kind of a value. Determines its position in the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Nil,
@@ -33,7 +33,7 @@ enum Kind {
 }
 
 impl Writer<'_> {
-    fn encode(&mut self, value: &Value) -> Result<(), Failure> {
+    fn write_root(&mut self, value: &Value) -> Result<(), Failure> {
         match value {
             Value::Nil if self.key.is_empty() => Err(Failure::message(
                 "reflect: call of reflect.Value.Type on zero Value",
@@ -41,20 +41,20 @@ impl Writer<'_> {
             Value::Nil => Ok(()),
             Value::Object(object) => {
                 self.meter.allocate(object.plain_bytes())?;
-                self.deeper(|writer| writer.encode(&object.plain()))
+                self.write_nested(|writer| writer.write_root(&object.plain()))
             }
-            Value::Map(map) => self.table(map),
-            Value::List(list) if kind(value, self.meter)? == Kind::TableList => self.tables(list),
+            Value::Map(map) => self.write_table(map),
+            Value::List(list) if value_kind(value, self.meter)? == Kind::TableList => self.write_tables(list),
             Value::Complex(..) => Err(Failure::message(format!(
                 "unsupported type for key '{}': complex128",
-                self.path()
+                self.key_path()
             ))),
-            _ => self.key_value(value),
+            _ => self.write_key_value(value),
         }
     }
 
-    /// Runs `run` one level deeper, within the depth limit.
-    fn deeper(&mut self, run: impl FnOnce(&mut Self) -> Result<(), Failure>) -> Result<(), Failure> {
+    /// Runs `run` one level deeper. Fails if the depth limit is exceeded.
+    fn write_nested(&mut self, run: impl FnOnce(&mut Self) -> Result<(), Failure>) -> Result<(), Failure> {
         self.meter.consume_fuel(1)?;
         self.meter.enter()?;
         let result = run(self);
@@ -62,122 +62,122 @@ impl Writer<'_> {
         result
     }
 
-    fn newline(&mut self) -> Result<(), Failure> {
+    fn write_newline(&mut self) -> Result<(), Failure> {
         if self.out.is_empty() {
             return Ok(());
         }
-        self.text("\n")
+        self.write_text("\n")
     }
 
-    fn indent(&mut self) -> Result<(), Failure> {
-        (1..self.key.len()).try_for_each(|_| self.text("  "))
+    fn write_indent(&mut self) -> Result<(), Failure> {
+        (1..self.key.len()).try_for_each(|_| self.write_text("  "))
     }
 
-    fn path(&self) -> String {
-        let parts: Vec<String> = self.key.iter().map(quoted_key).collect();
+    fn key_path(&self) -> String {
+        let parts: Vec<String> = self.key.iter().map(quote_key).collect();
         parts.join(".")
     }
 
-    fn table(&mut self, map: &Map) -> Result<(), Failure> {
+    fn write_table(&mut self, map: &Map) -> Result<(), Failure> {
         if self.key.len() == 1 {
-            self.newline()?;
+            self.write_newline()?;
         }
         if !self.key.is_empty() {
-            self.indent()?;
-            let path = self.path();
+            self.write_indent()?;
+            let path = self.key_path();
             self.push(format_args!("[{path}]"))?;
-            self.newline()?;
+            self.write_newline()?;
         }
-        self.entries(map)
+        self.write_entries(map)
     }
 
-    fn tables(&mut self, list: &List) -> Result<(), Failure> {
+    fn write_tables(&mut self, list: &List) -> Result<(), Failure> {
         if self.key.is_empty() {
             return Err(Failure::message(
                 "toml: top-level values must be Go maps or structs",
             ));
         }
         for item in list.items() {
-            self.newline()?;
-            self.indent()?;
-            let path = self.path();
+            self.write_newline()?;
+            self.write_indent()?;
+            let path = self.key_path();
             self.push(format_args!("[[{path}]]"))?;
-            self.newline()?;
-            self.item_entries(item)?;
+            self.write_newline()?;
+            self.write_item_entries(item)?;
         }
         Ok(())
     }
 
-    fn item_entries(&mut self, item: &Value) -> Result<(), Failure> {
+    fn write_item_entries(&mut self, item: &Value) -> Result<(), Failure> {
         match item {
-            Value::Map(map) => self.entries(map),
-            Value::Object(object) => self.deeper(|writer| writer.item_entries(&object.plain())),
+            Value::Map(map) => self.write_entries(map),
+            Value::Object(object) => self.write_nested(|writer| writer.write_item_entries(&object.plain())),
             _ => Ok(()),
         }
     }
 
-    fn entries(&mut self, map: &Map) -> Result<(), Failure> {
+    fn write_entries(&mut self, map: &Map) -> Result<(), Failure> {
         let (simple, tables) = partition(map, self.meter)?;
         for (key, value) in simple.iter().chain(&tables) {
             self.key.push(key.clone());
-            let result = self.deeper(|writer| writer.encode(value));
+            let result = self.write_nested(|writer| writer.write_root(value));
             self.key.pop();
             result?;
         }
         Ok(())
     }
 
-    fn key_value(&mut self, value: &Value) -> Result<(), Failure> {
+    fn write_key_value(&mut self, value: &Value) -> Result<(), Failure> {
         let Some(key) = self.key.last().cloned() else {
-            return self.element(value);
+            return self.write_element(value);
         };
-        self.indent()?;
-        self.push(format_args!("{} = ", quoted_key(&key)))?;
-        self.element(value)?;
-        self.newline()
+        self.write_indent()?;
+        self.push(format_args!("{} = ", quote_key(&key)))?;
+        self.write_element(value)?;
+        self.write_newline()
     }
 
-    fn element(&mut self, value: &Value) -> Result<(), Failure> {
+    fn write_element(&mut self, value: &Value) -> Result<(), Failure> {
         match value {
-            Value::String(text) => self.text(&quoted(text)),
+            Value::String(text) => self.write_text(&quote_text(text)),
             Value::Bool(value) => self.push(format_args!("{value}")),
             Value::Int(value, _) => self.push(format_args!("{value}")),
             Value::Uint(value, _) => self.push(format_args!("{value}")),
-            Value::Float(value) => self.text(&float(*value)),
-            Value::List(list) => self.inline_list(list),
-            Value::Map(map) => self.inline_table(map),
-            Value::Object(object) => self.deeper(|writer| writer.element(&object.plain())),
+            Value::Float(value) => self.write_text(&format_float_value(*value)),
+            Value::List(list) => self.write_inline_list(list),
+            Value::Map(map) => self.write_inline_table(map),
+            Value::Object(object) => self.write_nested(|writer| writer.write_element(&object.plain())),
             Value::Nil | Value::Complex(..) => Ok(()),
         }
     }
 
-    fn inline_list(&mut self, list: &List) -> Result<(), Failure> {
-        self.text("[")?;
+    fn write_inline_list(&mut self, list: &List) -> Result<(), Failure> {
+        self.write_text("[")?;
         for (index, item) in list.items().iter().enumerate() {
             if index > 0 {
-                self.text(", ")?;
+                self.write_text(", ")?;
             }
-            self.deeper(|writer| writer.element(item))?;
+            self.write_nested(|writer| writer.write_element(item))?;
         }
-        self.text("]")
+        self.write_text("]")
     }
 
-    /// Writes an inline table. Like the Go library, it omits a nil entry but not the comma before it.
-    fn inline_table(&mut self, map: &Map) -> Result<(), Failure> {
+    /// Writes an inline table. Like the Go library, omits a nil entry but not the comma before it.
+    fn write_inline_table(&mut self, map: &Map) -> Result<(), Failure> {
         let (simple, tables) = partition(map, self.meter)?;
-        self.text("{")?;
+        self.write_text("{")?;
         let total = simple.len() + tables.len();
         for (index, (key, value)) in simple.iter().chain(&tables).enumerate() {
             if matches!(value, Value::Nil) {
                 continue;
             }
-            self.push(format_args!("{} = ", quoted_key(key)))?;
-            self.deeper(|writer| writer.element(value))?;
+            self.push(format_args!("{} = ", quote_key(key)))?;
+            self.write_nested(|writer| writer.write_element(value))?;
             if index + 1 < total {
-                self.text(", ")?;
+                self.write_text(", ")?;
             }
         }
-        self.text("}")
+        self.write_text("}")
     }
 
     fn push(&mut self, text: std::fmt::Arguments<'_>) -> Result<(), Failure> {
@@ -187,13 +187,14 @@ impl Writer<'_> {
         self.charge(self.out.len() - start)
     }
 
-    fn text(&mut self, text: &str) -> Result<(), Failure> {
+    fn write_text(&mut self, text: &str) -> Result<(), Failure> {
         self.charge(text.len())?;
         self.out.push_str(text);
         Ok(())
     }
 
-    /// Limits the text while it grows: a tree that shares its parts is larger as text.
+    /// Checks the string limit during writing: the text of a tree with shared parts is larger than the
+    /// tree.
     fn charge(&mut self, bytes: usize) -> Result<(), Failure> {
         if self.out.len().saturating_add(bytes) > self.meter.limits().string {
             return Err(LimitExceeded::String.into());
@@ -209,7 +210,7 @@ type Entries = Vec<(Str, Value)>;
 fn partition(map: &Map, meter: &mut Meter) -> Result<(Entries, Entries), Failure> {
     let (mut simple, mut tables) = (Entries::new(), Entries::new());
     for (key, value) in map.entries().iter() {
-        let group = match kind(value, meter)? {
+        let group = match value_kind(value, meter)? {
             Kind::Table | Kind::TableList => &mut tables,
             Kind::Nil | Kind::Simple => &mut simple,
         };
@@ -218,7 +219,7 @@ fn partition(map: &Map, meter: &mut Meter) -> Result<(Entries, Entries), Failure
     Ok((simple, tables))
 }
 
-fn kind(value: &Value, meter: &mut Meter) -> Result<Kind, Failure> {
+fn value_kind(value: &Value, meter: &mut Meter) -> Result<Kind, Failure> {
     match value {
         Value::Nil => Ok(Kind::Nil),
         Value::List(list) if list.is_nil() => Ok(Kind::Nil),
@@ -226,7 +227,7 @@ fn kind(value: &Value, meter: &mut Meter) -> Result<Kind, Failure> {
         Value::Object(object) => {
             meter.allocate(object.plain_bytes())?;
             meter.enter()?;
-            let kind = kind(&object.plain(), meter);
+            let kind = value_kind(&object.plain(), meter);
             meter.leave();
             kind
         }
@@ -245,7 +246,7 @@ fn list_kind(list: &List, meter: &mut Meter) -> Result<Kind, Failure> {
     let mut all_tables = !list.items().is_empty();
     for item in list.items() {
         meter.consume_fuel(1)?;
-        match kind(item, meter)? {
+        match value_kind(item, meter)? {
             Kind::Nil => return Err(Failure::message("toml: cannot encode array with nil element")),
             Kind::Table => {}
             Kind::Simple | Kind::TableList => all_tables = false,
@@ -254,7 +255,7 @@ fn list_kind(list: &List, meter: &mut Meter) -> Result<Kind, Failure> {
     Ok(if all_tables { Kind::TableList } else { Kind::Simple })
 }
 
-fn float(value: f64) -> String {
+fn format_float_value(value: f64) -> String {
     if value.is_nan() {
         return if value.is_sign_negative() { "-nan" } else { "nan" }.into();
     }
@@ -269,16 +270,16 @@ fn float(value: f64) -> String {
     }
 }
 
-fn quoted_key(key: &Str) -> String {
+fn quote_key(key: &Str) -> String {
     let bare = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !key.is_empty() && key.iter().all(bare) {
         key.to_string()
     } else {
-        quoted(key)
+        quote_text(key)
     }
 }
 
-fn quoted(text: &Str) -> String {
+fn quote_text(text: &Str) -> String {
     let mut out = String::from("\"");
     for c in text.to_str_lossy().chars() {
         match c {

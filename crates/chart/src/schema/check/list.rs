@@ -1,7 +1,7 @@
 //! Keywords for arrays.
 
 use super::value::{duplicates, total_size};
-use crate::schema::number::show_count;
+use crate::schema::number::format_count;
 use mainstay_yaml::Value;
 
 use super::{Checker, Visit};
@@ -12,18 +12,18 @@ impl Checker<'_> {
     pub(super) fn list(&self, visit: &mut Visit<'_, '_>, items: &[Value]) {
         let node = visit.node;
         let size = items.len() as i64;
-        visit.at_least("minItems", size, node.min_items);
-        visit.at_most("maxItems", size, node.max_items);
+        visit.check_minimum("minItems", size, node.min_items);
+        visit.check_maximum("maxItems", size, node.max_items);
         if node.unique_items {
-            self.spend(8 * total_size(items.iter()));
+            self.add_steps(8 * total_size(items.iter()));
         }
         if node.unique_items
             && let Some((first, second)) = duplicates(items)
         {
             visit.fail(format!(
                 "items at {} and {} are equal",
-                show_count(first as i64),
-                show_count(second as i64)
+                format_count(first as i64),
+                format_count(second as i64)
             ));
         }
         if node.draft < Draft::D2020 {
@@ -49,10 +49,10 @@ impl Checker<'_> {
             Some(Extra::Allowed(false)) if !rest.is_empty() => {
                 visit.fail(format!(
                     "last {} additionalItem(s) not allowed",
-                    show_count(rest.len() as i64)
+                    format_count(rest.len() as i64)
                 ));
             }
-            // The Go library numbers these from zero again.
+            // The Go library numbers these items from zero.
             Some(Extra::Schema(schema)) => self.each(visit, rest, &vec![schema; rest.len()], 0),
             _ => {}
         }
@@ -75,7 +75,7 @@ impl Checker<'_> {
 
     pub(super) fn each(&self, visit: &mut Visit<'_, '_>, items: &[Value], schemas: &[NodeId], from: usize) {
         for (index, (item, schema)) in items.iter().zip(schemas).enumerate() {
-            let result = self.part(visit, *schema, item, (from + index).to_string());
+            let result = self.evaluate_part(visit, *schema, item, (from + index).to_string());
             visit.failures.extend(result.err());
         }
     }
@@ -84,7 +84,7 @@ impl Checker<'_> {
         let Some(schema) = visit.node.contains else { return };
         let (mut failures, mut matched) = (Vec::new(), Vec::new());
         for (index, item) in items.iter().enumerate() {
-            if let Err(failure) = self.part(visit, schema, item, index.to_string()) {
+            if let Err(failure) = self.evaluate_part(visit, schema, item, index.to_string()) {
                 failures.push(failure);
                 continue;
             }
@@ -96,14 +96,14 @@ impl Checker<'_> {
         let count = matched.len() as i64;
         let indexes = matched.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
         let bound = |limit: &str, want: i64| {
-            let (want, count) = (show_count(want), show_count(count));
+            let (want, count) = (format_count(want), format_count(count));
             format!(
                 "{limit} {want} items required to match contains schema, but matched {count} items at {indexes}"
             )
         };
         match visit.node.min_contains {
             Some(want) if count < want && count == 0 => {
-                let want = show_count(want);
+                let want = format_count(want);
                 let text = format!("min {want} items required to match contains schema, but none matched");
                 visit.fail_because(text, failures);
             }

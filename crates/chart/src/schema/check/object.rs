@@ -12,15 +12,15 @@ impl Checker<'_> {
     pub(super) fn object(&self, visit: &mut Visit<'_, '_>, map: &Map) {
         let node = visit.node;
         let size = map.len() as i64;
-        visit.at_least("minProperties", size, node.min_properties);
-        visit.at_most("maxProperties", size, node.max_properties);
+        visit.check_minimum("minProperties", size, node.min_properties);
+        visit.check_maximum("maxProperties", size, node.max_properties);
         let absent = missing(map, &node.required);
         match absent.as_slice() {
             [] => {}
             [one] => visit.fail(format!("missing property {}", quote(one))),
             several => visit.fail(format!("missing properties {}", quote_all(several))),
         }
-        if visit.done() {
+        if visit.can_stop() {
             return;
         }
         self.dependencies(visit, map);
@@ -37,7 +37,7 @@ impl Checker<'_> {
             .iter()
             .filter(|(name, _)| map.contains_key(*name));
         for (_, schema) in applicable {
-            let result = self.same(visit, *schema, "", false);
+            let result = self.evaluate_same_value(visit, *schema, "", false);
             visit.failures.extend(result.err());
         }
         for (name, names) in node
@@ -59,7 +59,7 @@ impl Checker<'_> {
             match requirement {
                 Requirement::Names(names) => visit.fail_if_missing(map, name, names),
                 Requirement::Schema(schema) => {
-                    let result = self.same(visit, *schema, "", false);
+                    let result = self.evaluate_same_value(visit, *schema, "", false);
                     visit.failures.extend(result.err());
                 }
             }
@@ -70,10 +70,10 @@ impl Checker<'_> {
         let node = visit.node;
         let mut additional = Vec::new();
         for (name, value) in map {
-            if visit.done() {
+            if visit.can_stop() {
                 return;
             }
-            self.spend(node.pattern_properties.len() * (4 + name.len() / 8));
+            self.add_steps(node.pattern_properties.len() * (4 + name.len() / 8));
             let patterns = node
                 .pattern_properties
                 .iter()
@@ -89,7 +89,7 @@ impl Checker<'_> {
                 }
             }
             for schema in schemas {
-                let result = self.part(visit, schema, value, name.clone());
+                let result = self.evaluate_part(visit, schema, value, name.clone());
                 visit.failures.extend(result.err());
             }
             visit.unevaluated.properties.remove(name);
@@ -102,7 +102,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Each name is validated as a separate document.
+    /// Validates each property name as a separate document.
     pub(super) fn property_names(&self, visit: &mut Visit<'_, '_>, map: &Map) {
         let Some(schema) = visit.node.property_names else {
             return;

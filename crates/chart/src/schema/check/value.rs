@@ -6,7 +6,8 @@ use crate::schema::outcome::quote;
 use mainstay_yaml::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Returns the first pair of equal items. Comparing fingerprints avoids quadratic cost for long lists.
+/// Returns the first pair of equal items. Compares fingerprints, so that the cost is not quadratic for long
+/// lists.
 pub(super) fn duplicates(items: &[Value]) -> Option<(usize, usize)> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     items.iter().enumerate().find_map(|(index, item)| {
@@ -34,7 +35,7 @@ pub(super) fn has_type(value: &Value, types: &[&str]) -> bool {
     types.contains(&type_of(value)) || (types.contains(&"integer") && is_integer(value))
 }
 
-/// Whether two values are equal; numbers are compared regardless of their type.
+/// Whether two values are equal. Numbers are compared regardless of their type.
 pub(super) fn equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::List(left), Value::List(right)) => {
@@ -52,7 +53,7 @@ pub(super) fn equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Returns an upper bound of the comparisons that [`equal`] makes.
+/// Returns an upper bound of the number of comparisons in [`equal`].
 pub(super) fn count_comparisons(left: &Value, right: &Value) -> usize {
     match (left, right) {
         (Value::List(left), Value::List(right)) if left.len() == right.len() => total_size(left.iter()),
@@ -62,7 +63,7 @@ pub(super) fn count_comparisons(left: &Value, right: &Value) -> usize {
     }
 }
 
-/// Returns the number of nodes of all `values`.
+/// Returns the total number of nodes of `values`.
 pub(super) fn total_size<'v>(values: impl Iterator<Item = &'v Value>) -> usize {
     let nodes = |value: &Value| match value {
         Value::List(items) => total_size(items.iter()),
@@ -73,7 +74,7 @@ pub(super) fn total_size<'v>(values: impl Iterator<Item = &'v Value>) -> usize {
     values.fold(1, |total, value| total.saturating_add(nodes(value)))
 }
 
-/// Returns a text that is the same for equal values only.
+/// Returns a text that is identical for equal values only.
 pub(super) fn fingerprint(value: &Value) -> String {
     match value {
         Value::List(items) => format!(

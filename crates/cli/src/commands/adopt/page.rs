@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use mainstay_adopt::{Adoption, Component, ComponentPlan, Dropped, FieldDifference, HandOver, Left};
+use mainstay_adopt::{Adoption, Component, ComponentPlan, Dropped, FieldDifference, HelmTransfer, Skipped};
 use mainstay_cluster::deploy::document;
 use serde::Serialize;
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(crate) struct Summary<'a> {
     dropped: Vec<&'a Dropped>,
     rejected: Vec<String>,
     hidden: Vec<String>,
-    left: &'a [Left],
+    left: &'a [Skipped],
 }
 
 impl<'a> Summary<'a> {
@@ -55,7 +55,7 @@ impl<'a> Summary<'a> {
                 .iter()
                 .map(|one| format!("{}/{}", one.namespace, one.name))
                 .collect(),
-            left: &adoption.left,
+            left: &adoption.skipped,
         }
     }
 }
@@ -196,12 +196,12 @@ pub(crate) struct HandOverSummary<'a> {
     objects: usize,
     missing: Vec<&'a str>,
     differences: Vec<&'a FieldDifference>,
-    left: &'a [Left],
+    left: &'a [Skipped],
 }
 
 impl<'a> HandOverSummary<'a> {
     /// Summarizes a hand-over.
-    pub(crate) fn new(plan: &'a HandOver) -> Self {
+    pub(crate) fn new(plan: &'a HelmTransfer) -> Self {
         let releases = || plan.releases.iter();
         Self {
             releases: releases()
@@ -213,15 +213,15 @@ impl<'a> HandOverSummary<'a> {
                 .map(String::as_str)
                 .collect(),
             differences: releases().flat_map(|one| &one.differences).collect(),
-            left: &plan.left,
+            left: &plan.skipped,
         }
     }
 }
 
 /// Formats a hand-over to Helm.
-pub(crate) fn hand_over(plan: &HandOver, is_applied: bool) -> String {
+pub(crate) fn hand_over(plan: &HelmTransfer, is_applied: bool) -> String {
     if plan.releases.is_empty() {
-        return format!("Nothing to hand over to Helm.\n{}", left(&plan.left));
+        return format!("Nothing to hand over to Helm.\n{}", left(&plan.skipped));
     }
     let head = ["RELEASE", "NAMESPACE", "CHART", "VERSION", "OBJECTS", "CONTENT"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -241,7 +241,7 @@ pub(crate) fn hand_over(plan: &HandOver, is_applied: bool) -> String {
     }
     let all: Vec<&FieldDifference> = plan.releases.iter().flat_map(|one| &one.differences).collect();
     out.push_str(&difference_table(&all, "`helm upgrade`"));
-    out.push_str(&left(&plan.left));
+    out.push_str(&left(&plan.skipped));
     if !is_applied {
         let _ = writeln!(
             out,
@@ -251,7 +251,7 @@ pub(crate) fn hand_over(plan: &HandOver, is_applied: bool) -> String {
     out
 }
 
-fn left(left: &[Left]) -> String {
+fn left(left: &[Skipped]) -> String {
     if left.is_empty() {
         return String::new();
     }
@@ -271,6 +271,6 @@ fn rest(adoption: &Adoption) -> String {
             release.namespace, release.name, release.secret
         );
     }
-    out.push_str(&left(&adoption.left));
+    out.push_str(&left(&adoption.skipped));
     out
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use mainstay_cluster::install::Installer;
 use mainstay_manifest::{
     ChangedObject, DiffOptions, FieldDifference, Object, ObjectDifference, ObjectSelector,
-    compare_objects_of, parse_manifest,
+    compare_object_sets, parse_manifest,
 };
 use mainstay_yaml::{Value, to_json};
 use serde_json::json;
@@ -75,7 +75,7 @@ fn compare(args: &Args) -> Result<(), CliError> {
     };
     let left = read(&args.left, &args.charts)?;
     let found = match &args.right {
-        Some(right) => compare_objects_of(&left, &read(right, &args.charts)?, &options),
+        Some(right) => compare_object_sets(&left, &read(right, &args.charts)?, &options),
         None => block_on(compare_live(args, &left, &options))?,
     };
     match args.output {
@@ -101,7 +101,7 @@ async fn compare_live(
         live.extend(preview.before.as_ref().and_then(stored));
         applied.extend(stored(&preview.after));
     }
-    Ok(compare_objects_of(&live, &applied, options))
+    Ok(compare_object_sets(&live, &applied, options))
 }
 
 /// Returns an object without the fields that the server sets.

@@ -13,7 +13,7 @@ use mainstay_operator::log::{self, PlanLog};
 use mainstay_operator::metrics::Metrics;
 use mainstay_operator::probe::{HttpsProber, SystemResolver};
 use mainstay_operator::server::{
-    Bind, CertificateError, Certificates, ClusterGate, Server, serve_health, serve_metrics,
+    Bind, CertificateError, Certificates, ClusterAuthorizer, Server, serve_health, serve_metrics,
 };
 use mainstay_operator::settings::{self, ClusterSettings};
 use mainstay_operator::{Clock, Observer, Operator, Options, tls};
@@ -84,7 +84,7 @@ async fn operate(
     if let Some(start) = found.tls {
         let (client, sender) = (client.clone(), stop.sender.clone());
         tokio::spawn(async move {
-            tracing::info!("{}", tls::changed(client, start).await);
+            tracing::info!("{}", tls::wait_for_change(client, start).await);
             let _ = sender.send(true);
         });
     }
@@ -141,7 +141,7 @@ async fn operate(
 
 /// Returns the options of the webhook, if it is enabled.
 fn webhook(args: &Args, namespace: &str) -> Option<WebhookOptions> {
-    if !args.istio_operator || args.webhook_bind_address == Bind::Off {
+    if !args.istio_operator || args.webhook_bind_address == Bind::Disabled {
         return None;
     }
     let service = || WebhookAddress::Service {
@@ -196,7 +196,7 @@ impl Parts {
     ) -> Result<Vec<Server>, CliError> {
         let mut servers = Vec::new();
         let bind = &args.health_probe_bind_address;
-        if *bind != Bind::Off {
+        if *bind != Bind::Disabled {
             let started = serve_health(bind, self.health.clone(), stop.clone()).await;
             let server = started.map_err(|error| {
                 unserved(&error).hint("choose another address with --health-probe-bind-address")
@@ -205,10 +205,11 @@ impl Parts {
             servers.push(server);
         }
         let bind = &args.metrics_bind_address;
-        if *bind != Bind::Off {
+        if *bind != Bind::Disabled {
             let certificates = certificates(args, found).map_err(|error| unserved(&error))?;
-            let gate = Arc::new(ClusterGate::new(client.clone()));
-            let started = serve_metrics(bind, certificates, gate, self.metrics.clone(), stop.clone()).await;
+            let authorizer = Arc::new(ClusterAuthorizer::new(client.clone()));
+            let started =
+                serve_metrics(bind, certificates, authorizer, self.metrics.clone(), stop.clone()).await;
             let server = started.map_err(|error| {
                 unserved(&error)
                     .hint("choose another address with --metrics-bind-address, or 0 to disable metrics")

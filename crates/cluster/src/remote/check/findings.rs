@@ -1,4 +1,4 @@
-//! Problems that follow from the facts about a cluster.
+//! Findings that follow from the report about a cluster.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::MemberReport;
 
-/// Largest clock difference without a finding, in milliseconds.
+/// Maximum clock difference without a finding, in milliseconds.
 const MAX_CLOCK_SKEW_MILLIS: i64 = 10_000;
 
 /// Severity of a finding.
@@ -19,29 +19,29 @@ pub enum Severity {
     Warning,
 }
 
-/// A problem.
+/// A problem of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// Severity.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// What to do.
+    /// Remedy.
     pub hint: String,
 }
 
 impl MemberReport {
-    /// Returns problems, the most severe first.
+    /// Returns the findings, the most severe first.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = self.missing_permissions();
-        findings.extend(self.skew());
+        findings.extend(self.clock_finding());
         findings.sort_by_key(|finding| finding.severity);
         findings
     }
 
-    /// One finding per resource.
+    /// Returns one finding per resource with missing permissions.
     fn missing_permissions(&self) -> Vec<Finding> {
         let mut missing = BTreeMap::<(&str, &str), Vec<&str>>::new();
         for permission in self
@@ -72,7 +72,7 @@ impl MemberReport {
         missing.into_iter().map(finding).collect()
     }
 
-    fn skew(&self) -> Option<Finding> {
+    fn clock_finding(&self) -> Option<Finding> {
         let skew = self.clock_skew_millis?;
         let seconds = skew.unsigned_abs().div_ceil(1000);
         let direction = if skew > 0 { "ahead of" } else { "behind" };

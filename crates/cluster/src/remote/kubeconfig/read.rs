@@ -1,4 +1,4 @@
-//! Reads the text of a kubeconfig.
+//! Parses kubeconfigs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::remote::pem;
 
 pub(super) type Result<T> = std::result::Result<T, KubeconfigError>;
 
-/// Keys of a mapping: accepted ones, and known ones that are rejected.
+/// Accepted keys of a mapping, and known keys that are rejected.
 struct Keys {
     accepted: &'static [&'static str],
     rejected: &'static [(&'static str, Rejection)],
@@ -98,7 +98,8 @@ pub(super) fn parse(text: &[u8], policy: AddressPolicy) -> Result<Kubeconfig> {
     })
 }
 
-/// Returns the only document of the text. Errors of the parser quote the text, so they are dropped.
+/// Returns the only document of the text. The parser's errors are not included, because they quote the
+/// text.
 pub(super) fn read_document(text: &[u8]) -> Result<Map> {
     let text = std::str::from_utf8(text).map_err(|_| KubeconfigError::Syntax)?;
     let documents = parse_spanned(text, &Budget::default()).map_err(|_| KubeconfigError::Syntax)?;
@@ -115,7 +116,7 @@ pub(super) fn read_document(text: &[u8]) -> Result<Map> {
     }
 }
 
-/// Whether every program reads a node in the same way.
+/// Whether every YAML parser interprets the node in the same way.
 fn is_plain(document: &Document<'_>, node: &Node<'_>) -> bool {
     let text = |id: &NodeId| match document.node(*id).map(|node| &node.kind) {
         Some(NodeKind::Scalar { text, .. }) => Some(text.to_string()),
@@ -181,7 +182,7 @@ pub(super) fn expect_text(root: &Map, path: &'static str, expected: &'static str
     }
 }
 
-/// Reads a list of named entries; all of them must be acceptable.
+/// Parses a list of named entries. All entries must be valid.
 fn entries<T>(
     root: &Map,
     list: &'static str,
@@ -225,7 +226,7 @@ pub(super) fn read_cluster(map: &Map, path: &str, policy: AddressPolicy) -> Resu
     check_server(&server, &format!("{path}.server"), policy)?;
     let key = "certificate-authority-data";
     let data = decode(&required_text(map, key, path)?, path, key)?;
-    let authorities = pem::blocks(&data, |label| label == "CERTIFICATE");
+    let authorities = pem::parse_blocks(&data, |label| label == "CERTIFICATE");
     let authorities = authorities.ok_or_else(|| KubeconfigError::Pem {
         path: format!("{path}.{key}"),
         expected: "certificates",
@@ -287,9 +288,9 @@ fn read_certificate(certificate: &str, key: &str, path: &str) -> Result<Credenti
         path: format!("{path}.{field}"),
         expected,
     };
-    pem::blocks(&certificate, |label| label == "CERTIFICATE")
+    pem::parse_blocks(&certificate, |label| label == "CERTIFICATE")
         .ok_or_else(|| invalid("client-certificate-data", "certificates"))?;
-    pem::blocks(&key, |label| label.ends_with("PRIVATE KEY"))
+    pem::parse_blocks(&key, |label| label.ends_with("PRIVATE KEY"))
         .filter(|keys| keys.len() == 1)
         .ok_or_else(|| invalid("client-key-data", "one private key"))?;
     Ok(Credential::Certificate {

@@ -1,4 +1,4 @@
-//! Reads one context of a kubeconfig with several.
+//! Parses one context of a kubeconfig that may contain others.
 
 use mainstay_yaml::{Map, Value};
 
@@ -9,12 +9,12 @@ use super::read::{
 use super::{Kubeconfig, KubeconfigError, MAX_BYTES};
 use crate::remote::address::AddressPolicy;
 
-/// Which context of a kubeconfig is read, and what is replaced.
+/// Context of a kubeconfig to read, and values that replace those of the kubeconfig.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ContextSelection<'a> {
-    /// Name of the context; `current-context` if unset.
+    /// Name of the context; `None` selects `current-context`.
     pub context: Option<&'a str>,
-    /// URL of the API server instead of that of the kubeconfig.
+    /// URL of the API server that replaces the one in the kubeconfig.
     pub server: Option<&'a str>,
 }
 
@@ -33,19 +33,19 @@ pub(super) fn parse_context(
         Some(context) => context.to_owned(),
         None => required_text(&root, "current-context", "kubeconfig")?,
     };
-    let (map, path) = find(
+    let (map, path) = find_entry(
         &root,
         &Reference::new("contexts", "context", "current-context"),
         &current,
     )?;
     let context = read_context(&map, &path)?;
     let cluster = Reference::new("clusters", "cluster", "context.cluster");
-    let (mut map, path) = find(&root, &cluster, &context.cluster)?;
+    let (mut map, path) = find_entry(&root, &cluster, &context.cluster)?;
     if let Some(server) = selection.server {
         map.insert("server".to_owned(), Value::from(server));
     }
     let (server, authorities) = read_cluster(&map, &path, policy)?;
-    let (map, path) = find(
+    let (map, path) = find_entry(
         &root,
         &Reference::new("users", "user", "context.user"),
         &context.user,
@@ -70,8 +70,9 @@ impl Reference {
     }
 }
 
-/// Returns the content of the only entry with this name, without extensions, and its path.
-fn find(root: &Map, reference: &Reference, name: &str) -> Result<(Map, String)> {
+/// Returns the content of the entry with this name, without `extensions`, and its path. Fails if several
+/// entries have the name.
+fn find_entry(root: &Map, reference: &Reference, name: &str) -> Result<(Map, String)> {
     let Reference { list, content, path } = reference;
     let items = root.get(*list).filter(|value| !value.is_null());
     let items = items.ok_or_else(|| KubeconfigError::Missing(format!("kubeconfig.{list}")))?;

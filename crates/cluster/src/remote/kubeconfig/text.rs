@@ -1,4 +1,4 @@
-//! Writes a kubeconfig with the fields that the parser accepts.
+//! Formats a kubeconfig with the fields that the parser accepts.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +14,7 @@ pub(super) fn to_text(kubeconfig: &Kubeconfig) -> String {
     let authorities: String = kubeconfig
         .authorities
         .iter()
-        .map(|der| pem::certificate(der))
+        .map(|der| pem::encode_certificate(der))
         .collect();
     let config = json!({
         "apiVersion": "v1",
@@ -24,14 +24,14 @@ pub(super) fn to_text(kubeconfig: &Kubeconfig) -> String {
             "server": kubeconfig.server,
             "certificate-authority-data": STANDARD.encode(authorities),
         }}],
-        "users": [{"name": NAME, "user": user(&kubeconfig.credential)}],
+        "users": [{"name": NAME, "user": user_fields(&kubeconfig.credential)}],
         "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
     });
-    // Every JSON text is a YAML text too.
+    // JSON is also valid YAML.
     crate::deploy::document(&config).unwrap_or_else(|_| config.to_string())
 }
 
-fn user(credential: &Credential) -> Value {
+fn user_fields(credential: &Credential) -> Value {
     match credential {
         Credential::Token(token) => json!({"token": String::from_utf8_lossy(token.expose())}),
         Credential::Certificate { certificate, key } => json!({

@@ -1,4 +1,5 @@
-//! Elided documents against whole ones: stored inputs, and random changes of them.
+//! Compares the results of elided documents with those of whole documents, for stored inputs and random
+//! changes of them.
 
 #![allow(clippy::disallowed_methods, reason = "inputs are files")]
 
@@ -6,13 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::document::{treat_long, treat_whole};
+use crate::document::{process_long, process_whole};
 use crate::{LATER, Mode, Options};
 
 /// A pod with values of every kind in and around its lists.
 const POD: &str = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata:\n  name: a\n  labels:\n    app: a\n    tier: b\nspec:\n  selector:\n    matchLabels:\n      app: a\n  template:\n    metadata:\n      labels: {app: a}\n      annotations:\n        contrast.edgeless.systems/servicemesh-ingress: |-\n          web#8080#false##\n          api#9090#true\n    spec:\n      runtimeClassName: contrast-cc\n      affinity:\n        nodeAffinity:\n          x: y\n      containers:\n      - name: app\n        args:\n        - |\n          echo a\n\n          echo b\n\n        env:\n        - name: A\n          value: \"b\"\n        # the end of the environment\n      - env:\n        - name: B\n          value: c\n        name: two\n        command: [a, b]\n        volumeMounts:\n        - name: x\n          mountPath: /y\n        resources:\n          limits:\n            cpu: 100m\n      - name: three\n        command:\n        - sh\n        - -c\n        - >-\n          one\n          two\n      volumes:\n      - name: x\n        configMap:\n          name: y\n          items:\n          - key: a\n            path: b\n      tolerations:\n      - key: a\n        operator: Exists\n---\n";
 
-/// The same shape in JSON.
+/// A pod with the same structure in JSON.
 const JSON: &str = "{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"p\", \"labels\": {\"a\": \"b\"}}, \"spec\": {\n  \"runtimeClassName\": \"contrast-cc\", \"affinity\": {\"a\": [1, 2]},\n  \"initContainers\": [{\"name\": \"contrast-initializer\", \"env\": [{\"name\": \"A\", \"value\": \"b\"}]}],\n  \"containers\": [{\"name\": \"app\", \"env\": [\n    {\"name\": \"A\"}\n  ], \"args\": [\"a\"]}, {\"env\": [], \"name\": \"two\"}], \"tolerations\": [{\"key\": \"a\"}]}}\n";
 
 fn options() -> Vec<Options> {
@@ -32,50 +33,50 @@ fn options() -> Vec<Options> {
     ]
 }
 
-/// How many texts were processed, and how many without their elided values.
+/// Number of processed texts, and how many of them had elided values.
 #[derive(Default)]
-struct Count {
+struct Counts {
     texts: usize,
     elided: usize,
 }
 
-/// Checks that a document without its elided values has the same result.
-fn check(text: &[u8], options: &Options, min: usize, count: &mut Count) -> Option<Vec<u8>> {
+/// Checks that elision does not change the result of a document.
+fn check(text: &[u8], options: &Options, min: usize, count: &mut Counts) -> Option<Vec<u8>> {
     count.texts += 1;
-    let whole = treat_whole(text, options);
-    if let Some(elided) = treat_elided(text, &[], min, |text| treat_whole(text, options)) {
+    let whole = process_whole(text, options);
+    if let Some(elided) = process_elided(text, &[], min, |text| process_whole(text, options)) {
         count.elided += 1;
-        let shown = String::from_utf8_lossy(text);
-        let text = |treated: &Treated| {
-            treated
+        let input = String::from_utf8_lossy(text);
+        let text = |processed: &Processed| {
+            processed
                 .text
                 .as_deref()
                 .map(|text| String::from_utf8_lossy(text).into_owned())
         };
-        assert_eq!(text(&elided), text(&whole), "from\n{shown}");
+        assert_eq!(text(&elided), text(&whole), "from\n{input}");
         assert_eq!(
             format!("{:#?}", elided.reports),
             format!("{:#?}", whole.reports),
-            "from\n{shown}"
+            "from\n{input}"
         );
         assert_eq!(elided.items, whole.items);
     }
-    whole.concluded().text
+    whole.apply_failure().text
 }
 
-/// Injects, and uninjects what comes out.
-fn check_all(text: &[u8], min: usize, count: &mut Count) {
+/// Checks a document with all options; an injected document is injected again and uninjected.
+fn check_all(text: &[u8], min: usize, count: &mut Counts) {
     for range in crate::split::documents(text) {
         let Some(document) = text.get(range) else { continue };
         for options in options() {
             let new = check(document, &options, min, count);
             if let Some(new) = new.filter(|_| options.mode == Mode::Inject) {
                 check(&new, &options, min, count);
-                let away = Options {
+                let uninject = Options {
                     mode: Mode::Uninject,
                     ..options
                 };
-                check(&new, &away, min, count);
+                check(&new, &uninject, min, count);
             }
         }
     }
@@ -95,8 +96,8 @@ fn inputs(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Every input of the crate's tests, and stored cases of the fuzz targets.
-fn stored() -> Vec<Vec<u8>> {
+/// Returns every input of the crate's tests and the stored cases of the fuzz targets.
+fn stored_inputs() -> Vec<Vec<u8>> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let directories = ["tests/tables", "tests/corpus", "../../fuzz/cases/inject"].map(|name| here.join(name));
     let paths = directories.iter().flat_map(|directory| inputs(directory));
@@ -106,8 +107,8 @@ fn stored() -> Vec<Vec<u8>> {
 
 #[test]
 fn elided_documents_have_the_same_result() {
-    let mut count = Count::default();
-    for text in stored().into_iter().chain([POD.into(), JSON.into()]) {
+    let mut count = Counts::default();
+    for text in stored_inputs().into_iter().chain([POD.into(), JSON.into()]) {
         for min in [1, 24] {
             check_all(&text, min, &mut count);
         }
@@ -151,9 +152,12 @@ fn changed_documents_have_the_same_result() {
         b"null",
         b"env:\n",
     ];
-    let mut seeds: Vec<Vec<u8>> = stored().into_iter().filter(|text| text.len() < 4_000).collect();
+    let mut seeds: Vec<Vec<u8>> = stored_inputs()
+        .into_iter()
+        .filter(|text| text.len() < 4_000)
+        .collect();
     seeds.extend(std::iter::repeat_n([POD, JSON].map(Vec::from), 20).flatten());
-    let mut count = Count::default();
+    let mut count = Counts::default();
     for _ in 0..CASES {
         let mut text = seeds.get(below(seeds.len())).unwrap().clone();
         for _ in 0..=below(2) {
@@ -203,8 +207,8 @@ fn long_lists_are_elided_before_they_are_divided() {
     let items = format!("- {}\n", pod.replace('\n', "\n  ")).repeat(400);
     let text = format!("apiVersion: v1\nkind: List\nitems:\n{items}");
     let options = Options::default();
-    let elided = treat_elided(text.as_bytes(), &[], 1, |text| treat_long(text, &options)).unwrap();
-    let whole = treat_long(text.as_bytes(), &options);
+    let elided = process_elided(text.as_bytes(), &[], 1, |text| process_long(text, &options)).unwrap();
+    let whole = process_long(text.as_bytes(), &options);
     assert_eq!(elided.text, whole.text);
     assert!(elided.text.is_some_and(|new| new.len() > text.len()));
     assert_eq!(format!("{:?}", elided.reports), format!("{:?}", whole.reports));

@@ -1,4 +1,4 @@
-//! A `List` and its pieces as texts.
+//! Divides a `List` into pieces and composes the text of each piece.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -6,33 +6,34 @@ use std::ops::Range;
 
 use mainstay_yaml::{Budget, Outline, outline};
 
-use super::{Composed, Part};
+use super::{ComposedPiece, Part};
 use crate::lines;
 
-/// A text whose items can be processed separately.
+/// A list with items that can be processed separately.
 pub(super) struct List<'t> {
     text: &'t [u8],
     outline: &'t Outline,
-    /// Whole items, in their order; between them is nothing but what separates items.
+    /// Ranges of the whole items in their order, with only separators between them.
     items: Vec<Range<usize>>,
 }
 
-/// Some consecutive items.
+/// Consecutive items of a list.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     items: Range<usize>,
-    /// Earlier items with anchors that these items need.
+    /// Earlier items with anchors that these items refer to.
     context: BTreeSet<usize>,
 }
 
 impl<'t> List<'t> {
-    /// Returns the list of `text`; `None` if its items are not on lines of their own.
+    /// Returns the list of `text`; `None` if its items are not on lines of their own, or if required
+    /// aliases cannot be added after the last item.
     pub(super) fn new(text: &'t [u8], outline: &'t Outline) -> Option<Self> {
         let items = item_ranges(text, outline)?;
-        let shares = !outline.shared.is_empty();
-        // An item can be added after the last one.
-        let ends = outline.flow || text.get(..items.last()?.end)?.ends_with(b"\n");
-        (ends || !shares).then_some(Self { text, outline, items })
+        let has_shared_anchors = !outline.shared.is_empty();
+        // An item can be added after a line break only.
+        let can_append = outline.flow || text.get(..items.last()?.end)?.ends_with(b"\n");
+        (can_append || !has_shared_anchors).then_some(Self { text, outline, items })
     }
 
     /// Returns the text before the first item.
@@ -46,16 +47,16 @@ impl<'t> List<'t> {
         self.text.get(end..).unwrap_or_default()
     }
 
-    /// Divides the items into pieces of about `size` bytes; `None` if that saves nothing.
+    /// Divides the items into pieces of about `size` bytes; `None` if that has no advantage.
     pub(super) fn pieces(&self, size: usize) -> Option<Vec<Piece>> {
-        // The text around the items is read again with each piece.
+        // The text around the items is parsed again with each piece.
         let size = size.max(self.head().len() + self.tail().len());
         let mut pieces: Vec<Piece> = Vec::new();
         let mut len = 0;
         let mut repeated = 0;
         for (index, item) in self.items.iter().enumerate() {
             if let Some(piece) = pieces.last_mut() {
-                let new = self.needed(index, piece);
+                let new = self.missing_context(index, piece);
                 let more = self.len(&new);
                 if len + item.len() + more <= size {
                     piece.items.end = index + 1;
@@ -69,7 +70,7 @@ impl<'t> List<'t> {
                 items: index..index + 1,
                 context: BTreeSet::new(),
             };
-            piece.context = self.needed(index, &piece);
+            piece.context = self.missing_context(index, &piece);
             let context = self.len(&piece.context);
             len = item.len() + context;
             repeated += context;
@@ -89,20 +90,21 @@ impl<'t> List<'t> {
             .sum()
     }
 
-    /// Returns the earlier items that an item needs, also indirectly, besides those that `piece` contains.
-    fn needed(&self, item: usize, piece: &Piece) -> BTreeSet<usize> {
+    /// Returns the earlier items that an item refers to, directly or indirectly, and that `piece` does not
+    /// contain yet.
+    fn missing_context(&self, item: usize, piece: &Piece) -> BTreeSet<usize> {
         let contains = |item: &usize| *item >= piece.items.start || piece.context.contains(item);
-        let mut needed = BTreeSet::new();
+        let mut missing_context = BTreeSet::new();
         let mut open = vec![item];
         while let Some(item) = open.pop() {
-            let targets = self.targets(item).filter(|target| !contains(target));
-            open.extend(targets.filter(|target| needed.insert(*target)));
+            let referenced_items = self.referenced_items(item).filter(|target| !contains(target));
+            open.extend(referenced_items.filter(|target| missing_context.insert(*target)));
         }
-        needed
+        missing_context
     }
 
-    /// Returns the items with anchors that an item refers to.
-    fn targets(&self, item: usize) -> impl Iterator<Item = usize> + '_ {
+    /// Returns the items with anchors that an item refers to directly.
+    fn referenced_items(&self, item: usize) -> impl Iterator<Item = usize> + '_ {
         let references = &self.outline.references;
         let first = references.partition_point(|(user, _)| *user < item);
         let own = references.iter().skip(first);
@@ -110,20 +112,20 @@ impl<'t> List<'t> {
             .map(|(_, target)| *target)
     }
 
-    /// Whether a piece contains the item with this index in its composed list, not only as context.
+    /// Whether item `index` of the composed list belongs to the piece itself and not to its context.
     pub(super) fn owns(piece: &Piece, index: usize) -> bool {
         let first = piece.context.len();
         (first..first + piece.items.len()).contains(&index)
     }
 
-    /// Returns where the items of a piece are.
+    /// Returns the range of the items of a piece in the document.
     pub(super) fn range(&self, piece: &Piece) -> Option<Range<usize>> {
         let items = self.items.get(piece.items.clone())?;
         Some(items.first()?.start..items.last()?.end)
     }
 
-    /// Returns a piece as a separate list.
-    pub(super) fn compose(&self, piece: &Piece) -> Option<Composed> {
+    /// Composes the separate list of a piece.
+    pub(super) fn compose(&self, piece: &Piece) -> Option<ComposedPiece> {
         let (range, tail) = (self.range(piece)?, self.tail());
         let mut text = self.head().to_vec();
         let mut parts = Vec::new();
@@ -140,14 +142,15 @@ impl<'t> List<'t> {
         let end = text.len();
         text.extend_from_slice(self.aliases(piece)?.as_bytes());
         text.extend_from_slice(tail);
-        Some(Composed {
+        Some(ComposedPiece {
             tail: text.len() - end,
             text,
             parts,
         })
     }
 
-    /// Returns an item for each anchor of the piece that other items use: a list, which is no object.
+    /// Returns an additional item for each anchor of the piece that other items refer to. It is a list with
+    /// an alias, which is not processed as an object.
     fn aliases(&self, piece: &Piece) -> Option<String> {
         let mut aliases = String::new();
         let shared = self.outline.shared.iter();
@@ -164,7 +167,12 @@ impl<'t> List<'t> {
     }
 
     /// Returns the items of a piece in `new`, the processed text of `composed`.
-    pub(super) fn items_of<'n>(&self, piece: &Piece, composed: &Composed, new: &'n [u8]) -> Option<&'n [u8]> {
+    pub(super) fn items_of<'n>(
+        &self,
+        piece: &Piece,
+        composed: &ComposedPiece,
+        new: &'n [u8],
+    ) -> Option<&'n [u8]> {
         if piece.context.is_empty() {
             let end = new.len().checked_sub(composed.tail)?;
             let same_end = new.get(end..) == composed.text.get(composed.text.len() - composed.tail..);
@@ -178,14 +186,14 @@ impl<'t> List<'t> {
     }
 }
 
-/// Returns the ranges of whole items: their lines, or the items themselves in brackets.
+/// Returns the ranges of whole items: their lines in block style, the items themselves in flow style.
 fn item_ranges(text: &[u8], outline: &Outline) -> Option<Vec<Range<usize>>> {
     if outline.flow {
         return Some(outline.items.iter().map(|item| item.start..item.end).collect());
     }
     let mut starts = Vec::with_capacity(outline.items.len() + 1);
     for item in &outline.items {
-        starts.push(lines::own_start(text, item.entry)?);
+        starts.push(lines::start_of_own_line(text, item.entry)?);
     }
     starts.push(if outline.rest >= text.len() {
         text.len()

@@ -1,4 +1,4 @@
-//! Responses of Prometheus, read and over HTTP.
+//! Tests that parse responses of Prometheus and query a server over HTTP.
 
 use std::io::Write as _;
 
@@ -35,7 +35,7 @@ fn responses_have_one_value_or_none() {
     assert!(nan.unwrap().is_nan(), "the planner treats NaN as no data");
 }
 
-/// Serves one response to every connection and returns the address.
+/// Serves one response to every connection and returns the address of the server.
 fn serve(status: &str, body: &[u8]) -> String {
     let response = http::response(status, body);
     let address = http::serve(move |_, stream| stream.write_all(&response)).unwrap();
@@ -75,14 +75,14 @@ async fn failures_are_measurements_without_data() {
     assert_eq!(LOCAL.query(&request(unavailable, false)).await, none);
     let long = serve("200 OK", &vec![b' '; MAX_RESPONSE + 1]);
     assert_eq!(LOCAL.query(&request(long.clone(), false)).await, none);
-    let rejected = LOCAL.run(&long, "a").await;
+    let rejected = LOCAL.run_query(&long, "a").await;
     assert_eq!(rejected, Err(QueryError::Body));
     let strict = Prometheus::default();
-    let local = strict.run("http://127.0.0.1:9090", "a").await.unwrap_err();
+    let local = strict.run_query("http://127.0.0.1:9090", "a").await.unwrap_err();
     assert!(local.to_string().contains("loopback"), "{local}");
 }
 
-/// A server that accepts and never responds.
+/// The server accepts the connection and never responds.
 #[tokio::test(start_paused = true)]
 async fn a_silent_server_times_out() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,4 @@
-//! Plans of applications.
+//! Tests for plans of applications.
 
 use mainstay_api::delivery::{ApplicationSpec, Component, ROLLOUT_TEMPLATE, component_type};
 use mainstay_rollout::revision::render_component;
@@ -27,7 +27,7 @@ fn application(image: &str, is_revision_only: bool) -> Application {
     application
 }
 
-/// Plans and stores the results, as the executor does.
+/// Stored objects. Executes plans like the executor, without an API server.
 #[derive(Default)]
 struct Host {
     revisions: Vec<ApplicationRevision>,
@@ -51,7 +51,7 @@ impl Host {
         })
     }
 
-    /// Returns the kinds of writes.
+    /// Executes a plan and returns a description of each write.
     fn run(&mut self, application: &mut Application) -> Vec<String> {
         let mut done = Vec::new();
         for action in self.plan(application) {

@@ -1,4 +1,4 @@
-//! Writes of our own kinds, events and measurements in the host cluster.
+//! Steps in the host cluster: writes objects of the delivery kinds and events, and takes measurements.
 
 use std::collections::BTreeMap;
 
@@ -19,26 +19,26 @@ use super::Executor;
 use super::objects::{delete_options, get};
 use crate::delivery::index::HostKind;
 use crate::delivery::names::Name;
-use crate::delivery::observed::version;
+use crate::delivery::observed::object_version;
 
-/// Returns the path of an object of our kinds.
+/// Returns the URL path of an object in the host cluster.
 pub(crate) fn host_path(kind: HostKind, name: &Name) -> String {
-    format!("{}/{}", collection(kind, &name.namespace), name.name)
+    format!("{}/{}", collection_path(kind, &name.namespace), name.name)
 }
 
-fn collection(kind: HostKind, namespace: &str) -> String {
+fn collection_path(kind: HostKind, namespace: &str) -> String {
     format!("/apis/{API_VERSION}/namespaces/{namespace}/{}", kind.plural())
 }
 
-fn json_of(value: &impl Serialize) -> Value {
+fn to_json_value(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-/// An object of our kinds and the version that a write requires.
+/// An object in the host cluster, and the version that a write requires.
 pub(crate) struct HostObject<'a> {
     pub(crate) kind: HostKind,
     pub(crate) name: &'a Name,
-    pub(crate) seen: &'a Version,
+    pub(crate) precondition: &'a Version,
 }
 
 impl Executor {
@@ -49,16 +49,25 @@ impl Executor {
         step: &Step,
     ) -> Result<(), WriteError> {
         let name = Name::new(deployment.namespace(), deployment.name());
-        let object = |seen| HostObject {
+        let object = |precondition| HostObject {
             kind: HostKind::Deployment,
             name: &name,
-            seen,
+            precondition,
         };
         match &step.action {
-            Action::AddFinalizer(seen) => self.set_finalizers(object(seen), deployment, true).await?,
-            Action::RemoveFinalizer(seen) => self.set_finalizers(object(seen), deployment, false).await?,
+            Action::AddFinalizer(precondition) => {
+                self.set_finalizers(object(precondition), deployment, true)
+                    .await?;
+            }
+            Action::RemoveFinalizer(precondition) => {
+                self.set_finalizers(object(precondition), deployment, false)
+                    .await?;
+            }
             Action::WriteInventory(write) => self.write_inventory(deployment, write).await?,
-            Action::WriteStatus(seen, status) => self.write_status(object(seen), json_of(status)).await?,
+            Action::WriteStatus(precondition, status) => {
+                self.write_status(object(precondition), to_json_value(status))
+                    .await?;
+            }
             Action::CompleteAction {
                 name: action,
                 version,
@@ -68,9 +77,9 @@ impl Executor {
                 let object = HostObject {
                     kind: HostKind::Action,
                     name: &action,
-                    seen: version,
+                    precondition: version,
                 };
-                self.write_status(object, json_of(status)).await?;
+                self.write_status(object, to_json_value(status)).await?;
             }
             Action::Measure(request) => {
                 let results = join_all([self.metrics.query(request)]).await;
@@ -93,7 +102,7 @@ impl Executor {
             }
             Action::EnsureNamespace(_) | Action::Apply(_) | Action::Scale(_) | Action::Delete(_) => {}
         }
-        self.written(step);
+        self.report_written(step);
         Ok(())
     }
 
@@ -120,44 +129,50 @@ impl Executor {
         self.patch_host(object, "/status", change).await
     }
 
-    /// Changes exactly this version of an object, and stores the response.
+    /// Patches an object if it has the expected version, and stores the response.
     pub(crate) async fn patch_host(
         &self,
         object: HostObject<'_>,
         subresource: &str,
         change: Value,
     ) -> Result<(), WriteError> {
-        let HostObject { kind, name, seen } = object;
-        let body = Body::for_version(&seen.uid, &seen.resource_version, [change]);
+        let HostObject {
+            kind,
+            name,
+            precondition,
+        } = object;
+        let body = Body::for_version(&precondition.uid, &precondition.resource_version, [change]);
         let path = format!("{}{subresource}?fieldManager={MANAGER}", host_path(kind, name));
         match self.host.call(Method::PATCH, &path, Some(body)).await {
             Ok(object) => {
                 self.shared.with(|index| index.observe_host(kind, object));
                 Ok(())
             }
-            Err(error) => self.read_host_again(kind, name, seen, error).await,
+            Err(error) => self.read_host_again(kind, name, precondition, error).await,
         }
     }
 
-    /// Reads an object again after a conflict. Returns the error of the write.
+    /// Reads an object again after a conflict. Always returns an error: that of the write, or that of the
+    /// read.
     async fn read_host_again(
         &self,
         kind: HostKind,
         name: &Name,
-        seen: &Version,
+        precondition: &Version,
         error: WriteError,
     ) -> Result<(), WriteError> {
         if error.is_stale() {
             let found = get(&self.host, &host_path(kind, name)).await?;
             self.shared.with(|index| match found {
                 Some(object) => index.observe_host(kind, object),
-                None => index.remove_host(kind, &deleted_object(name, &seen.uid)),
+                None => index.remove_host(kind, &deleted_object(name, &precondition.uid)),
             });
         }
         Err(error)
     }
 
-    /// Creates an object of our kinds, and stores the response. One that exists already is read.
+    /// Creates an object and stores the response. If the object already exists, it is read, and the
+    /// conflict is returned.
     pub(crate) async fn create_host(
         &self,
         kind: HostKind,
@@ -169,7 +184,7 @@ impl Executor {
             .and_then(Value::as_str)
             .unwrap_or_default();
         let name = Name::new(namespace, name);
-        let path = format!("{}?fieldManager={MANAGER}", collection(kind, namespace));
+        let path = format!("{}?fieldManager={MANAGER}", collection_path(kind, namespace));
         match self.host.call(Method::POST, &path, Some(Body::Json(body))).await {
             Ok(object) => {
                 self.shared.with(|index| index.observe_host(kind, object));
@@ -182,24 +197,29 @@ impl Executor {
         }
     }
 
-    /// Deletes exactly this version of an object.
+    /// Deletes an object if it has the expected version. Succeeds if the object does not exist.
     pub(crate) async fn delete_host(&self, object: HostObject<'_>) -> Result<(), WriteError> {
-        let HostObject { kind, name, seen } = object;
-        let body = Body::Json(delete_options(seen));
+        let HostObject {
+            kind,
+            name,
+            precondition,
+        } = object;
+        let body = Body::Json(delete_options(precondition));
         match self
             .host
             .call(Method::DELETE, &host_path(kind, name), Some(body))
             .await
         {
             Ok(_) => {
-                let deleted = deleted_object(name, &seen.uid);
+                let deleted = deleted_object(name, &precondition.uid);
                 self.shared.with(|index| index.remove_host(kind, &deleted));
                 Ok(())
             }
-            Err(error) if error.is_not_found() => {
-                self.read_host_again(kind, name, seen, error).await.or(Ok(()))
-            }
-            Err(error) => self.read_host_again(kind, name, seen, error).await,
+            Err(error) if error.is_not_found() => self
+                .read_host_again(kind, name, precondition, error)
+                .await
+                .or(Ok(())),
+            Err(error) => self.read_host_again(kind, name, precondition, error).await,
         }
     }
 
@@ -212,22 +232,22 @@ impl Executor {
         let kind = HostKind::Inventory;
         let spec = inventory_spec(deployment, write);
         match &write.precondition {
-            Some(seen) if write.objects.is_empty() => {
+            Some(precondition) if write.objects.is_empty() => {
                 self.delete_host(HostObject {
                     kind,
                     name: &name,
-                    seen,
+                    precondition,
                 })
                 .await
             }
             None if write.objects.is_empty() => Ok(()),
-            Some(seen) => {
+            Some(precondition) => {
                 let change = json!({"op": "add", "path": "/spec", "value": spec});
                 self.patch_host(
                     HostObject {
                         kind,
                         name: &name,
-                        seen,
+                        precondition,
                     },
                     "",
                     change,
@@ -240,12 +260,13 @@ impl Executor {
                     .metadata
                     .owner_references
                     .push(deployment.owner_reference());
-                self.create_host(kind, &name.namespace, json_of(&inventory)).await
+                self.create_host(kind, &name.namespace, to_json_value(&inventory))
+                    .await
             }
         }
     }
 
-    /// Sends an event. A failed one is not an error of the plan.
+    /// Sends an event. A failure does not fail the plan.
     pub(crate) async fn send_event(
         &self,
         about: &EventSubject<'_>,
@@ -258,8 +279,8 @@ impl Executor {
             kind: about.kind,
             namespace: &about.name.namespace,
             name: &about.name.name,
-            uid: &about.seen.uid,
-            resource_version: &about.seen.resource_version,
+            uid: &about.version.uid,
+            resource_version: &about.version.resource_version,
             reason,
             is_warning,
             message,
@@ -271,11 +292,11 @@ impl Executor {
     }
 }
 
-/// The object that an event is about.
+/// Object that an event is about.
 pub(crate) struct EventSubject<'a> {
     pub(crate) kind: &'a str,
     pub(crate) name: Name,
-    pub(crate) seen: Version,
+    pub(crate) version: Version,
 }
 
 impl EventSubject<'_> {
@@ -283,7 +304,7 @@ impl EventSubject<'_> {
         Self {
             kind: "ApplicationDeployment",
             name: Name::new(deployment.namespace(), deployment.name()),
-            seen: version(&json_of(deployment)),
+            version: object_version(&to_json_value(deployment)),
         }
     }
 }

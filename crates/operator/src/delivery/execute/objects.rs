@@ -1,4 +1,4 @@
-//! Writes of generated objects in any cluster.
+//! Writes generated objects in any cluster.
 
 use http::Method;
 use mainstay_cluster::connect::MANAGER;
@@ -9,11 +9,11 @@ use mainstay_rollout::plan::{Action, Apply, Delete, Scale};
 use mainstay_rollout::snapshot::Version;
 use serde_json::{Value, json};
 
-use super::{Executor, stale};
+use super::{Executor, stale_error};
 use crate::delivery::names::{ClusterKey, ObjectType};
-use crate::delivery::observed::{applied_replicas, apply_body, version};
+use crate::delivery::observed::{applied_replicas, apply_body, object_version};
 
-/// Reads an object; `None` if it does not exist.
+/// Reads an object. Returns `None` if it does not exist.
 pub(super) async fn get(writer: &Writer, path: &str) -> Result<Option<Value>, WriteError> {
     match writer.call(Method::GET, path, None).await {
         Ok(object) => Ok(Some(object)),
@@ -22,25 +22,25 @@ pub(super) async fn get(writer: &Writer, path: &str) -> Result<Option<Value>, Wr
     }
 }
 
-/// Options of a deletion of exactly this version.
-pub(super) fn delete_options(seen: &Version) -> Value {
+/// Returns the options of a deletion that requires a version.
+pub(super) fn delete_options(precondition: &Version) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "DeleteOptions",
-        "preconditions": {"uid": seen.uid, "resourceVersion": seen.resource_version},
+        "preconditions": {"uid": precondition.uid, "resourceVersion": precondition.resource_version},
         "propagationPolicy": "Background",
     })
 }
 
-fn require_version(body: &mut Value, seen: &Version) {
+fn require_version(body: &mut Value, precondition: &Version) {
     if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
-        metadata.insert("uid".into(), json!(seen.uid));
-        metadata.insert("resourceVersion".into(), json!(seen.resource_version));
+        metadata.insert("uid".into(), json!(precondition.uid));
+        metadata.insert("resourceVersion".into(), json!(precondition.resource_version));
     }
 }
 
 impl Executor {
-    /// Runs a step on generated objects.
+    /// Runs a step that writes a generated object.
     pub(super) async fn run_object_step(
         &self,
         cluster: &ClusterKey,
@@ -73,24 +73,31 @@ impl Executor {
         })
     }
 
-    /// Stores an object that was read because the known version was outdated.
-    fn refresh(&self, cluster: &ClusterKey, key: &ObjectKey, found: Option<Value>, seen: Option<&Version>) {
-        self.shared.with(|index| match (found, seen) {
+    /// Stores the current state of an object. If it does not exist (`found` is `None`), the known version
+    /// is removed.
+    fn refresh(
+        &self,
+        cluster: &ClusterKey,
+        key: &ObjectKey,
+        found: Option<Value>,
+        precondition: Option<&Version>,
+    ) {
+        self.shared.with(|index| match (found, precondition) {
             (Some(object), _) => index.observe_object(cluster, &ObjectType::from(key), object),
-            (None, Some(seen)) => index.remove_object(cluster, key, &seen.uid),
+            (None, Some(precondition)) => index.remove_object(cluster, key, &precondition.uid),
             (None, None) => {}
         });
     }
 
-    /// Reads and applies an object. The read is needed because our watches do not contain objects of other
-    /// owners, and because replicas that an earlier apply set must be part of this one.
+    /// Reads and applies an object. The read is needed because the watches do not contain objects of other
+    /// owners, and because replicas that an earlier apply set must be part of this apply.
     async fn apply(&self, cluster: &ClusterKey, writer: &Writer, apply: &Apply) -> Result<(), WriteError> {
         let key = &apply.manifest.key;
         let path = self.path(cluster, key)?;
         let live = get(writer, &path).await?;
-        if live.as_ref().map(version) != apply.precondition {
+        if live.as_ref().map(object_version) != apply.precondition {
             self.refresh(cluster, key, live, apply.precondition.as_ref());
-            return Err(stale("the object was changed"));
+            return Err(stale_error("the object was changed"));
         }
         let replicas = match &live {
             Some(live) => applied_replicas(live),
@@ -98,8 +105,8 @@ impl Executor {
         };
         let mut body = apply_body(&apply.manifest, apply.owner.as_ref(), replicas);
         let mut query = format!("fieldManager={MANAGER}");
-        if let Some(seen) = &apply.precondition {
-            require_version(&mut body, seen);
+        if let Some(precondition) = &apply.precondition {
+            require_version(&mut body, precondition);
             query.push_str("&force=true");
         }
         let applied = writer
@@ -146,25 +153,25 @@ impl Executor {
         }
     }
 
-    /// Reads an object after a conflict. Returns the error of the write.
+    /// Reads an object after a conflict. Always returns an error: that of the write, or that of the read.
     async fn read_again(
         &self,
         cluster: &ClusterKey,
         writer: &Writer,
         key: &ObjectKey,
-        seen: &Version,
+        precondition: &Version,
         error: WriteError,
     ) -> Result<(), WriteError> {
         if error.is_stale() {
             let path = self.path(cluster, key)?;
             let found = get(writer, &path).await?;
-            self.refresh(cluster, key, found, Some(seen));
+            self.refresh(cluster, key, found, Some(precondition));
         }
         Err(error)
     }
 }
 
-/// Creates a namespace unless it exists. It is never deleted.
+/// Creates a namespace if it does not exist. Namespaces are never deleted.
 async fn ensure_namespace(writer: &Writer, name: &str) -> Result<(), WriteError> {
     if get(writer, &format!("/api/v1/namespaces/{name}"))
         .await?

@@ -1,4 +1,4 @@
-//! The observed state of one cluster: whether it can be reached, which kinds are watched, and their objects.
+//! Observed state of one cluster: its link, the watched kinds and their objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use super::store::{Tombstones, is_older};
 use crate::delivery::names::ObjectType;
 use crate::delivery::observed::{is_drifted, observe};
 
-/// Whether a cluster can be reached.
+/// Connection state of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// The cluster was not called yet.
+    /// No call has been made yet.
     #[default]
     Unknown,
     /// The last call succeeded.
     Up {
-        /// Version of Kubernetes.
+        /// Kubernetes version.
         version: String,
-        /// Providers of routes.
+        /// Route providers that the cluster supports.
         providers: BTreeSet<Provider>,
     },
     /// The last call failed.
     Down(Outage),
 }
 
-/// Why and since when a cluster cannot be reached. Its circuit breaker is open until the next probe.
+/// Outage of a cluster. The circuit breaker of the cluster is open until the next probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outage {
     pub(crate) since: Timestamp,
@@ -43,12 +43,12 @@ pub(crate) struct Outage {
 /// A watched kind.
 #[derive(Clone, Debug, Default)]
 struct WatchedType {
-    /// Plural as in URLs, once it was discovered.
+    /// Plural that is used in URLs; `None` until discovery.
     plural: Option<String>,
     is_listed: bool,
 }
 
-/// An object. `live` is its complete form until it was compared with the desired one.
+/// An observed object. `live` is the complete object until it has been compared with the desired one.
 #[derive(Clone, Debug)]
 struct Tracked {
     observed: Observed,
@@ -60,7 +60,8 @@ struct Tracked {
 struct Desired {
     manifest: Arc<Manifest>,
     owner: Option<OwnerReference>,
-    /// Whether a difference remains after an apply. It is ignored, because it would be applied forever.
+    /// Whether the object still differed right after an apply. Such a difference is ignored, because the
+    /// object would otherwise be applied forever.
     is_tolerated: bool,
 }
 
@@ -104,17 +105,17 @@ impl ClusterState {
         &self.link
     }
 
-    /// Returns when the cluster last responded.
+    /// Returns the time of the last response.
     pub(crate) fn last_contact(&self) -> Option<Timestamp> {
         self.last_contact
     }
 
-    /// Records a response.
-    pub(crate) fn touch(&mut self, now: Timestamp) {
+    /// Sets the time of the last response.
+    pub(crate) fn record_contact(&mut self, now: Timestamp) {
         self.last_contact = Some(now);
     }
 
-    /// Sets the link. An outage keeps its start. Returns whether plans may differ.
+    /// Sets the link. A continued outage keeps its start time. Returns whether the link changed.
     pub(super) fn set_link(&mut self, link: Link) -> bool {
         let link = match (&self.link, link) {
             (Link::Down(known), Link::Down(outage)) => Link::Down(Outage {
@@ -124,15 +125,15 @@ impl ClusterState {
             (_, link) => link,
         };
         if matches!(link, Link::Down(_)) {
-            self.unlist();
+            self.reset_lists();
         }
         let is_changed = self.link != link;
         self.link = link;
         is_changed
     }
 
-    /// Requires all kinds to be listed again, because the connection is a new one.
-    pub(crate) fn unlist(&mut self) {
+    /// Marks all kinds as not listed, so that they are listed again over a new connection.
+    pub(crate) fn reset_lists(&mut self) {
         for watched in self.types.values_mut() {
             watched.is_listed = false;
         }
@@ -143,8 +144,8 @@ impl ClusterState {
         self.types.values().all(|watched| watched.is_listed)
     }
 
-    /// Watches a kind. Returns whether it was not watched before.
-    pub(crate) fn require(&mut self, kind: ObjectType) -> bool {
+    /// Adds a kind to the watched kinds. Returns whether it was not watched before.
+    pub(crate) fn watch_type(&mut self, kind: ObjectType) -> bool {
         let is_new = !self.types.contains_key(&kind);
         if is_new {
             self.types.insert(kind, WatchedType::default());
@@ -152,7 +153,7 @@ impl ClusterState {
         is_new
     }
 
-    /// Returns the kinds to watch.
+    /// Returns the watched kinds.
     pub(crate) fn types(&self) -> impl Iterator<Item = &ObjectType> {
         self.types.keys()
     }
@@ -164,7 +165,8 @@ impl ClusterState {
         }
     }
 
-    /// Returns the path of an object, or of its collection without a name.
+    /// Returns the URL path of an object, or of its collection if `name` is `None`. Returns `None` if the
+    /// plural of the kind is not known.
     pub(crate) fn path(&self, key: &ObjectKey, name: Option<&str>) -> Option<String> {
         let kind = ObjectType::from(key);
         let plural = self.types.get(&kind)?.plural.as_ref()?;
@@ -176,12 +178,13 @@ impl ClusterState {
         ))
     }
 
-    /// Number of known objects.
+    /// Returns the number of known objects.
     pub(crate) fn object_count(&self) -> usize {
         self.objects.len()
     }
 
-    /// Returns the objects with the label of a deployment, and objects of others whose names it needs.
+    /// Returns the objects with the label of a deployment, and objects without our label that have a name
+    /// that it uses.
     pub(super) fn objects_for(&self, namespace: &str, label: &str) -> BTreeMap<ObjectKey, Observed> {
         let is_relevant = |key: &ObjectKey, tracked: &Tracked| {
             key.namespace == namespace
@@ -198,7 +201,8 @@ impl ClusterState {
             .collect()
     }
 
-    /// Stores an object. Returns the label of the affected deployment, or an empty one for all.
+    /// Stores an object. Returns the label of the affected deployment, an empty label if all deployments of
+    /// the namespace are affected, or `None` if nothing changed.
     pub(super) fn observe(&mut self, key: ObjectKey, object: Value) -> Option<String> {
         let mut observed = observe(&key.kind, &object);
         if self.tombstones.contains(&observed.version.uid) || self.is_stale(&key, &observed) {
@@ -233,7 +237,7 @@ impl ClusterState {
         })
     }
 
-    /// Stores the response to an apply of ours.
+    /// Stores the response to an apply. Returns the same as `observe`.
     pub(super) fn observe_applied(&mut self, key: &ObjectKey, object: Value) -> Option<String> {
         let hash = observe(&key.kind, &object).hash;
         if let Some(desired) = self.desired.get_mut(key)
@@ -244,7 +248,8 @@ impl ClusterState {
         self.observe(key.clone(), object)
     }
 
-    /// Removes an object. Returns the label of the affected deployment.
+    /// Removes an object. Returns the label of the affected deployment, or `None` if the object was not
+    /// known.
     pub(super) fn remove(&mut self, key: &ObjectKey, uid: &str) -> Option<String> {
         self.tombstones.add(uid);
         let is_known = self
@@ -255,8 +260,8 @@ impl ClusterState {
         Some(known.observed.deployment.unwrap_or_default())
     }
 
-    /// Ends the list of a kind. Returns namespaces and labels of removed objects, and whether this was the
-    /// last kind that was not listed.
+    /// Completes the list of a kind. Returns namespaces and labels of removed objects, and whether this was
+    /// the last kind that was not listed.
     pub(super) fn finish_list(
         &mut self,
         kind: &ObjectType,
@@ -266,7 +271,7 @@ impl ClusterState {
         let is_gone = |key: &ObjectKey, tracked: &Tracked| {
             ObjectType::from(key) == *kind
                 && !names.contains(key)
-                // Objects of others are not in the list, which is limited to our label.
+                // Objects without our label are not in the list, because it has a label selector.
                 && tracked.observed.deployment.is_some()
                 && !is_older(version, &tracked.observed.version.resource_version)
         };
@@ -289,8 +294,8 @@ impl ClusterState {
         (labels, !was_synced && self.is_synced())
     }
 
-    /// Returns keys, paths and UIDs of objects of others.
-    pub(crate) fn foreign(&self) -> Vec<(ObjectKey, String, String)> {
+    /// Returns keys, paths and UIDs of objects without our label.
+    pub(crate) fn foreign_objects(&self) -> Vec<(ObjectKey, String, String)> {
         let foreign = self
             .objects
             .iter()
@@ -302,9 +307,13 @@ impl ClusterState {
         located.collect()
     }
 
-    /// Records the desired state of an object, and compares the object if it was not compared yet. Returns
-    /// whether drift was found.
-    pub(super) fn note_desired(&mut self, manifest: &Arc<Manifest>, owner: Option<&OwnerReference>) -> bool {
+    /// Records the desired state of an object, and compares the live object if it has not been compared
+    /// yet. Returns whether drift was found.
+    pub(super) fn record_desired(
+        &mut self,
+        manifest: &Arc<Manifest>,
+        owner: Option<&OwnerReference>,
+    ) -> bool {
         let known = self.desired.get(&manifest.key);
         if known.is_none_or(|known| known.manifest.hash != manifest.hash) {
             let desired = Desired {

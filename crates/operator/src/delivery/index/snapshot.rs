@@ -1,4 +1,4 @@
-//! Builds the snapshots that deployments are planned from.
+//! Builds the snapshots from which deployments are planned.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,15 +11,15 @@ use mainstay_rollout::{inventory_name, label_value};
 use super::{Index, Link};
 use crate::delivery::names::{ClusterKey, Name, ObjectType};
 
-/// Start of the outage of a cluster that was never reached or has no Cluster object.
-const ALWAYS: Timestamp = Timestamp::UNIX_EPOCH;
+/// Start time of the outage of a cluster that was never reached or has no Cluster object.
+const NEVER_REACHED: Timestamp = Timestamp::UNIX_EPOCH;
 
 impl Index {
-    /// Returns the snapshot of a deployment, or `None` while something that it depends on was not read yet.
-    /// Does not wait for unreachable clusters.
+    /// Returns the snapshot of a deployment, or `None` while an object or cluster that it depends on has
+    /// not been read yet. Unreachable clusters do not delay the snapshot.
     pub(crate) fn snapshot(&mut self, name: &Name, now: Timestamp) -> Option<Snapshot> {
-        self.require_inventoried(name);
-        if !self.is_host_listed() || !self.is_settled(name) {
+        self.watch_inventoried_types(name);
+        if !self.is_host_listed() || !self.are_clusters_observed(name) {
             return None;
         }
         self.prune_measurements(name, now);
@@ -41,9 +41,9 @@ impl Index {
         })
     }
 
-    /// Watches the kinds of all objects in inventories, so that none counts as deleted before its
-    /// kind was listed.
-    fn require_inventoried(&mut self, name: &Name) {
+    /// Adds the kinds of all objects in inventories to the watched kinds, so that no object counts as
+    /// deleted before its kind was listed.
+    fn watch_inventoried_types(&mut self, name: &Name) {
         let inventories: Vec<_> = self.inventories_for(name).cloned().collect();
         for inventory in inventories {
             let key = ClusterKey::for_name(&name.namespace, &inventory.spec.cluster_name);
@@ -52,7 +52,7 @@ impl Index {
             }
             for group in &inventory.spec.objects {
                 self.cluster_mut(&key)
-                    .require(ObjectType::new(&group.api_version, &group.kind));
+                    .watch_type(ObjectType::new(&group.api_version, &group.kind));
             }
         }
     }
@@ -74,8 +74,8 @@ impl Index {
         }
     }
 
-    /// Whether every cluster was called at least once, and every reachable one was listed.
-    fn is_settled(&self, name: &Name) -> bool {
+    /// Whether every cluster was called at least once, and all kinds of every reachable cluster were listed.
+    fn are_clusters_observed(&self, name: &Name) -> bool {
         let remote = self.clusters.in_namespace(&name.namespace);
         let remote = remote.map(|(name, _)| ClusterKey::Remote(name.clone()));
         std::iter::once(ClusterKey::Host).chain(remote).all(|key| {
@@ -90,15 +90,18 @@ impl Index {
 
     fn cluster_views(&self, name: &Name) -> BTreeMap<String, ClusterView> {
         let mut views = BTreeMap::new();
-        views.insert(String::new(), self.view(name, "", None));
+        views.insert(String::new(), self.cluster_view(name, "", None));
         for (cluster, object) in self.clusters.in_namespace(&name.namespace) {
-            views.insert(cluster.name.clone(), self.view(name, &cluster.name, Some(object)));
+            views.insert(
+                cluster.name.clone(),
+                self.cluster_view(name, &cluster.name, Some(object)),
+            );
         }
         for inventory in self.inventories_for(name) {
             let cluster = &inventory.spec.cluster_name;
             views.entry(cluster.clone()).or_insert_with(|| ClusterView {
                 is_deleted: true,
-                unreachable_since: Some(ALWAYS),
+                unreachable_since: Some(NEVER_REACHED),
                 inventory: self.inventory(name, cluster),
                 ..ClusterView::default()
             });
@@ -106,7 +109,12 @@ impl Index {
         views
     }
 
-    fn view(&self, name: &Name, cluster: &str, object: Option<&std::sync::Arc<Cluster>>) -> ClusterView {
+    fn cluster_view(
+        &self,
+        name: &Name,
+        cluster: &str,
+        object: Option<&std::sync::Arc<Cluster>>,
+    ) -> ClusterView {
         let key = ClusterKey::for_name(&name.namespace, cluster);
         let state = self.cluster(&key);
         let mut view = ClusterView {
@@ -121,12 +129,12 @@ impl Index {
             ..ClusterView::default()
         };
         let Some(state) = state else {
-            view.unreachable_since = Some(ALWAYS);
+            view.unreachable_since = Some(NEVER_REACHED);
             return view;
         };
         match state.link() {
             Link::Up { providers, .. } => view.providers.clone_from(providers),
-            Link::Unknown => view.unreachable_since = Some(ALWAYS),
+            Link::Unknown => view.unreachable_since = Some(NEVER_REACHED),
             Link::Down(outage) => {
                 view.unreachable_since = Some(outage.since);
                 view.breaker_open_until = Some(outage.retry_at);
@@ -151,7 +159,7 @@ impl Index {
                 uid: stored.metadata.uid.clone(),
                 resource_version: stored.metadata.resource_version.clone(),
             }),
-            objects: inventoried(stored),
+            objects: inventoried_objects(stored),
         }
     }
 
@@ -168,7 +176,7 @@ impl Index {
     }
 }
 
-fn inventoried(inventory: &ResourceInventory) -> BTreeSet<ObjectKey> {
+fn inventoried_objects(inventory: &ResourceInventory) -> BTreeSet<ObjectKey> {
     let groups = inventory.spec.objects.iter();
     let keys = groups.flat_map(|group| {
         group.names.iter().map(|name| ObjectKey {

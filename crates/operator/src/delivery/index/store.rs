@@ -1,4 +1,5 @@
-//! Objects of one of our kinds by name, never replaced by an older version.
+//! Stores the objects of one kind of the host cluster by name. An object is never replaced by an older
+//! version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,10 +9,10 @@ use serde_json::Value;
 
 use crate::delivery::names::Name;
 
-/// Number of remembered UIDs of deleted objects.
+/// Maximum number of remembered UIDs of deleted objects. All are dropped when it is exceeded.
 const MAX_TOMBSTONES: usize = 1000;
 
-/// Whether `new` is older than `known`. Versions that are not numbers are never older.
+/// Whether the resource version `new` is older than `known`. Returns `false` if one of them is not a number.
 pub(crate) fn is_older(new: &str, known: &str) -> bool {
     match (new.parse::<u64>(), known.parse::<u64>()) {
         (Ok(new), Ok(known)) => new < known,
@@ -19,7 +20,7 @@ pub(crate) fn is_older(new: &str, known: &str) -> bool {
     }
 }
 
-/// UIDs of deleted objects, against late events.
+/// UIDs of deleted objects. Late events of these objects are ignored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tombstones(BTreeSet<String>);
 
@@ -55,7 +56,7 @@ impl<S: Kind> Default for Store<S> {
 }
 
 impl<S: Kind> Store<S> {
-    /// Stores an object. Returns its name if it is new or changed.
+    /// Stores an object. Returns its name if it is new or changed, otherwise `None`.
     pub(super) fn observe(&mut self, object: Value) -> Result<Option<Name>, serde_json::Error> {
         let object: Resource<S> = serde_json::from_value(object)?;
         let name = Name::new(object.namespace(), object.name());
@@ -74,7 +75,7 @@ impl<S: Kind> Store<S> {
         Ok(Some(name))
     }
 
-    /// Removes an object. A later object of the same name stays.
+    /// Removes the object with this name and UID. A later object of the same name is kept.
     pub(super) fn remove(&mut self, name: &Name, uid: &str) {
         self.tombstones.add(uid);
         if self
@@ -86,7 +87,8 @@ impl<S: Kind> Store<S> {
         }
     }
 
-    /// Removes the objects that a list at `version` lacks, and returns their names.
+    /// Removes the objects that are not in `names`, the result of a list at `version`, and returns their
+    /// names. Objects that are newer than the list are kept.
     pub(super) fn retain(&mut self, names: &BTreeSet<Name>, version: &str) -> Vec<Name> {
         let gone: Vec<Name> = self
             .objects

@@ -1,4 +1,4 @@
-//! Events and snapshots of the index, without a runtime.
+//! Tests for events and snapshots of the index, without an async runtime.
 
 use mainstay_api::Reason;
 use mainstay_api::delivery::{API_VERSION, DEPLOYMENT_LABEL, MANIFEST_HASH, Provider};
@@ -39,8 +39,8 @@ fn deployments() -> ObjectType {
     ObjectType::new("apps/v1", "Deployment")
 }
 
-/// An index in which everything was listed, with a deployment and a Cluster.
-fn settled() -> Index {
+/// Returns an index with a deployment and a Cluster, in which all kinds of all clusters were listed.
+fn settled_index() -> Index {
     let mut index = Index::default();
     index.observe_host(
         HostKind::Deployment,
@@ -91,7 +91,7 @@ fn list_all(index: &mut Index, key: &ClusterKey) {
     }
 }
 
-/// Starts and ends everything that is due, and returns it.
+/// Starts and completes all due subjects, and returns them.
 fn drain(index: &mut Index) -> Vec<String> {
     let mut subjects = Vec::new();
     while let Some(subject) = index.queue.start_next(now()) {
@@ -110,7 +110,7 @@ fn view(index: &mut Index, cluster: &str) -> mainstay_rollout::snapshot::Cluster
 
 #[test]
 fn an_object_enqueues_the_deployment_of_its_label() {
-    let mut index = settled();
+    let mut index = settled_index();
     index.observe_object(&east(), &deployments(), workload(20, Some("app"), "h"));
     assert_eq!(drain(&mut index), [APP]);
     index.observe_object(&east(), &deployments(), workload(20, Some("app"), "h"));
@@ -123,7 +123,7 @@ fn an_object_enqueues_the_deployment_of_its_label() {
 
 #[test]
 fn late_events_do_not_revive_a_deleted_object() {
-    let mut index = settled();
+    let mut index = settled_index();
     index.observe_object(&east(), &deployments(), workload(20, Some("app"), "h"));
     let key = object_key(&deployments(), &workload(20, None, ""));
     index.remove_object(&east(), &key, "w");
@@ -133,7 +133,7 @@ fn late_events_do_not_revive_a_deleted_object() {
 
 #[test]
 fn a_list_removes_what_it_lacks_but_not_newer_objects() {
-    let mut index = settled();
+    let mut index = settled_index();
     index.observe_object(&east(), &deployments(), workload(20, Some("app"), "h"));
     index.finish_list(&east(), &deployments(), &BTreeSet::new(), "19");
     assert_eq!(
@@ -147,7 +147,7 @@ fn a_list_removes_what_it_lacks_but_not_newer_objects() {
 
 #[test]
 fn nothing_is_planned_before_everything_was_read() {
-    let mut index = settled();
+    let mut index = settled_index();
     let name = Name::new("shop", "app");
     assert!(index.snapshot(&name, now()).is_some());
     let inventory = json!({
@@ -173,7 +173,7 @@ fn nothing_is_planned_before_everything_was_read() {
 
 #[test]
 fn an_unreachable_cluster_is_not_waited_for() {
-    let mut index = settled();
+    let mut index = settled_index();
     index.set_link(&east(), down(100));
     let queued = drain(&mut index);
     assert_eq!(queued, ["Cluster shop/east", APP]);
@@ -189,7 +189,7 @@ fn an_unreachable_cluster_is_not_waited_for() {
 
 #[test]
 fn a_deleted_cluster_with_an_inventory_stays_in_the_snapshot() {
-    let mut index = settled();
+    let mut index = settled_index();
     let inventory = json!({"deploymentName": "app", "clusterName": "east", "objects": []});
     index.observe_host(
         HostKind::Inventory,
@@ -203,11 +203,11 @@ fn a_deleted_cluster_with_an_inventory_stays_in_the_snapshot() {
 
 #[test]
 fn failed_steps_back_off_per_cluster_and_are_shown() {
-    let mut index = settled();
+    let mut index = settled_index();
     let name = Name::new("shop", "app");
-    index.note_steps(&name, "east", Some("forbidden".into()), now());
-    let mut plan = plan_of(["", "east"]);
-    // An event meanwhile must not cancel the retry.
+    index.record_step_result(&name, "east", Some("forbidden".into()), now());
+    let mut plan = plan_for_clusters(["", "east"]);
+    // An event during the back-off must not cancel the retry.
     index.enqueue(Subject::Deployment(name.clone()));
     assert_eq!(drain(&mut index), [APP]);
     index.drop_waiting_steps(&name, &mut plan, now());
@@ -217,14 +217,14 @@ fn failed_steps_back_off_per_cluster_and_are_shown() {
     );
     assert!(index.queue.next_due().is_some_and(|due| due > now()));
     assert_eq!(view(&mut index, "east").last_error.as_deref(), Some("forbidden"));
-    index.note_steps(&name, "east", None, now());
-    let mut plan = plan_of(["east"]);
+    index.record_step_result(&name, "east", None, now());
+    let mut plan = plan_for_clusters(["east"]);
     index.drop_waiting_steps(&name, &mut plan, now());
     assert!(plan.clusters.contains_key("east"));
 }
 
-/// A plan with steps in these clusters.
-fn plan_of<const N: usize>(clusters: [&str; N]) -> Plan {
+/// Returns a plan that has an entry for each of these clusters.
+fn plan_for_clusters<const N: usize>(clusters: [&str; N]) -> Plan {
     Plan {
         prepare: Vec::new(),
         clusters: clusters.map(|cluster| (cluster.to_owned(), Vec::new())).into(),

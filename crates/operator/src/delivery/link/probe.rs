@@ -1,4 +1,5 @@
-//! Calls of a link: the Secret in the host cluster, the health probe, and discovery.
+//! API calls of a link: reads the Secret in the host cluster, probes the health of the cluster and
+//! discovers kinds.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -15,15 +16,15 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::delivery::names::ObjectType;
-use crate::delivery::observed::text;
+use crate::delivery::observed::string_at;
 
 /// Timeout of one call of a probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Key of a Secret that holds the kubeconfig by default.
+/// Default key of the Secret that contains the kubeconfig.
 const DEFAULT_KEY: &str = "config";
 
-/// Why a cluster cannot be used.
+/// Reason and message of a failed check of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     pub(super) reason: Reason,
@@ -42,23 +43,25 @@ impl Problem {
     }
 }
 
-/// The result of a successful probe.
-pub(super) struct Facts {
+/// Result of a successful probe.
+pub(super) struct ProbeResult {
     pub(super) version: String,
     pub(super) providers: BTreeSet<Provider>,
 }
 
 async fn call(writer: &Writer, path: &str) -> Result<Value, Problem> {
-    let late = || Problem::new(Reason::ClusterUnreachable, "no response in time".to_owned());
-    let response = within(PROBE_TIMEOUT, writer.call(Method::GET, path, None)).await;
-    response.ok_or_else(late)?.map_err(|error| classify(&error))
+    let timeout_error = || Problem::new(Reason::ClusterUnreachable, "no response in time".to_owned());
+    let response = with_timeout(PROBE_TIMEOUT, writer.call(Method::GET, path, None)).await;
+    response
+        .ok_or_else(timeout_error)?
+        .map_err(|error| to_problem(&error))
 }
 
-async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
+async fn with_timeout<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     timeout(limit, future).await.ok()
 }
 
-fn classify(error: &WriteError) -> Problem {
+fn to_problem(error: &WriteError) -> Problem {
     let reason = match error.code {
         401 => Reason::CredentialRejected,
         _ => Reason::ClusterUnreachable,
@@ -66,8 +69,8 @@ fn classify(error: &WriteError) -> Problem {
     Problem::new(reason, error.message.clone())
 }
 
-/// Reads version and groups of a cluster.
-pub(super) async fn probe(writer: &Writer) -> Result<Facts, Problem> {
+/// Reads the version and the API groups of a cluster.
+pub(super) async fn probe(writer: &Writer) -> Result<ProbeResult, Problem> {
     let version = call(writer, "/version").await?;
     let groups = call(writer, "/apis").await?;
     let names: BTreeSet<&str> = groups
@@ -75,7 +78,7 @@ pub(super) async fn probe(writer: &Writer) -> Result<Facts, Problem> {
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
-        .map(|group| text(group, "/name"))
+        .map(|group| string_at(group, "/name"))
         .collect();
     let known = [
         ("networking.istio.io", Provider::Istio),
@@ -83,32 +86,33 @@ pub(super) async fn probe(writer: &Writer) -> Result<Facts, Problem> {
         ("networking.k8s.io", Provider::Ingress),
     ];
     let served = known.into_iter().filter(|(group, _)| names.contains(group));
-    Ok(Facts {
-        version: text(&version, "/gitVersion").to_owned(),
+    Ok(ProbeResult {
+        version: string_at(&version, "/gitVersion").to_owned(),
         providers: served.map(|(_, provider)| provider).collect(),
     })
 }
 
 /// Returns the plural of a kind, or `None` if the cluster does not serve it.
 pub(super) async fn discover_plural(writer: &Writer, kind: &ObjectType) -> Result<Option<String>, Problem> {
-    let late = || Problem::new(Reason::ClusterUnreachable, "no response in time".to_owned());
-    let response = within(PROBE_TIMEOUT, writer.call(Method::GET, &kind.root(), None)).await;
-    let list = match response.ok_or_else(late)? {
+    let timeout_error = || Problem::new(Reason::ClusterUnreachable, "no response in time".to_owned());
+    let response = with_timeout(PROBE_TIMEOUT, writer.call(Method::GET, &kind.root(), None)).await;
+    let list = match response.ok_or_else(timeout_error)? {
         Ok(list) => list,
         Err(error) if error.is_not_found() => return Ok(None),
-        Err(error) => return Err(classify(&error)),
+        Err(error) => return Err(to_problem(&error)),
     };
     let resources = list.get("resources").and_then(Value::as_array);
     let is_wanted = |resource: &&Value| {
-        text(resource, "/kind") == kind.kind
-            && !text(resource, "/name").contains('/')
+        string_at(resource, "/kind") == kind.kind
+            && !string_at(resource, "/name").contains('/')
             && resource.get("namespaced") == Some(&Value::Bool(true))
     };
     let found = resources.into_iter().flatten().find(is_wanted);
-    Ok(found.map(|resource| text(resource, "/name").to_owned()))
+    Ok(found.map(|resource| string_at(resource, "/name").to_owned()))
 }
 
-/// Reads the kubeconfig of a Cluster. Keeps the known one while the host cluster does not respond.
+/// Reads the kubeconfig of a Cluster from its Secret. If the Secret cannot be read for another reason than
+/// its absence, returns the known kubeconfig.
 pub(super) async fn read_kubeconfig(
     host: &Writer,
     cluster: Option<&Cluster>,

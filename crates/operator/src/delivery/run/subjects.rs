@@ -11,23 +11,23 @@ use super::plan_deployment;
 use crate::delivery::application::{ApplicationAction, ApplicationInput, plan_application};
 use crate::delivery::chart::render_components;
 use crate::delivery::cluster::plan_cluster;
-use crate::delivery::execute::{EventSubject, Executor, HostObject, Outcome, outcome};
+use crate::delivery::execute::{EventSubject, Executor, HostObject, Outcome, outcome_for_error};
 use crate::delivery::index::HostKind;
 use crate::delivery::names::{ClusterKey, Name};
 
-fn version(metadata: &mainstay_api::ObjectMeta) -> Version {
+fn object_version(metadata: &mainstay_api::ObjectMeta) -> Version {
     Version {
         uid: metadata.uid.clone(),
         resource_version: metadata.resource_version.clone(),
     }
 }
 
-fn json_of(value: &impl Serialize) -> Value {
+fn to_json_value(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-fn result(done: Result<(), WriteError>) -> Outcome {
-    done.map_or_else(|error| outcome(&error), |()| Outcome::Succeeded)
+fn outcome_for_result(done: Result<(), WriteError>) -> Outcome {
+    done.map_or_else(|error| outcome_for_error(&error), |()| Outcome::Succeeded)
 }
 
 impl Executor {
@@ -40,7 +40,7 @@ impl Executor {
         }
     }
 
-    /// Writes the health of a cluster into its status.
+    /// Writes the health of a cluster to its status, and sends an event if the readiness changed.
     pub(super) async fn reconcile_cluster(&self, name: &Name) -> Outcome {
         let now = self.shared.now();
         let planned = self.shared.with(|index| {
@@ -53,23 +53,23 @@ impl Executor {
             return Outcome::Succeeded;
         };
         let ready = status.conditions.get(&mainstay_api::ConditionType::Ready);
-        let seen = version(&cluster.metadata);
+        let version = object_version(&cluster.metadata);
         let object = HostObject {
             kind: HostKind::Cluster,
             name,
-            seen: &seen,
+            precondition: &version,
         };
         let was_ready = cluster
             .status
             .conditions
             .get(&mainstay_api::ConditionType::Ready)
             .status;
-        let done = self.write_status(object, json_of(&status)).await;
+        let done = self.write_status(object, to_json_value(&status)).await;
         if done.is_ok() && ready.status != was_ready {
             let about = EventSubject {
                 kind: "Cluster",
                 name: name.clone(),
-                seen,
+                version,
             };
             let is_warning = !ready.is_true();
             let message = if is_warning {
@@ -80,10 +80,10 @@ impl Executor {
             self.send_event(&about, ready.reason.name(), is_warning, message)
                 .await;
         }
-        result(done)
+        outcome_for_result(done)
     }
 
-    /// Records the revision of an application, and collects old ones.
+    /// Plans an application and executes the writes.
     pub(super) async fn reconcile_application(&self, name: &Name) -> Outcome {
         let read = self.shared.with(|index| {
             let application = index
@@ -108,10 +108,10 @@ impl Executor {
             revisions: &revisions,
             deployments: &deployments,
         });
-        let seen = version(&application.metadata);
+        let precondition = object_version(&application.metadata);
         for action in actions {
-            if let Err(error) = self.run_application_action(name, &seen, action).await {
-                return outcome(&error);
+            if let Err(error) = self.run_application_action(name, &precondition, action).await {
+                return outcome_for_error(&error);
             }
         }
         Outcome::Succeeded
@@ -120,17 +120,17 @@ impl Executor {
     async fn run_application_action(
         &self,
         name: &Name,
-        seen: &Version,
+        precondition: &Version,
         action: ApplicationAction,
     ) -> Result<(), WriteError> {
         let namespace = &name.namespace;
         match action {
             ApplicationAction::CreateRevision(revision) => {
-                self.create_host(HostKind::Revision, namespace, json_of(&revision))
+                self.create_host(HostKind::Revision, namespace, to_json_value(&revision))
                     .await
             }
             ApplicationAction::CreateDeployment(deployment) => {
-                self.create_host(HostKind::Deployment, namespace, json_of(&deployment))
+                self.create_host(HostKind::Deployment, namespace, to_json_value(&deployment))
                     .await
             }
             ApplicationAction::UpdateDeployment {
@@ -142,7 +142,7 @@ impl Executor {
                 let object = HostObject {
                     kind: HostKind::Deployment,
                     name: &name,
-                    seen: &version,
+                    precondition: &version,
                 };
                 let change = json!({"op": "add", "path": "/spec/appRevisions", "value": revisions});
                 self.patch_host(object, "", change).await
@@ -152,7 +152,7 @@ impl Executor {
                 let object = HostObject {
                     kind: HostKind::Revision,
                     name: &name,
-                    seen: &version,
+                    precondition: &version,
                 };
                 self.delete_host(object).await
             }
@@ -160,9 +160,9 @@ impl Executor {
                 let object = HostObject {
                     kind: HostKind::Application,
                     name,
-                    seen,
+                    precondition,
                 };
-                self.write_status(object, json_of(&status)).await
+                self.write_status(object, to_json_value(&status)).await
             }
         }
     }

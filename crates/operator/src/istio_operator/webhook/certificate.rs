@@ -1,5 +1,5 @@
-//! The webhook's certificate: generated with a new authority each time, stored in a Secret, and renewed well
-//! before it expires. The keys of authorities are never stored.
+//! Certificate of the webhook: generated with a new authority each time, stored in a Secret, and renewed 30
+//! days before it expires. The private keys of authorities are never stored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,20 +11,21 @@ use serde_json::{Value, json};
 
 /// Lifetime of a certificate.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
-/// Time before its end at which a certificate is renewed.
+/// Time before expiry at which a certificate is renewed.
 const RENEWAL_MARGIN: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// Tolerated difference between the clocks of the operator and the API server.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_hours(24);
-/// Annotations of the Secret.
+/// Annotation of the Secret: time at which the certificate expires.
 const NOT_AFTER: &str = "mainstay.dev/not-after";
+/// Annotation of the Secret: host names of the certificate, separated by commas.
 const HOST_NAMES: &str = "mainstay.dev/host-names";
 
 const PEM_END: &str = "-----END CERTIFICATE-----";
 
-/// A certificate cannot be generated.
+/// Error of generating a certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum MaterialError {
-    /// The library reports an error.
+    /// The library returned an error.
     #[error("cannot generate a certificate")]
     Generate(#[from] rcgen::Error),
     /// The time is out of range.
@@ -32,22 +33,22 @@ pub enum MaterialError {
     Time,
 }
 
-/// A certificate with its key and the authorities to trust.
+/// A certificate with its key and the trusted authorities.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Material {
-    /// The authority of this certificate, and the previous one, as PEM.
+    /// Authorities of this certificate and of the previous one, as PEM.
     pub authorities: String,
-    /// The certificate as PEM.
+    /// Certificate as PEM.
     pub certificate: String,
-    /// The private key as PEM.
+    /// Private key as PEM.
     pub key: String,
-    /// Names in the certificate.
+    /// Host names in the certificate.
     pub names: Vec<String>,
-    /// Time at which it expires.
+    /// Time at which the certificate expires.
     pub not_after: Timestamp,
 }
 
-/// Without the key.
+/// Leaves out certificates and key.
 impl std::fmt::Debug for Material {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Material")
@@ -58,7 +59,7 @@ impl std::fmt::Debug for Material {
 }
 
 impl Material {
-    /// Generates a certificate for `names`. The authority of `previous` stays trusted.
+    /// Generates a certificate for `names`. `authorities` contains the new authority and that of `previous`.
     pub fn generate(
         names: &[String],
         previous: Option<&Self>,
@@ -66,9 +67,9 @@ impl Material {
     ) -> Result<Self, MaterialError> {
         let not_after = now.checked_add(LIFETIME).map_err(|_| MaterialError::Time)?;
         let not_before = now.checked_sub(CLOCK_SKEW).map_err(|_| MaterialError::Time)?;
-        let period = |params: &mut CertificateParams| {
-            // The validity is a range of whole days.
-            let [from, until] = [not_before, not_after].map(date);
+        let set_validity = |params: &mut CertificateParams| {
+            // The validity period consists of whole days.
+            let [from, until] = [not_before, not_after].map(utc_date);
             params.not_before = date_time_ymd(from.0, from.1, from.2);
             params.not_after = date_time_ymd(until.0, until.1, until.2);
         };
@@ -78,11 +79,11 @@ impl Material {
             DnType::CommonName,
             format!("mainstay-webhook-{}", now.as_second()),
         );
-        period(&mut authority);
+        set_validity(&mut authority);
         let authority_key = KeyPair::generate()?;
         let authority_certificate = authority.self_signed(&authority_key)?;
         let mut server = CertificateParams::new(names.to_vec())?;
-        period(&mut server);
+        set_validity(&mut server);
         let server_key = KeyPair::generate()?;
         let issuer = Issuer::new(authority, authority_key);
         let certificate = server.signed_by(&server_key, &issuer)?;
@@ -96,14 +97,15 @@ impl Material {
         })
     }
 
-    /// Whether it must be renewed.
+    /// Whether the certificate must be renewed at `now`.
     #[must_use]
-    pub fn is_due(&self, now: Timestamp) -> bool {
+    pub fn needs_renewal(&self, now: Timestamp) -> bool {
         now.checked_add(RENEWAL_MARGIN)
             .is_ok_and(|later| later >= self.not_after)
     }
 
-    /// Reads the Secret; `None` if it is incomplete or for other names.
+    /// Reads a certificate from its Secret. Returns `None` if the Secret is incomplete or was created for
+    /// other names.
     #[must_use]
     pub fn from_secret(secret: &Value, names: &[String]) -> Option<Self> {
         let data = |key: &str| {
@@ -126,7 +128,8 @@ impl Material {
         })
     }
 
-    /// Returns the Secret. With a version, writing it fails if another process renewed the certificate.
+    /// Returns the Secret for the certificate. If `version` is set, the write fails if another process has
+    /// changed the Secret since.
     #[must_use]
     pub fn to_secret(&self, namespace: &str, version: Option<&str>) -> Value {
         let mut metadata = json!({
@@ -151,8 +154,8 @@ impl Material {
     }
 }
 
-/// Year, month and day.
-fn date(time: Timestamp) -> (i32, u8, u8) {
+/// Returns year, month and day in UTC.
+fn utc_date(time: Timestamp) -> (i32, u8, u8) {
     let date = time.to_zoned(TimeZone::UTC).date();
     let part = |number: i8| u8::try_from(number).unwrap_or(1);
     (date.year().into(), part(date.month()), part(date.day()))
@@ -179,8 +182,8 @@ mod tests {
     #[test]
     fn it_is_renewed_a_month_before_it_expires() {
         let made = Material::generate(&names(), None, at(0)).unwrap();
-        assert!(!made.is_due(at(0)) && !made.is_due(at(59)));
-        assert!(made.is_due(at(60)) && made.is_due(at(200)));
+        assert!(!made.needs_renewal(at(0)) && !made.needs_renewal(at(59)));
+        assert!(made.needs_renewal(at(60)) && made.needs_renewal(at(200)));
         assert_eq!(made.authorities.matches(PEM_END).count(), 1);
     }
 

@@ -1,4 +1,4 @@
-//! Reviews an `IstioOperator` with the functions of `mainstay manifest validate`.
+//! Validates an `IstioOperator` in the same way as `mainstay manifest validate`.
 
 use mainstay_api::istio_operator::{ISTIO_VERSION, IstioOperator};
 use mainstay_catalog::Catalog;
@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 
 use crate::istio_operator::planning::resolve_version;
 
-/// The longest warning in characters; the API server shortens longer ones.
+/// Maximum length of a warning in characters. The API server truncates longer ones.
 const MAX_WARNING: usize = 240;
 /// Maximum number of warnings.
 const MAX_WARNINGS: usize = 10;
 
-/// Returns the response to an `AdmissionReview`.
+/// Returns the `AdmissionReview` with the response to the request in `body`.
 #[must_use]
 pub fn review(catalog: &Catalog, body: &Value) -> Value {
     let request = body.get("request").unwrap_or(&Value::Null);
     let uid = request.get("uid").cloned().unwrap_or_default();
-    let mut response = match decide(catalog, request) {
+    let mut response = match validate(catalog, request) {
         Ok(warnings) => json!({"allowed": true, "warnings": warnings}),
         Err(message) => json!({
             "allowed": false,
@@ -31,8 +31,8 @@ pub fn review(catalog: &Catalog, body: &Value) -> Value {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
 }
 
-/// Returns the warnings, or all errors as a text.
-fn decide(catalog: &Catalog, request: &Value) -> Result<Vec<String>, String> {
+/// Returns the warnings, or a message with all errors.
+fn validate(catalog: &Catalog, request: &Value) -> Result<Vec<String>, String> {
     let object = request.get("object").unwrap_or(&Value::Null);
     let operator: IstioOperator = match serde_json::from_value(object.clone()) {
         Ok(operator) => operator,
@@ -64,7 +64,8 @@ fn decide(catalog: &Catalog, request: &Value) -> Result<Vec<String>, String> {
     }
 }
 
-/// Whether the configuration differs from the stored one: a stored resource must stay writable.
+/// Whether the configuration differs from the stored one. An unchanged configuration is not validated, so
+/// that a stored resource stays writable.
 fn is_changed(request: &Value, operator: &IstioOperator) -> bool {
     let old = request.get("oldObject").filter(|old| !old.is_null());
     let old = old.and_then(|old| serde_json::from_value::<IstioOperator>(old.clone()).ok());

@@ -1,4 +1,4 @@
-//! Negative control: migrations that violate every invariant are detected on a real server.
+//! Negative control: migrations that violate the invariants must be detected on a real server.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::support::availability_log::AvailabilityLog;
 use crate::support::fixtures::{self, OLD};
 use crate::support::path::{self, ObjectPath};
 
-/// The invariants that are checked by the written versions.
+/// Invariants that are checked with the written versions.
 const VIOLATED: [&str; 10] = [
     "BatchSize",
     "NoRestartDuringRollout",
@@ -27,9 +27,9 @@ pub(super) async fn violations_are_detected() {
     let world = World::real_injecting().await;
     world.stop_operator().await;
     set_up(&world).await;
-    let log = AvailabilityLog::begin(&world).await;
+    let log = AvailabilityLog::start(&world).await;
     violate_invariants(&world).await;
-    let history = log.close_unchecked(&world).await;
+    let history = log.stop(&world).await;
     let violations = history.migration_violations();
     let seen = violations.iter().filter_map(|line| Some(line.split_once(':')?.0));
     assert_eq!(
@@ -39,7 +39,7 @@ pub(super) async fn violations_are_detected() {
     );
     let finalizers = json!({"metadata": {"finalizers": null}});
     world.patch(&path::revision("old"), finalizers).await;
-    // The operator's plans are checked from here on, so the invalid status must not be their starting point.
+    // Resets the invalid status, because the operator's plans are checked from here on.
     let status = json!({"observedGeneration": 1, "conditions": [], "workloadMigration": null});
     world.patch_status(&path::istio("default"), status).await;
     world.start_operator().await;
@@ -73,10 +73,10 @@ async fn set_up(world: &World) {
     let mut revision = fixtures::revision("old", OLD, "istio-system", json!({}));
     revision["metadata"]["finalizers"] = json!(["example.com/stays"]);
     world.create(revision).await;
-    world.known_namespace("apps", "").await;
+    world.create_scenario_namespace("apps", "").await;
     for name in ["cart", "web"] {
-        let app = fixtures::deployment(&world.space("apps"), name, "", "istio.io/rev=old");
-        let at = ObjectPath::of(&app);
+        let app = fixtures::deployment(&world.unique_namespace("apps"), name, "", "istio.io/rev=old");
+        let at = ObjectPath::from_object(&app);
         world.create(app).await;
         world
             .until_object(&at, "is up", |app| app["status"]["availableReplicas"] == 1)
@@ -84,13 +84,13 @@ async fn set_up(world: &World) {
     }
 }
 
-/// A status of the migration of three workloads.
+/// Status of the migration of three workloads.
 struct Status {
     batch: u64,
     migrated: u64,
     failed: u64,
     observed_generation: u64,
-    /// Second of the transition time of the condition Ready.
+    /// Seconds in the transition time of the condition Ready.
     ready_since: u64,
 }
 
@@ -104,23 +104,23 @@ async fn set_status(world: &World, state: &str, status: Status) {
 }
 
 async fn violate_invariants(world: &World) {
-    // Both workloads migrate at once, and one of them twice. A start time in the future extends the readiness
-    // timeout.
+    // Both workloads migrate at the same time, and one of them twice. A start time in the future extends
+    // the readiness timeout.
     for (name, second) in [("cart", 1), ("web", 2), ("cart", 3)] {
         let time = format!("2126-01-01T00:00:{second:02}Z");
         let mark = json!({"revision": "new", "batch": 1, "startedAt": time}).to_string();
         let restarted = json!({"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": time}}});
         let patch = json!({"metadata": {"annotations": {"sailoperator.io/migration": mark}}, "spec": {"template": restarted}});
-        let at = ObjectPath::namespaced("Deployment", &world.space("apps"), name);
+        let at = ObjectPath::namespaced("Deployment", &world.unique_namespace("apps"), name);
         world.patch(&at, patch).await;
     }
     world
         .delete(&ObjectPath::cluster_scoped("IstioRevision", "old"))
         .await;
-    let pods = ObjectPath::namespaced("Pod", &world.space("apps"), "").collection();
+    let pods = ObjectPath::namespaced("Pod", &world.unique_namespace("apps"), "").collection();
     world.call("DELETE", &pods, "", None).await;
-    // A batch starts while paused, a migrated workload is not counted any more, and the counts exceed the
-    // total.
+    // A batch starts while the migration is paused, a migrated workload is no longer counted, and the
+    // counts exceed the total.
     set_status(
         world,
         "InProgress",
@@ -133,7 +133,8 @@ async fn violate_invariants(world: &World) {
         },
     )
     .await;
-    // An unknown generation, another transition time, and a failure that stops the others.
+    // An observed generation that does not exist, a changed transition time, and a failure that stops the
+    // other workloads.
     set_status(
         world,
         "Failed",

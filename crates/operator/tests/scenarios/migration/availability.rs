@@ -1,4 +1,5 @@
-//! Zero downtime: during the upgrade, every Service always has the endpoints that its workload guarantees.
+//! Zero downtime: during an upgrade, every Service always has the number of endpoints that the rollout
+//! strategy of its workload guarantees.
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ fn int_or_string(text: &str) -> Value {
 }
 
 pub async fn every_service_stays_available(world: World) -> World {
-    mesh(&world, batched(&world, 2, json!({}))).await;
+    create_mesh(&world, batched(&world, 2, json!({}))).await;
     let spaces = [
         world.namespace(&format!("istio.io/rev={OLD_REVISION}")).await,
         world.namespace("istio-injection=enabled").await,
@@ -38,31 +39,31 @@ pub async fn every_service_stays_available(world: World) -> World {
             let rolling =
                 json!({"maxUnavailable": int_or_string(unavailable), "maxSurge": int_or_string(surge)});
             let spec = json!({"replicas": replicas, "strategy": {"rollingUpdate": rolling}});
-            app_with(&world, space, name, "", spec).await;
+            create_app_with(&world, space, name, "", spec).await;
         }
     }
     for space in &spaces {
         until_served_by(&world, space, OLD_REVISION).await;
     }
-    let log = AvailabilityLog::begin(&world).await;
+    let log = AvailabilityLog::start(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     assert_eq!(
-        counts(&until_migration(&world, "Completed").await),
+        format_counts(&until_migration(&world, "Completed").await),
         "10+0+0 of 10"
     );
     for space in &spaces {
         until_served_by(&world, space, NEW_REVISION).await;
     }
-    until_old_is_gone(&world).await;
-    let history = log.close(&world).await;
+    until_old_revision_is_deleted(&world).await;
+    let history = log.stop_and_check(&world).await;
     let seen = history.availability();
     seen.check(10);
     assert!(history.max_migrating() <= 2, "at most one batch at a time");
-    // `thrifty` may lose one pod, and did: the log contains that state.
+    // `thrifty` may have one unavailable pod. Its minimum shows that the log contains such a state.
     for space in &spaces {
         let low = seen.services[&format!("{space}/thrifty")];
-        assert_eq!((low.floor, low.pods), (2, 2), "{low:?}");
+        assert_eq!((low.guaranteed, low.pods), (2, 2), "{low:?}");
     }
     world
 }
@@ -70,11 +71,11 @@ pub async fn every_service_stays_available(world: World) -> World {
 /// Negative control: the availability log detects a deleted pod.
 pub async fn a_state_with_too_few_endpoints_is_detected(world: World) -> World {
     let space = world.namespace("").await;
-    app(&world, &space, "web", "").await;
-    app(&world, &space, "left", "").await;
+    create_app(&world, &space, "web", "").await;
+    create_app(&world, &space, "left", "").await;
     until_served_by(&world, &space, "-").await;
-    let log = AvailabilityLog::begin(&world).await;
-    let pods = items(&world, "Pod", &space).await;
+    let log = AvailabilityLog::start(&world).await;
+    let pods = list_items(&world, "Pod", &space).await;
     let of_web = |pod: &&Value| pod["metadata"]["labels"]["app"] == "web";
     let victim = pods.iter().find(of_web).unwrap()["metadata"]["name"]
         .as_str()
@@ -90,9 +91,9 @@ pub async fn a_state_with_too_few_endpoints_is_detected(world: World) -> World {
         })
         .await;
     until_served_by(&world, &space, "-").await;
-    let seen = log.close_unchecked(&world).await.availability();
+    let seen = log.stop(&world).await.availability();
     let web = seen.services[&format!("{space}/web")];
-    assert_eq!((web.floor, web.pods, web.endpoints), (2, 1, 1), "{web:?}");
+    assert_eq!((web.guaranteed, web.pods, web.endpoints), (2, 1, 1), "{web:?}");
     assert!(
         !seen.violations.is_empty()
             && seen

@@ -1,4 +1,4 @@
-//! Batches: their size, the delay between them, and the status that is reported.
+//! Batches: size, delay, and reported status.
 
 use std::time::Duration;
 
@@ -11,25 +11,25 @@ use crate::support::history::{History, Migration};
 const NAMES: [&str; 10] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 
 pub async fn ten_deployments_three_at_a_time(world: World) -> World {
-    mesh(&world, batched(&world, 3, json!({}))).await;
+    create_mesh(&world, batched(&world, 3, json!({}))).await;
     let space = world.namespace(&format!("istio.io/rev={OLD_REVISION}")).await;
     for name in NAMES {
-        app_with(&world, &space, name, "", json!({"replicas": 1})).await;
+        create_app_with(&world, &space, name, "", json!({"replicas": 1})).await;
     }
     until_served_by(&world, &space, OLD_REVISION).await;
-    let log = AvailabilityLog::begin(&world).await;
+    let log = AvailabilityLog::start(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     let status = until_migration(&world, "Completed").await;
     assert_eq!(
-        (counts(&status), batch(&status)),
+        (format_counts(&status), format_batch(&status)),
         ("10+0+0 of 10".into(), "4 of 4".into())
     );
-    let history = log.close(&world).await;
+    let history = log.stop_and_check(&world).await;
     let sizes: Vec<usize> = history.batches().iter().map(BTreeSet::len).collect();
     assert_eq!(sizes, [3, 3, 3, 1]);
     assert!(history.max_migrating() <= 3, "at most one batch at a time");
-    check_delay(&history.migrations(), Duration::from_secs(delay(&world)));
+    check_delay(&history.migrations(), Duration::from_secs(delay_seconds(&world)));
     check_statuses(&history);
     world
 }
@@ -53,7 +53,7 @@ fn check_delay(sent: &[Migration], delay: Duration) {
     }
 }
 
-/// Checks that the status has reported the start and the end of every batch, and every workload.
+/// Checks that the statuses contain the start and the end of every batch, and every migrated workload.
 fn check_statuses(history: &History) {
     let all = history.statuses();
     let statuses: Vec<&Value> = all.iter().map(|(_, status)| status).collect();

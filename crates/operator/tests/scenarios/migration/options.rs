@@ -1,5 +1,5 @@
-//! Options that the first version of the proposal lacks: skipped workloads, order, pauses, fail fast, and
-//! other kinds.
+//! Options that are not in the first version of the proposal: skipped workloads, order, pauses, fail fast,
+//! and other kinds.
 
 use mainstay_sim::script::Script;
 use serde_json::json;
@@ -15,10 +15,10 @@ async fn annotate(world: &World, at: &ObjectPath, key: &str, value: Value) {
 }
 
 pub async fn annotations_of_workloads_are_honoured(world: World) -> World {
-    mesh(&world, batched(&world, 3, json!({}))).await;
+    create_mesh(&world, batched(&world, 3, json!({}))).await;
     let names = ["a-last", "b-middle", "c-first", "d-left", "e-slow"];
     let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &names).await;
-    let own = timeout(&world) / 3;
+    let own = timeout_seconds(&world) / 3;
     for (name, key, value) in [
         ("a-last", "migration-batch", "5".to_owned()),
         ("c-first", "migration-batch", "-1".to_owned()),
@@ -28,12 +28,12 @@ pub async fn annotations_of_workloads_are_honoured(world: World) -> World {
         annotate(&world, &deployment(&space, name), key, value.into()).await;
     }
     world.set_script(&space, "e-slow", Script::never_ready());
-    let log = AvailabilityLog::begin(&world).await;
+    let log = AvailabilityLog::start(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     let failed = until_migration(&world, "Failed").await;
     assert_eq!(
-        (counts(&failed), batch(&failed)),
+        (format_counts(&failed), format_batch(&failed)),
         ("3+1+1 of 5".into(), "3 of 3".into())
     );
     let prefix = format!("Readiness timeout exceeded after {own}s: ");
@@ -44,17 +44,17 @@ pub async fn annotations_of_workloads_are_honoured(world: World) -> World {
             .starts_with(&prefix),
         "{failed}"
     );
-    let history = log.close(&world).await;
-    let batch = |names: &[&str]| {
+    let history = log.stop_and_check(&world).await;
+    let workloads = |names: &[&str]| {
         names
             .iter()
             .map(|name| format!("{space}/{name}"))
             .collect::<BTreeSet<_>>()
     };
     let expected = [
-        batch(&["c-first"]),
-        batch(&["b-middle", "e-slow"]),
-        batch(&["a-last"]),
+        workloads(&["c-first"]),
+        workloads(&["b-middle", "e-slow"]),
+        workloads(&["a-last"]),
     ];
     assert_eq!(history.batches(), expected);
     assert_eq!(history.template_changes(&space, "d-left"), 0);
@@ -69,48 +69,51 @@ pub async fn annotations_of_workloads_are_honoured(world: World) -> World {
     until_migrating(&world, &space, "d-left", NEW_REVISION).await;
     world
         .until_object(&path::istio("default"), "has migrated one more", |istio| {
-            counts(&istio["status"]["workloadMigration"]) == "4+1+0 of 5"
+            format_counts(&istio["status"]["workloadMigration"]) == "4+1+0 of 5"
         })
         .await;
     world
 }
 
 pub async fn a_paused_migration_continues_when_resumed(world: World) -> World {
-    mesh(&world, batched(&world, 1, json!({}))).await;
+    create_mesh(&world, batched(&world, 1, json!({}))).await;
     let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &["a", "b", "c"]).await;
-    let log = AvailabilityLog::begin(&world).await;
+    let log = AvailabilityLog::start(&world).await;
     upgrade(&world).await;
     until_migrating(&world, &space, "a", NEW_REVISION).await;
-    set(&world, json!({"paused": true})).await;
+    patch_migration(&world, json!({"paused": true})).await;
     let paused = "WorkloadsMigrated=False/MigrationPaused";
     world.until_condition(&path::istio("default"), paused).await;
     world
         .until_object(
             &path::istio("default"),
             "has migrated the running batch",
-            |istio| counts(&istio["status"]["workloadMigration"]) == "1+0+0 of 3",
+            |istio| format_counts(&istio["status"]["workloadMigration"]) == "1+0+0 of 3",
         )
         .await;
     world.settle().await;
     assert_eq!(status(&world).await["state"], "InProgress");
     let by = [OLD_REVISION, NEW_REVISION].map(str::to_owned);
     assert_eq!(
-        injected_by(&world, &space).await,
+        injecting_revisions(&world, &space).await,
         BTreeSet::from(by),
         "the other workloads do not migrate"
     );
     let began = status(&world).await["startTime"].clone();
-    set(&world, json!({"paused": false})).await;
+    patch_migration(&world, json!({"paused": false})).await;
     let over = until_migration(&world, "Completed").await;
-    assert_eq!((counts(&over), &over["startTime"]), ("3+0+0 of 3".into(), &began));
+    assert_eq!(
+        (format_counts(&over), &over["startTime"]),
+        ("3+0+0 of 3".into(), &began)
+    );
     until_served_by(&world, &space, NEW_REVISION).await;
-    let sent = log.close(&world).await.migrations();
+    let sent = log.stop_and_check(&world).await.migrations();
     assert_eq!(sent.len(), 3, "{sent:?}");
     world
 }
 
 pub async fn fail_fast_ends_after_the_running_batch(world: World) -> World {
-    mesh(&world, batched(&world, 2, json!({"failurePolicy": "FailFast"}))).await;
+    create_mesh(&world, batched(&world, 2, json!({"failurePolicy": "FailFast"}))).await;
     let space = injected_apps(
         &world,
         &format!("istio.io/rev={OLD_REVISION}"),
@@ -118,13 +121,13 @@ pub async fn fail_fast_ends_after_the_running_batch(world: World) -> World {
     )
     .await;
     world.set_script(&space, "a-bad", Script::never_ready());
-    let log = AvailabilityLog::begin(&world).await;
+    let log = AvailabilityLog::start(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     let failed = until_migration(&world, "Failed").await;
-    assert_eq!(counts(&failed), "1+1+0 of 3");
+    assert_eq!(format_counts(&failed), "1+1+0 of 3");
     world.settle().await;
-    let history = log.close(&world).await;
+    let history = log.stop_and_check(&world).await;
     assert_eq!(
         history.template_changes(&space, "b-good"),
         1,
@@ -147,31 +150,36 @@ async fn create_set(world: &World, kind: &str, namespace: &str, name: &str) {
     world.create(object).await;
 }
 
-/// Waits until this many pods of a set were injected by this revision.
+/// Waits until a set has this many pods that were injected by this revision.
 async fn until_pods(world: &World, namespace: &str, name: &str, count: usize, revision: &str) {
     world
         .until(&format!("{name} is on {revision}"), async |world| {
-            let pods = items(world, "Pod", namespace).await;
+            let pods = list_items(world, "Pod", namespace).await;
             let own = |pod: &&Value| pod["metadata"]["labels"]["app"] == name;
             let on = |pod: &&Value| pod["metadata"]["annotations"]["istio.io/rev"] == revision;
-            let there = pods.iter().filter(own).filter(on).count();
-            (there == count).then_some(()).ok_or(format!("{there} pods"))
+            let injected = pods.iter().filter(own).filter(on).count();
+            (injected == count)
+                .then_some(())
+                .ok_or(format!("{injected} pods"))
         })
         .await;
 }
 
 pub async fn stateful_sets_and_daemon_sets_migrate_if_configured(world: World) -> World {
-    mesh(&world, batched(&world, 3, json!({}))).await;
+    create_mesh(&world, batched(&world, 3, json!({}))).await;
     let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &["web"]).await;
     create_set(&world, "StatefulSet", &space, "db").await;
     create_set(&world, "DaemonSet", &space, "agent").await;
     until_pods(&world, &space, "db", 2, OLD_REVISION).await;
     until_pods(&world, &space, "agent", 3, OLD_REVISION).await;
     upgrade(&world).await;
-    assert_eq!(counts(&until_migration(&world, "Completed").await), "1+0+2 of 3");
+    assert_eq!(
+        format_counts(&until_migration(&world, "Completed").await),
+        "1+0+2 of 3"
+    );
     until_pods(&world, &space, "web", 2, NEW_REVISION).await;
     until_pods(&world, &space, "db", 2, OLD_REVISION).await;
-    set(
+    patch_migration(
         &world,
         json!({"kinds": ["Deployment", "StatefulSet", "DaemonSet"]}),
     )
@@ -179,11 +187,11 @@ pub async fn stateful_sets_and_daemon_sets_migrate_if_configured(world: World) -
     world
         .until_object(&path::istio("default"), "has migrated all kinds", |istio| {
             let migration = &istio["status"]["workloadMigration"];
-            migration["state"] == "Completed" && counts(migration) == "3+0+0 of 3"
+            migration["state"] == "Completed" && format_counts(migration) == "3+0+0 of 3"
         })
         .await;
     until_pods(&world, &space, "db", 2, NEW_REVISION).await;
     until_pods(&world, &space, "agent", 3, NEW_REVISION).await;
-    until_old_is_gone(&world).await;
+    until_old_revision_is_deleted(&world).await;
     world
 }

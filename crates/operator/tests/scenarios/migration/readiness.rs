@@ -1,5 +1,5 @@
-//! Readiness: a workload that is ready in time has migrated, one that is not has failed, and neither blocks
-//! the others.
+//! Readiness: a workload that is ready in time has migrated, and one that is not ready in time has failed.
+//! Neither blocks other workloads.
 
 use std::time::Duration;
 
@@ -10,20 +10,23 @@ use super::*;
 use crate::support::availability_log::AvailabilityLog;
 
 pub async fn a_workload_that_is_ready_in_time_has_migrated(world: World) -> World {
-    mesh(&world, batched(&world, 1, json!({}))).await;
+    create_mesh(&world, batched(&world, 1, json!({}))).await;
     let space = injected_apps(
         &world,
         &format!("istio.io/rev={OLD_REVISION}"),
         &["a-slow", "b-next"],
     )
     .await;
-    let slow = Duration::from_secs(timeout(&world) / 3);
+    let slow = Duration::from_secs(timeout_seconds(&world) / 3);
     world.set_script(&space, "a-slow", Script::ready_after(slow));
-    let log = AvailabilityLog::begin(&world).await;
+    let log = AvailabilityLog::start(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
-    assert_eq!(counts(&until_migration(&world, "Completed").await), "2+0+0 of 2");
-    let sent = log.close(&world).await.migrations();
+    assert_eq!(
+        format_counts(&until_migration(&world, "Completed").await),
+        "2+0+0 of 2"
+    );
+    let sent = log.stop_and_check(&world).await.migrations();
     let (first, next) = (&sent[0], &sent[1]);
     let (version, came_up) = first.complete.unwrap();
     assert!(
@@ -38,7 +41,7 @@ pub async fn a_workload_that_is_ready_in_time_has_migrated(world: World) -> Worl
 }
 
 pub async fn a_workload_that_is_never_ready_fails_and_stops_no_other(world: World) -> World {
-    mesh(&world, batched(&world, 1, json!({}))).await;
+    create_mesh(&world, batched(&world, 1, json!({}))).await;
     let space = injected_apps(
         &world,
         &format!("istio.io/rev={OLD_REVISION}"),
@@ -46,12 +49,12 @@ pub async fn a_workload_that_is_never_ready_fails_and_stops_no_other(world: Worl
     )
     .await;
     world.set_script(&space, "a-bad", Script::never_ready());
-    let log = AvailabilityLog::begin(&world).await;
+    let log = AvailabilityLog::start(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     let failed = until_migration(&world, "Failed").await;
     assert_eq!(
-        (counts(&failed), batch(&failed)),
+        (format_counts(&failed), format_batch(&failed)),
         ("2+1+0 of 3".into(), "3 of 3".into())
     );
     let failure = &failed["failures"][0];
@@ -62,7 +65,7 @@ pub async fn a_workload_that_is_never_ready_fails_and_stops_no_other(world: Worl
     );
     let reason = format!(
         "Readiness timeout exceeded after {}: ",
-        go_duration(timeout(&world))
+        go_duration(timeout_seconds(&world))
     );
     assert!(
         failure["reason"].as_str().unwrap().starts_with(&reason),
@@ -76,7 +79,7 @@ pub async fn a_workload_that_is_never_ready_fails_and_stops_no_other(world: Worl
         failed["completionTime"].as_str() >= failure["timestamp"].as_str(),
         "{failed}"
     );
-    let history = log.close(&world).await;
+    let history = log.stop_and_check(&world).await;
     let sent = history.migrations();
     let names: Vec<&str> = sent
         .iter()
@@ -86,15 +89,15 @@ pub async fn a_workload_that_is_never_ready_fails_and_stops_no_other(world: Worl
     assert_eq!(sent[0].complete, None);
     let waited = sent[1].at.duration_since(sent[0].at);
     assert!(
-        waited >= Duration::from_secs(timeout(&world) - 1),
+        waited >= Duration::from_secs(timeout_seconds(&world) - 1),
         "timed out after {waited:?}"
     );
     history.availability().check(3);
     world
         .until_condition(&path::istio("default"), "WorkloadsMigrated=False/WorkloadsFailed")
         .await;
-    // The old revision is in use by the failed workload, and is not pruned after the grace period.
-    world.pass(Duration::from_secs(world.grace() * 2)).await;
+    // The failed workload uses the old revision, which is not pruned after the grace period.
+    world.sleep(Duration::from_secs(world.grace_seconds() * 2)).await;
     world
         .until_condition(&path::revision(OLD_REVISION), "InUse=True")
         .await;

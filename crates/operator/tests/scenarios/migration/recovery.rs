@@ -1,5 +1,5 @@
-//! Failures and recovery: other workloads migrate, the failure is reported, and a recovered workload
-//! completes.
+//! Failures and recovery: other workloads migrate, the failure is reported, and the migration of a
+//! recovered workload completes.
 
 use mainstay_sim::script::Script;
 use serde_json::json;
@@ -16,7 +16,7 @@ fn messages<'a>(events: &'a [String], reason: &str) -> Vec<&'a str> {
 /// A `PodDisruptionBudget` that allows no disruption blocks evictions but not rollouts. Pods that never
 /// become ready block the rollout of their workload.
 pub async fn a_disruption_budget_and_pods_that_never_become_ready(world: World) -> World {
-    mesh(&world, batched(&world, 2, json!({}))).await;
+    create_mesh(&world, batched(&world, 2, json!({}))).await;
     let space = injected_apps(
         &world,
         &format!("istio.io/rev={OLD_REVISION}"),
@@ -33,11 +33,11 @@ pub async fn a_disruption_budget_and_pods_that_never_become_ready(world: World) 
             .await;
     }
     world.set_script(&space, "a-stuck", Script::never_ready());
-    let log = AvailabilityLog::begin(&world).await;
+    let log = AvailabilityLog::start(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     let failed = until_migration(&world, "Failed").await;
-    assert_eq!(counts(&failed), "2+1+0 of 3");
+    assert_eq!(format_counts(&failed), "2+1+0 of 3");
     let failure = &failed["failures"][0];
     assert_eq!(
         [&failure["namespace"], &failure["name"]],
@@ -45,18 +45,18 @@ pub async fn a_disruption_budget_and_pods_that_never_become_ready(world: World) 
     );
     // The workload becomes ready, and its migration completes.
     world.set_script(&space, "a-stuck", Script::default());
-    for pod in items(&world, "Pod", &space).await {
+    for pod in list_items(&world, "Pod", &space).await {
         let name = pod["metadata"]["name"].as_str().unwrap();
         if name.starts_with("a-stuck") && pod["metadata"]["annotations"]["istio.io/rev"] == NEW_REVISION {
             world.delete(&ObjectPath::namespaced("Pod", &space, name)).await;
         }
     }
     let status = until_migration(&world, "Completed").await;
-    assert_eq!(counts(&status), "3+0+0 of 3");
+    assert_eq!(format_counts(&status), "3+0+0 of 3");
     assert!(status["failures"].is_null(), "{status}");
     until_served_by(&world, &space, NEW_REVISION).await;
-    until_old_is_gone(&world).await;
-    let history = log.close(&world).await;
+    until_old_revision_is_deleted(&world).await;
+    let history = log.stop_and_check(&world).await;
     history.availability().check(3);
     assert_eq!(
         history.template_changes(&space, "a-stuck"),
@@ -91,14 +91,14 @@ pub async fn a_disruption_budget_and_pods_that_never_become_ready(world: World) 
 }
 
 pub async fn an_injector_that_rejects_pods(world: World) -> World {
-    mesh(&world, batched(&world, 1, json!({}))).await;
+    create_mesh(&world, batched(&world, 1, json!({}))).await;
     let space = injected_apps(
         &world,
         &format!("istio.io/rev={OLD_REVISION}"),
         &["a-rejected", "b-good"],
     )
     .await;
-    // An annotation that no istiod accepts: old pods stay, new ones cannot be created.
+    // No istiod accepts this annotation: old pods keep running, and new ones cannot be created.
     let annotate = |value: serde_json::Value| json!({"spec": {"template": {"metadata": {"annotations": {"sidecar.istio.io/interceptionMode": value}}}}});
     world
         .patch(&deployment(&space, "a-rejected"), annotate(json!("UNKNOWN")))
@@ -114,11 +114,11 @@ pub async fn an_injector_that_rejects_pods(world: World) -> World {
             },
         )
         .await;
-    let log = AvailabilityLog::begin(&world).await;
+    let log = AvailabilityLog::start(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
     let failed = until_migration(&world, "Failed").await;
-    assert_eq!(counts(&failed), "1+1+0 of 2");
+    assert_eq!(format_counts(&failed), "1+1+0 of 2");
     let failure = &failed["failures"][0];
     assert_eq!(
         [&failure["namespace"], &failure["name"]],
@@ -129,7 +129,7 @@ pub async fn an_injector_that_rejects_pods(world: World) -> World {
         reason.ends_with(": 0 of 2 replicas updated, 2 old replicas left"),
         "{reason}"
     );
-    let history = log.close(&world).await;
+    let history = log.stop_and_check(&world).await;
     history.availability().check(2);
     // The old revision is kept while it is in use, and pruned after the annotation is removed.
     world
@@ -138,8 +138,11 @@ pub async fn an_injector_that_rejects_pods(world: World) -> World {
     world
         .patch(&deployment(&space, "a-rejected"), annotate(json!(null)))
         .await;
-    assert_eq!(counts(&until_migration(&world, "Completed").await), "2+0+0 of 2");
+    assert_eq!(
+        format_counts(&until_migration(&world, "Completed").await),
+        "2+0+0 of 2"
+    );
     until_served_by(&world, &space, NEW_REVISION).await;
-    until_old_is_gone(&world).await;
+    until_old_revision_is_deleted(&world).await;
     world
 }

@@ -1,4 +1,4 @@
-//! Settings: what the server rejects, what it defaults, and what the operator reports.
+//! Settings: values that the server rejects, defaults, and reports of the operator.
 
 use serde_json::json;
 

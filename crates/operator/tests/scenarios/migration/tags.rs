@@ -1,4 +1,4 @@
-//! Tags: they move when the new revision is ready, workloads are restarted, and no label is changed.
+//! Tags: when the new revision is ready, they move, and workloads are restarted without a change of labels.
 
 use serde_json::json;
 
@@ -22,33 +22,36 @@ pub async fn a_tag_moves_first_and_labels_stay(world: World) -> World {
     let stable = injected_apps(&world, "istio.io/rev=stable", &["cart", "web"]).await;
     let prod = injected_apps(&world, "istio.io/rev=prod", &["cart"]).await;
     let silent = world.namespace("").await;
-    app(&world, &silent, "tagged", "istio.io/rev=stable").await;
+    create_app(&world, &silent, "tagged", "istio.io/rev=stable").await;
     until_served_by(&world, &silent, OLD_REVISION).await;
-    let log = AvailabilityLog::begin(&world).await;
+    let log = AvailabilityLog::start(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
-    assert_eq!(counts(&until_migration(&world, "Completed").await), "4+0+0 of 4");
+    assert_eq!(
+        format_counts(&until_migration(&world, "Completed").await),
+        "4+0+0 of 4"
+    );
     for (space, label) in [
         (&stable, json!("stable")),
         (&prod, json!("prod")),
         (&silent, json!(null)),
     ] {
         until_served_by(&world, space, NEW_REVISION).await;
-        assert_eq!(space_label(&world, space, "istio.io/rev").await, label);
+        assert_eq!(namespace_label(&world, space, "istio.io/rev").await, label);
     }
     assert_eq!(
-        template(&world, &silent, "tagged").await["labels"]["istio.io/rev"],
+        template_metadata(&world, &silent, "tagged").await["labels"]["istio.io/rev"],
         "stable"
     );
-    until_old_is_gone(&world).await;
-    let history = log.close(&world).await;
+    until_old_revision_is_deleted(&world).await;
+    let history = log.stop_and_check(&world).await;
     let first = history.migrations()[0].version;
-    let ready = history.first("IstioRevision", NEW_REVISION, |revision| {
+    let ready = history.first_version("IstioRevision", NEW_REVISION, |revision| {
         revision["status"]["state"] == "Healthy"
             || crate::support::world::has_condition(revision, "Ready=True")
     });
     for tag in ["stable", "prod"] {
-        let moved = history.first("IstioRevisionTag", tag, |tag| {
+        let moved = history.first_version("IstioRevisionTag", tag, |tag| {
             tag["status"]["istioRevision"] == NEW_REVISION
         });
         assert!(
@@ -58,7 +61,7 @@ pub async fn a_tag_moves_first_and_labels_stay(world: World) -> World {
         assert!(moved > ready, "{tag} moved before the revision was ready");
     }
     for space in [&stable, &prod] {
-        let untouched = history.first("Namespace", space, |space| {
+        let untouched = history.first_version("Namespace", space, |space| {
             space["metadata"]["labels"]["istio.io/rev"] == NEW_REVISION
         });
         assert_eq!(untouched, None);

@@ -1,4 +1,4 @@
-//! The faults of each kind of call.
+//! Faults of each kind of call.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,12 +18,12 @@ pub(super) struct InjectedFault {
 }
 
 impl InjectedFault {
-    pub(super) fn arm(&self, cluster: &Cluster) {
+    pub(super) fn inject(&self, cluster: &Cluster) {
         cluster.add_fault(Rule::once(OPERATOR, self.trigger.clone(), self.fault.clone()));
     }
 
-    /// Whether the fault drops events, so that only a new list recovers.
-    pub(super) fn hides_events(&self) -> bool {
+    /// Whether the fault drops events, so that the operator recovers only by a new list.
+    pub(super) fn drops_events(&self) -> bool {
         matches!(self.fault, Fault::SkipEvent(_) | Fault::Stale(_))
     }
 }
@@ -36,11 +36,11 @@ impl fmt::Display for InjectedFault {
 
 type Kinds = Vec<(&'static str, Fault)>;
 
-/// Longer than the timeout of any call.
-const TOO_SLOW: Duration = Duration::from_secs(90);
+/// Response time that is longer than the timeout of any call.
+const SLOW_RESPONSE_TIME: Duration = Duration::from_secs(90);
 
-/// Faults of any call.
-fn any() -> Kinds {
+/// Returns the faults that apply to any call.
+fn common_faults() -> Kinds {
     vec![
         ("crash before", Fault::CrashBefore),
         ("crash after", Fault::CrashAfter),
@@ -53,24 +53,30 @@ fn any() -> Kinds {
 }
 
 fn write_faults() -> Kinds {
-    let done = |status| Fault::RejectAfter(status);
-    let mut kinds = any();
+    let reject_after = |status| Fault::RejectAfter(status);
+    let mut kinds = common_faults();
     kinds.extend([
         ("response lost", Fault::LoseResponse),
         ("409", Fault::conflict()),
-        ("timeout", Fault::Slow(TOO_SLOW)),
-        ("executed, then 500", done(Status::internal("injected fault"))),
-        ("executed, then 504", done(Status::timeout("injected fault", 0))),
+        ("timeout", Fault::Slow(SLOW_RESPONSE_TIME)),
+        (
+            "executed, then 500",
+            reject_after(Status::internal("injected fault")),
+        ),
+        (
+            "executed, then 504",
+            reject_after(Status::timeout("injected fault", 0)),
+        ),
     ]);
     kinds
 }
 
 fn read_faults() -> Kinds {
-    let mut kinds = any();
+    let mut kinds = common_faults();
     kinds.extend([
         ("response lost", Fault::LoseResponse),
         ("response truncated", Fault::Truncate),
-        ("timeout", Fault::Slow(TOO_SLOW)),
+        ("timeout", Fault::Slow(SLOW_RESPONSE_TIME)),
         ("stale by 1", Fault::Stale(1)),
         ("stale by 5", Fault::Stale(5)),
         ("stale by 25", Fault::Stale(25)),
@@ -80,7 +86,7 @@ fn read_faults() -> Kinds {
 
 fn watch_faults() -> Kinds {
     let gone = Status::new(410, "Expired", "too old resource version");
-    let mut kinds = any();
+    let mut kinds = common_faults();
     kinds.extend([
         ("410", Fault::Reject(gone)),
         ("watch dropped at once", Fault::DropWatch(0)),
@@ -101,7 +107,7 @@ fn watch_faults() -> Kinds {
 }
 
 /// Returns every fault at every call.
-pub(super) fn all(calls: &[Call]) -> Vec<InjectedFault> {
+pub(super) fn all_faults(calls: &[Call]) -> Vec<InjectedFault> {
     let mut faults = Vec::new();
     let (mut writes, mut watches) = (0, 0);
     for (number, call) in calls.iter().enumerate() {

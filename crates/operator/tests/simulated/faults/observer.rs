@@ -1,4 +1,4 @@
-//! Checks invariants in every state of the simulator, as a controller that changes nothing.
+//! A controller of the simulator that changes nothing and checks invariants in every state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,24 +7,24 @@ use mainstay_sim::State;
 use mainstay_sim::controllers::Controller;
 use serde_json::Value;
 
-use super::view::{ObjectCache, all};
+use super::view::{ObjectCache, list_objects};
 use crate::support::fault_scenarios::FaultScenario;
 use crate::support::migration_checks::MigrationChecks;
 
-/// Records violations; clones share them.
+/// Records violations. Clones share the records.
 #[derive(Clone)]
 pub(super) struct PodObserver {
     state: Arc<Mutex<ObservedState>>,
-    destroys: bool,
+    deletes_in_use: bool,
 }
 
 #[derive(Default)]
 struct ObservedState {
     violations: BTreeSet<String>,
-    /// Revisions and tags that had an injector once.
-    served: BTreeSet<String>,
-    /// Our objects by identity.
-    alive: BTreeMap<String, String>,
+    /// Revisions and tags that have had an injector.
+    had_injector: BTreeSet<String>,
+    /// Names of our existing objects by UID.
+    existing: BTreeMap<String, String>,
     cache: ObjectCache,
     migration_checks: MigrationChecks,
     version: u64,
@@ -34,7 +34,7 @@ impl PodObserver {
     pub(super) fn new(scenario: &FaultScenario) -> Self {
         Self {
             state: Arc::default(),
-            destroys: scenario.destroys,
+            deletes_in_use: scenario.deletes_in_use,
         }
     }
 
@@ -56,10 +56,10 @@ impl Controller for PodObserver {
         }
         observed.version = state.store.version();
         let injectors = injector_names(state);
-        if !self.destroys {
+        if !self.deletes_in_use {
             observed.check_injection(state, &injectors);
         }
-        observed.served.extend(injectors);
+        observed.had_injector.extend(injectors);
         observed.check_deletions(state);
         let view = observed.cache.view(state);
         let violations = observed.migration_checks.check(&view);
@@ -70,7 +70,7 @@ impl Controller for PodObserver {
 
 /// Returns the revisions and tags that have an injector.
 fn injector_names(state: &State) -> BTreeSet<String> {
-    let found = all(
+    let found = list_objects(
         state,
         "admissionregistration.k8s.io",
         "mutatingwebhookconfigurations",
@@ -89,20 +89,20 @@ fn injector_names(state: &State) -> BTreeSet<String> {
 }
 
 impl ObservedState {
-    /// `OneInjectorPerNamespace` and `NoDeleteInUse`: a namespace keeps its injector, and a revision in use
-    /// is not deleted.
+    /// Checks `OneInjectorPerNamespace` and `NoDeleteInUse`: a namespace does not lose its injector, and a
+    /// revision in use is not deleted.
     fn check_injection(&mut self, state: &State, injectors: &BTreeSet<String>) {
-        for namespace in all(state, "", "namespaces") {
+        for namespace in list_objects(state, "", "namespaces") {
             let meta = namespace.meta();
             let name = match meta.label("istio-injection") {
                 Some("enabled") => "default",
                 _ => meta.label("istio.io/rev").unwrap_or_default(),
             };
-            if self.served.contains(name) && !injectors.contains(name) {
+            if self.had_injector.contains(name) && !injectors.contains(name) {
                 self.violations
                     .insert(format!("OneInjectorPerNamespace: {name} has no injector"));
             }
-            let revision = all(state, "sailoperator.io", "istiorevisions")
+            let revision = list_objects(state, "sailoperator.io", "istiorevisions")
                 .into_iter()
                 .find(|revision| *revision.meta().name == *name);
             if revision.is_some_and(|revision| revision.meta().deleting) {
@@ -112,18 +112,19 @@ impl ObservedState {
         }
     }
 
-    /// `FinalizerLast`: when one of our objects is deleted, nothing that it installed is left.
+    /// Checks `FinalizerLast`: when one of our objects is deleted, none of the objects that it installed is
+    /// left.
     fn check_deletions(&mut self, state: &State) {
-        let mut alive = BTreeMap::new();
+        let mut existing = BTreeMap::new();
         for plural in ["istiorevisions", "istiorevisiontags", "istiocnis", "ztunnels"] {
-            for object in all(state, "sailoperator.io", plural) {
+            for object in list_objects(state, "sailoperator.io", plural) {
                 let meta = object.meta();
-                alive.insert(meta.uid.to_string(), format!("{plural}/{}", meta.name));
+                existing.insert(meta.uid.to_string(), format!("{plural}/{}", meta.name));
             }
         }
-        let before = std::mem::replace(&mut self.alive, alive);
+        let before = std::mem::replace(&mut self.existing, existing);
         for (uid, name) in before {
-            if self.alive.contains_key(&uid) {
+            if self.existing.contains_key(&uid) {
                 continue;
             }
             let left: Vec<String> = state

@@ -20,7 +20,7 @@ const MESH: [(&str, &str); 5] = [
     ("ZTunnel", "ztunnels"),
 ];
 
-/// Decoded objects by identity.
+/// Decoded objects with their versions, by UID.
 #[derive(Default)]
 pub(super) struct ObjectCache(BTreeMap<Box<str>, (u64, Arc<Value>)>);
 
@@ -28,25 +28,25 @@ impl ObjectCache {
     pub(super) fn view(&mut self, state: &State) -> ClusterView {
         let mut mesh = Vec::new();
         for (kind, plural) in MESH {
-            let objects = self.all(state, "sailoperator.io", plural);
+            let objects = self.decode_all(state, "sailoperator.io", plural);
             mesh.extend(objects.into_iter().map(|object| (kind, object)));
         }
-        let mut apps = self.all(state, "apps", "deployments");
+        let mut apps = self.decode_all(state, "apps", "deployments");
         apps.retain(|app| app["metadata"]["namespace"] != "istio-system");
         ClusterView {
             now: Timestamp::from_microsecond(state.now().as_micros()).unwrap(),
             mesh,
             apps,
-            pods: self.all(state, "", "pods"),
+            pods: self.decode_all(state, "", "pods"),
         }
     }
 
-    fn all(&mut self, state: &State, group: &str, plural: &str) -> Vec<Arc<Value>> {
-        let objects = all(state, group, plural);
-        objects.into_iter().map(|object| self.read(object)).collect()
+    fn decode_all(&mut self, state: &State, group: &str, plural: &str) -> Vec<Arc<Value>> {
+        let objects = list_objects(state, group, plural);
+        objects.into_iter().map(|object| self.decode(object)).collect()
     }
 
-    fn read(&mut self, object: &Object) -> Arc<Value> {
+    fn decode(&mut self, object: &Object) -> Arc<Value> {
         let meta = object.meta();
         let known = self
             .0
@@ -63,7 +63,7 @@ impl ObjectCache {
 }
 
 /// Returns all objects of a kind.
-pub(super) fn all<'a>(state: &'a State, group: &str, plural: &str) -> Vec<&'a Arc<Object>> {
+pub(super) fn list_objects<'a>(state: &'a State, group: &str, plural: &str) -> Vec<&'a Arc<Object>> {
     let resource = state.resources.preferred(group, plural);
     resource.map_or_else(Vec::new, |resource| state.store.all(&resource.table).collect())
 }

@@ -1,4 +1,4 @@
-//! Drops one event of a watch. A real server loses none, but a proxy may.
+//! Drops one event of a watch. A real server does not lose events, but a proxy may.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use super::{BoxError, FaultyClient, ResponseBody};
 /// Time until the watch expires after the dropped event.
 const EXPIRY_DELAY: Duration = Duration::from_secs(2);
 
-pub(super) fn without(body: Body, number: usize, faulty_client: FaultyClient) -> ResponseBody {
-    let lines = Lines {
+pub(super) fn drop_event(body: Body, number: usize, faulty_client: FaultyClient) -> ResponseBody {
+    let lines = EventLines {
         source: BodyDataStream::new(body),
-        rest: Vec::new(),
-        left: Some(number),
+        incomplete_line: Vec::new(),
+        remaining: Some(number),
         expires: None,
         faulty_client,
     };
@@ -29,20 +29,20 @@ pub(super) fn without(body: Body, number: usize, faulty_client: FaultyClient) ->
     BodyExt::boxed_unsync(StreamBody::new(frames))
 }
 
-struct Lines {
+struct EventLines {
     source: BodyDataStream<Body>,
-    /// The incomplete last line.
-    rest: Vec<u8>,
+    /// Incomplete last line.
+    incomplete_line: Vec<u8>,
     /// Number of events before the dropped one.
-    left: Option<usize>,
+    remaining: Option<usize>,
     expires: Option<Instant>,
     faulty_client: FaultyClient,
 }
 
-/// The next chunk, and the rest of the watch.
-type NextChunk = (Result<Bytes, BoxError>, Option<Lines>);
+/// The next chunk, and the remaining watch.
+type NextChunk = (Result<Bytes, BoxError>, Option<EventLines>);
 
-impl Lines {
+impl EventLines {
     async fn next(mut self) -> Option<NextChunk> {
         loop {
             let chunk = match self.expires {
@@ -53,14 +53,14 @@ impl Lines {
                 },
             };
             let Some(chunk) = chunk else {
-                if self.left.is_some() {
+                if self.remaining.is_some() {
                     self.faulty_client.defer();
                 }
                 return None;
             };
             match chunk {
                 Err(error) => return Some((Err(error.into()), Some(self))),
-                Ok(chunk) => self.rest.extend_from_slice(&chunk),
+                Ok(chunk) => self.incomplete_line.extend_from_slice(&chunk),
             }
             let kept = self.take_lines();
             if !kept.is_empty() {
@@ -69,26 +69,29 @@ impl Lines {
         }
     }
 
-    /// Takes the complete lines, except the dropped one.
+    /// Removes the complete lines from the buffer, and returns them without the dropped one.
     fn take_lines(&mut self) -> Vec<u8> {
-        let end = self.rest.iter().rposition(|byte| *byte == b'\n');
-        let whole: Vec<u8> = self.rest.drain(..end.map_or(0, |end| end + 1)).collect();
+        let end = self.incomplete_line.iter().rposition(|byte| *byte == b'\n');
+        let whole: Vec<u8> = self
+            .incomplete_line
+            .drain(..end.map_or(0, |end| end + 1))
+            .collect();
         let mut kept = Vec::new();
         for line in whole.split_inclusive(|byte| *byte == b'\n') {
-            if self.left == Some(0) {
-                self.left = None;
+            if self.remaining == Some(0) {
+                self.remaining = None;
                 self.expires = Some(Instant::now() + EXPIRY_DELAY);
                 self.faulty_client.record();
                 continue;
             }
-            self.left = self.left.map(|left| left - 1);
+            self.remaining = self.remaining.map(|remaining| remaining - 1);
             kept.extend_from_slice(line);
         }
         kept
     }
 }
 
-/// Returns an expiry event like the server's.
+/// Returns an expiry event as the server would.
 fn expired() -> Bytes {
     let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": "too old resource version", "reason": "Expired", "code": 410});

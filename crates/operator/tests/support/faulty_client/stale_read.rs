@@ -1,5 +1,5 @@
-//! Stale reads: returns the response of some versions ago. A real server keeps its history for some minutes
-//! and serves lists at an exact version.
+//! Stale reads, which return the response of an earlier version. A real server keeps its history for some
+//! minutes and serves lists at an exact version.
 
 use http::{HeaderValue, Request, Response, Uri, header};
 use kube::Client;
@@ -23,7 +23,7 @@ impl ReadRequest {
         }
     }
 
-    /// Returns the response of `by` versions ago, or `None` if the request does not read objects.
+    /// Returns the response as of `by` versions ago, or `None` if the request does not read objects.
     pub(super) async fn stale_response(self, client: &Client, by: u64) -> Option<Response<ResponseBody>> {
         let now = self.send(client, &self.uri.to_string()).await?;
         let is_list = now["kind"].as_str()?.ends_with("List");
@@ -51,7 +51,7 @@ impl ReadRequest {
         Some(json_response(200, &object))
     }
 
-    /// Sends the same request to another URI.
+    /// Sends the request to another URI, and returns the JSON of the response.
     async fn send(&self, client: &Client, uri: &str) -> Option<Value> {
         let request = Request::get(uri).header(header::ACCEPT, &self.accept);
         let response = client.send(request.body(Body::empty()).ok()?).await.ok()?;

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use super::{ClusterView, MigrationChecks};
 use crate::support::history::Entry;
 
-/// Returns each violation once. Versions up to `begin` existed before the recording; `time` converts the time
-/// of an observation, which is never before the write.
+/// Returns each violation once. Versions up to `begin` existed before the recording. `time` converts the
+/// time of an observation, which is not before the time of the write.
 pub fn violations(entries: &[Entry], begin: u64, time: impl Fn(Instant) -> Timestamp) -> BTreeSet<String> {
     let (mut checks, mut state) = (MigrationChecks::default(), ReplayState::default());
     let (before, after) = entries.split_at(entries.partition_point(|entry| entry.version <= begin));
@@ -32,7 +32,7 @@ pub fn violations(entries: &[Entry], begin: u64, time: impl Fn(Instant) -> Times
 
 type Objects = BTreeMap<String, Arc<Value>>;
 
-/// The current objects by identity.
+/// Current objects by UID.
 #[derive(Default)]
 struct ReplayState {
     mesh: BTreeMap<&'static str, Objects>,
@@ -45,12 +45,12 @@ impl ReplayState {
     fn apply(&mut self, entry: &Entry) -> bool {
         let objects = match entry.kind {
             "Istio" | "IstioRevision" | "IstioRevisionTag" => self.mesh.entry(entry.kind).or_default(),
-            // Control planes are replaced on purpose.
+            // Control planes are ignored, because upgrades replace them.
             "Deployment" if entry.object["metadata"]["namespace"] != "istio-system" => &mut self.apps,
             "Pod" => &mut self.pods,
             _ => return false,
         };
-        let identity = super::identity(&entry.object);
+        let identity = super::object_uid(&entry.object);
         if entry.gone {
             objects.remove(&identity);
         } else {
@@ -86,7 +86,7 @@ mod tests {
 
     const BEGIN: u64 = 10;
 
-    /// A migrating Istio, with these fields merged.
+    /// Returns a migrating Istio. `extra` is merged into it.
     fn istio(version: u64, extra: Value) -> Entry {
         let batched = json!({"batchSize": 1, "readinessTimeout": "1m"});
         let spec = json!({"updateStrategy": {"workloadMigration": {"batched": batched, "paused": true}}});
@@ -99,7 +99,8 @@ mod tests {
         entry(version, "Istio", merged(object, extra))
     }
 
-    /// An available workload, migrated to the new revision at this second if given, with these fields merged.
+    /// Returns an available workload. `migrated` is the second of its migration to the new revision, and
+    /// `extra` is merged into it.
     fn app(version: u64, name: &str, migrated: Option<u8>, extra: Value) -> Entry {
         let record = migrated.map(|second| {
             json!({"revision": "new", "batch": 1, "startedAt": format!("2026-01-01T00:00:{second:02}Z")})
@@ -127,8 +128,8 @@ mod tests {
         entry(version, "IstioRevision", merged(object, extra))
     }
 
-    /// Compares the violations at 00:00:30 after these entries, added to a state without violations. The
-    /// order of observation must not matter.
+    /// Checks the violations at 00:00:30 after these entries are added to a state without violations. The
+    /// entries are passed in reverse order, because the order of observation must not matter.
     fn check(after: Vec<Entry>, expected: &str) {
         let mut entries = vec![
             istio(1, json!({})),
@@ -140,8 +141,8 @@ mod tests {
         entries.extend(after);
         entries.reverse();
         let history = History::new(entries, BEGIN);
-        let half_past: Timestamp = "2026-01-01T00:00:30Z".parse().unwrap();
-        let violations = history.migration_violations_at(|_| half_past);
+        let now: Timestamp = "2026-01-01T00:00:30Z".parse().unwrap();
+        let violations = history.migration_violations_at(|_| now);
         let names: Vec<&str> = violations
             .iter()
             .filter_map(|line| Some(line.split_once(':')?.0))

@@ -1,16 +1,16 @@
-//! Tear-down of a world: deletes everything as a user would, and checks that nothing is left.
+//! Teardown of a world: deletes all objects as a user would, and checks that none is left.
 
 use serde_json::Value;
 
-use super::{Backing, World, brief, named};
+use super::{Backing, World, named, summarize};
 use crate::support::path::{INSTALLED_KINDS, MESH_KINDS, ObjectPath};
 
 impl World {
-    /// Deletes objects that a failed test has left behind.
-    pub(super) async fn sweep(&self) {
+    /// Deletes remaining objects of a failed test.
+    pub(super) async fn delete_leftovers(&self) {
         for kind in MESH_KINDS {
             for object in self.list(kind, "").await {
-                let at = ObjectPath::of(&named(kind, object));
+                let at = ObjectPath::from_object(&named(kind, object));
                 self.delete(&at).await;
                 self.until_gone(&at).await;
             }
@@ -20,14 +20,14 @@ impl World {
         let spaces = self.list("Namespace", "").await;
         let names = spaces.iter().filter(stays).filter_map(name);
         let left: Vec<String> = names.filter(|name| name.starts_with("app-")).collect();
-        self.clear(&left).await;
+        self.delete_workloads(&left).await;
     }
 
-    /// Deletes the whole mesh as a user would, and checks that nothing is left.
+    /// Deletes the complete mesh as a user would, and checks that no object is left.
     pub async fn end(self) {
         for kind in MESH_KINDS {
             for object in self.list(kind, "").await {
-                self.delete(&ObjectPath::of(&named(kind, object))).await;
+                self.delete(&ObjectPath::from_object(&named(kind, object))).await;
             }
         }
         for kind in MESH_KINDS {
@@ -35,7 +35,7 @@ impl World {
                 let left = world.list(kind, "").await;
                 left.is_empty()
                     .then_some(())
-                    .ok_or_else(|| left.iter().map(brief).collect::<Vec<_>>().join("\n"))
+                    .ok_or_else(|| left.iter().map(summarize).collect::<Vec<_>>().join("\n"))
             })
             .await;
         }
@@ -46,14 +46,14 @@ impl World {
                 left.extend(
                     found
                         .into_iter()
-                        .map(|object| ObjectPath::of(&named(kind, object)).to_string()),
+                        .map(|object| ObjectPath::from_object(&named(kind, object)).to_string()),
                 );
             }
             left.is_empty().then_some(()).ok_or(left.join(", "))
         })
         .await;
         let namespaces = self.namespaces.take();
-        self.clear(&namespaces).await;
+        self.delete_workloads(&namespaces).await;
         for namespace in &namespaces {
             self.delete(&ObjectPath::cluster_scoped("Namespace", namespace))
                 .await;
@@ -63,9 +63,9 @@ impl World {
         self.stop_operator().await;
     }
 
-    /// Deletes workloads, which would be counted by the next scenario. The deletion of their namespaces takes
-    /// longer and is not awaited: they do not refer to a revision any more.
-    async fn clear(&self, namespaces: &[String]) {
+    /// Deletes the workloads of these namespaces, so that the next scenario does not count them. Does not
+    /// wait for the deletion of the namespaces, which takes longer; they no longer refer to a revision.
+    async fn delete_workloads(&self, namespaces: &[String]) {
         if !matches!(&self.backing, Backing::Real(real) if real.injects) {
             return;
         }
@@ -92,7 +92,7 @@ impl World {
         let mut lines = Vec::new();
         for kind in MESH_KINDS {
             for object in self.list(kind, "").await {
-                lines.push(brief(&named(kind, object)));
+                lines.push(summarize(&named(kind, object)));
             }
         }
         if let Backing::Sim(sim) = &self.backing {

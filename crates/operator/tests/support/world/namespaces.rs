@@ -1,4 +1,5 @@
-//! Namespaces of a world: created, labelled, and addressed by names that are the same in every world.
+//! Namespaces of a world: creates and labels them, and converts between their unique names and the names in
+//! a scenario.
 
 use serde_json::{Value, json};
 
@@ -12,15 +13,15 @@ impl World {
         self.serial.set(self.serial.get() + 1);
         let name = match &self.backing {
             Backing::Sim(_) => format!("app-{}", self.serial.get()),
-            Backing::Real(real) => format!("app-{}", real.next()),
+            Backing::Real(real) => format!("app-{}", real.next_number()),
         };
         self.create(fixtures::namespace(&name, labels)).await;
         self.namespaces.borrow_mut().push(name.clone());
         name
     }
 
-    /// Returns the unique name, on a shared server, of the namespace that a scenario calls `name`.
-    pub fn space(&self, name: &str) -> String {
+    /// Returns the unique name of the namespace that a scenario calls `name`. Worlds may share a server.
+    pub fn unique_namespace(&self, name: &str) -> String {
         format!("{}{name}", self.prefix())
     }
 
@@ -32,13 +33,13 @@ impl World {
     }
 
     /// Creates the namespace that a scenario calls `name`, with these labels.
-    pub async fn known_namespace(&self, name: &str, labels: &str) {
-        let name = self.space(name);
+    pub async fn create_scenario_namespace(&self, name: &str, labels: &str) {
+        let name = self.unique_namespace(name);
         self.create(fixtures::namespace(&name, labels)).await;
         self.namespaces.borrow_mut().push(name);
     }
 
-    /// Replaces the unique namespace names in an object by those that the scenario uses.
+    /// Replaces the unique namespace names in an object by the names in the scenario.
     pub fn with_scenario_namespaces(&self, object: &Value) -> Value {
         match self.prefix().as_str() {
             "" => object.clone(),
@@ -47,7 +48,7 @@ impl World {
     }
 
     /// Returns the unique names of the scenario's namespaces.
-    pub fn known_namespaces(&self) -> Vec<String> {
+    pub fn scenario_namespaces(&self) -> Vec<String> {
         let (all, prefix) = (self.namespaces.borrow(), self.prefix());
         all.iter()
             .filter(|name| name.starts_with(&prefix))

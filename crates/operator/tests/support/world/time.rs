@@ -1,4 +1,4 @@
-//! Waits until a condition holds or until the operator is idle, and counts its calls.
+//! Waits for conditions and for an idle operator, and counts its calls.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -7,45 +7,45 @@ use std::time::Duration;
 use mainstay_sim::Cluster;
 use serde_json::Value;
 
-use super::{Backing, World, brief, has_condition};
+use super::{Backing, World, has_condition, summarize};
 use crate::support::calls::{self, Call, CallKind, CallMarker};
 use crate::support::path::ObjectPath;
 
-/// Why a condition does not hold yet.
+/// Description of a condition that is not met yet.
 #[derive(Debug)]
-pub struct NotYet(String);
+pub struct UnmetCondition(String);
 
-impl fmt::Display for NotYet {
+impl fmt::Display for UnmetCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl From<String> for NotYet {
+impl From<String> for UnmetCondition {
     fn from(text: String) -> Self {
         Self(text)
     }
 }
 
-impl From<&str> for NotYet {
+impl From<&str> for UnmetCondition {
     fn from(text: &str) -> Self {
         Self(text.to_owned())
     }
 }
 
 impl World {
-    /// Timeout of a condition.
+    /// Returns the timeout of a condition.
     fn timeout(&self) -> Duration {
         match &self.backing {
             Backing::Sim(_) => Duration::from_mins(15),
-            // A process must start on a busy machine, and a workload may have to time out first.
+            // Includes the start of a process on a busy machine and the timeout of a workload.
             Backing::Real(real) if real.injects => Duration::from_mins(3),
             // The garbage collector discovers new kinds every 30 s.
             Backing::Real(_) => Duration::from_secs(45),
         }
     }
 
-    /// Interval of checks; longer after a long wait.
+    /// Returns the interval between checks, which increases after a long wait.
     fn interval(&self, waited: Duration) -> Duration {
         match &self.backing {
             Backing::Sim(_) if waited > Duration::from_mins(5) => Duration::from_secs(5),
@@ -54,7 +54,7 @@ impl World {
         }
     }
 
-    /// Time without calls after which the operator counts as idle.
+    /// Returns the time without calls after which the operator counts as idle.
     fn idle_time(&self) -> Duration {
         match &self.backing {
             Backing::Sim(_) => Duration::from_secs(20),
@@ -62,8 +62,8 @@ impl World {
         }
     }
 
-    /// Grace period that is long enough to be observed and short enough for a test.
-    pub fn grace(&self) -> u64 {
+    /// Returns a grace period in seconds that is long enough to be observed and short enough for a test.
+    pub fn grace_seconds(&self) -> u64 {
         match &self.backing {
             Backing::Sim(_) => 30,
             Backing::Real(real) if real.injects => 2,
@@ -71,12 +71,16 @@ impl World {
         }
     }
 
-    pub async fn pass(&self, time: Duration) {
+    pub async fn sleep(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
 
-    /// Waits until `check` succeeds; its last error is part of the failure message.
-    pub async fn until<E: Into<NotYet>>(&self, what: &str, check: impl AsyncFn(&World) -> Result<(), E>) {
+    /// Waits until `check` succeeds. Its last error is part of the failure message.
+    pub async fn until<E: Into<UnmetCondition>>(
+        &self,
+        what: &str,
+        check: impl AsyncFn(&World) -> Result<(), E>,
+    ) {
         let begin = tokio::time::Instant::now();
         loop {
             let Err(problem) = check(self).await.map_err(Into::into) else {
@@ -98,18 +102,18 @@ impl World {
         let found = RefCell::new(Value::Null);
         self.until(&format!("{at} {what}"), async |world| {
             let Some(object) = world.get(at).await else {
-                return Err(NotYet::from("does not exist"));
+                return Err(UnmetCondition::from("does not exist"));
             };
             let accepted = check(&object);
-            let problem = brief(&object);
+            let problem = summarize(&object);
             found.replace(object);
-            accepted.then_some(()).ok_or(NotYet::from(problem))
+            accepted.then_some(()).ok_or(UnmetCondition::from(problem))
         })
         .await;
         found.into_inner()
     }
 
-    pub async fn until_there(&self, at: &ObjectPath) -> Value {
+    pub async fn until_exists(&self, at: &ObjectPath) -> Value {
         self.until_object(at, "exists", |_| true).await
     }
 
@@ -117,13 +121,14 @@ impl World {
         self.until(&format!("{at} is deleted"), async |world| {
             match world.get(at).await {
                 None => Ok(()),
-                Some(object) => Err(format!("exists: {}", brief(&object))),
+                Some(object) => Err(format!("exists: {}", summarize(&object))),
             }
         })
         .await;
     }
 
-    /// Waits until a condition is as written: `Ready=True`, `InUse=False/NotReferencedByAnything`.
+    /// Waits until an object has a condition, given as `Ready=True` or
+    /// `InUse=False/NotReferencedByAnything`.
     pub async fn until_condition(&self, at: &ObjectPath, wanted: &str) -> Value {
         self.until_object(at, wanted, |object| has_condition(object, wanted))
             .await
@@ -155,13 +160,13 @@ impl World {
         }
     }
 
-    /// Waits until the operator has been idle for longer than its timers; an operator that has ended is
-    /// restarted.
+    /// Waits until the operator has been idle for longer than its timers. Restarts an operator that has
+    /// ended.
     pub async fn wait_until_idle(&self) {
         let begin = tokio::time::Instant::now();
         let seconds = match &self.backing {
             Backing::Sim(_) => 70,
-            // Longer delays are configured by the scenario.
+            // Scenarios with longer delays wait for them explicitly.
             Backing::Real(_) => 3,
         };
         loop {
@@ -203,13 +208,13 @@ impl World {
         self.wait_until_idle().await;
     }
 
-    /// Marks the start of the world.
+    /// Returns a marker for the start of the world.
     #[allow(clippy::unused_self, reason = "it reads as every other step of a scenario")]
     pub fn mark_start(&self) -> CallMarker {
         CallMarker::Trace(0)
     }
 
-    /// Marks the current position in the trace or audit log.
+    /// Returns a marker for the current position in the trace or audit log.
     pub fn mark(&self) -> CallMarker {
         match &self.backing {
             Backing::Sim(sim) => CallMarker::Trace(sim.sim().with(|state| state.trace.text().len())),
@@ -217,7 +222,7 @@ impl World {
         }
     }
 
-    /// Returns the operator's calls since a mark.
+    /// Returns the operator's calls since a marker.
     pub fn calls(&self, mark: &CallMarker) -> Vec<Call> {
         match (&self.backing, mark) {
             (Backing::Sim(sim), CallMarker::Trace(from)) => traced_calls(sim.sim(), *from),
@@ -253,7 +258,7 @@ impl World {
     }
 }
 
-/// Returns the operator's calls in the trace from this byte on.
+/// Returns the operator's calls in the trace, starting at this byte offset.
 pub(super) fn traced_calls(sim: &Cluster, from: usize) -> Vec<Call> {
     sim.with(|state| {
         state.trace.text()[from..]
@@ -263,7 +268,7 @@ pub(super) fn traced_calls(sim: &Cluster, from: usize) -> Vec<Call> {
     })
 }
 
-/// Clears the crash of the operator's client, and returns whether there was one.
+/// Restarts the operator's client if it has crashed. Returns whether it had crashed.
 fn restart_crashed(sim: &Cluster) -> bool {
     sim.with(|state| {
         let crashed = state.faults.has_crashed(calls::OPERATOR);
@@ -272,7 +277,7 @@ fn restart_crashed(sim: &Cluster) -> bool {
     })
 }
 
-/// Drops the event history: watches from earlier versions expire.
+/// Drops the event history, so that watches from earlier versions expire.
 fn compact(sim: &Cluster) {
     sim.with(|state| {
         let version = state.store.version() + 1;

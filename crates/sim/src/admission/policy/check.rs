@@ -8,14 +8,15 @@ use crate::tree;
 
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
-/// Checks a `ValidatingAdmissionPolicy`.
-pub fn policy(value: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
+/// Validates a `ValidatingAdmissionPolicy`.
+pub fn check_policy(value: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
     let path = Path::new("spec");
     match tree::text(value, &["spec", "failurePolicy"]) {
         "Fail" | "Ignore" => {}
         other => errors.not_supported(&path.child("failurePolicy"), other, &["Fail", "Ignore"]),
     }
-    let constraints = tree::get(value, &["spec", "matchConstraints"]).filter(|there| there.is_object());
+    let constraints =
+        tree::get(value, &["spec", "matchConstraints"]).filter(|constraints| constraints.is_object());
     match constraints {
         None => errors.required(&path.child("matchConstraints"), ""),
         Some(constraints) if tree::list(constraints, &["resourceRules"]).is_empty() => {
@@ -26,7 +27,7 @@ pub fn policy(value: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
     for (list, key) in [("matchConditions", "expression"), ("variables", "expression")] {
         for (at, one) in tree::list(value, &["spec", list]).iter().enumerate() {
             let source = tree::text(one, &[key]);
-            compiles(source, &path.child(list).index(at).child(key), errors);
+            check_expression(source, &path.child(list).index(at).child(key), errors);
         }
     }
     let validations = tree::list(value, &["spec", "validations"]);
@@ -36,23 +37,23 @@ pub fn policy(value: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
         errors.required(&path.child("auditAnnotations"), detail);
     }
     for (at, one) in validations.iter().enumerate() {
-        validation(one, &path.child("validations").index(at), errors);
+        check_validation(one, &path.child("validations").index(at), errors);
     }
 }
 
-fn validation(value: &Value, path: &Path, errors: &mut FieldErrors) {
+fn check_validation(value: &Value, path: &Path, errors: &mut FieldErrors) {
     let source = tree::text(value, &["expression"]);
     if source.trim().is_empty() {
         errors.required(&path.child("expression"), "expression is not specified");
     } else {
-        compiles(source, &path.child("expression"), errors);
+        check_expression(source, &path.child("expression"), errors);
     }
     let (message, computed) = (
         tree::text(value, &["message"]),
         tree::text(value, &["messageExpression"]),
     );
     if !computed.trim().is_empty() {
-        compiles(computed, &path.child("messageExpression"), errors);
+        check_expression(computed, &path.child("messageExpression"), errors);
     }
     if !message.is_empty() && message.trim().is_empty() {
         errors.invalid(&path.child("message"), message, "must be non-empty if specified");
@@ -66,14 +67,15 @@ fn validation(value: &Value, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-fn compiles(source: &str, path: &Path, errors: &mut FieldErrors) {
+/// Reports an expression that does not compile.
+fn check_expression(source: &str, path: &Path, errors: &mut FieldErrors) {
     if let Err(error) = Expression::new(source).program {
         errors.invalid(path, source, format!("compilation failed: {error}"));
     }
 }
 
-/// Checks a `ValidatingAdmissionPolicyBinding`.
-pub fn binding(value: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
+/// Validates a `ValidatingAdmissionPolicyBinding`.
+pub fn check_binding(value: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
     let path = Path::new("spec");
     if tree::text(value, &["spec", "policyName"]).is_empty() {
         errors.required(&path.child("policyName"), "");

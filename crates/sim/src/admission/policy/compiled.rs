@@ -9,14 +9,15 @@ use crate::cel::{self, CompileError, Program, Type};
 use crate::state::State;
 use crate::tree;
 
-/// All bound policies, by name.
+/// Policies that have at least one binding, sorted by name.
 #[derive(Debug, Default)]
 pub struct Policies {
     pub(super) all: Arc<Vec<Policy>>,
+    /// Number and highest version of the policies and bindings that were compiled.
     seen: (usize, u64),
 }
 
-/// A policy.
+/// A policy with compiled expressions.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub name: String,
@@ -29,31 +30,30 @@ pub(super) struct Policy {
     pub bindings: Vec<Binding>,
 }
 
-/// A binding of a policy.
 #[derive(Debug)]
 pub(super) struct Binding {
     pub name: String,
     pub spec: Value,
 }
 
-/// An expression and its program or compile error.
+/// Source of an expression with its program or compile error.
 #[derive(Debug)]
 pub(super) struct Expression {
     pub source: String,
     pub program: Result<Program, CompileError>,
 }
 
-/// A validation and the message for its failure.
+/// A validation and the message and reason of its failure.
 #[derive(Debug)]
 pub(super) struct Validation {
-    pub must: Expression,
+    pub expression: Expression,
     pub message: String,
     pub message_expression: Option<Expression>,
     pub reason: String,
 }
 
-/// Variables of policy expressions; `authorizer` is not supported.
-pub(crate) const NAMES: [&str; 6] = [
+/// Names of the variables of policy expressions. `authorizer` is not supported.
+const VARIABLE_NAMES: [&str; 6] = [
     "object",
     "oldObject",
     "request",
@@ -64,7 +64,7 @@ pub(crate) const NAMES: [&str; 6] = [
 
 impl Expression {
     pub(super) fn new(source: &str) -> Self {
-        let names = NAMES.map(|name| (name, Type::Dyn));
+        let names = VARIABLE_NAMES.map(|name| (name, Type::Dyn));
         let compiled = cel::compile(source, &names).map(|(program, _)| program);
         Self {
             source: source.to_owned(),
@@ -73,7 +73,7 @@ impl Expression {
     }
 }
 
-/// Recompiles policies and bindings that have changed.
+/// Recompiles all policies if a policy or binding has changed.
 pub(super) fn refresh(state: &mut State) {
     let versions = [POLICIES, BINDINGS]
         .into_iter()
@@ -89,7 +89,7 @@ pub(super) fn refresh(state: &mut State) {
     let all = state
         .store
         .all(POLICIES)
-        .map(|object| policy(&object.value(), &bindings));
+        .map(|object| compile_policy(&object.value(), &bindings));
     let all: Vec<Policy> = all.filter(|policy| !policy.bindings.is_empty()).collect();
     state.policies = Policies {
         all: Arc::new(all),
@@ -97,7 +97,7 @@ pub(super) fn refresh(state: &mut State) {
     };
 }
 
-fn policy(value: &Value, bindings: &[Value]) -> Policy {
+fn compile_policy(value: &Value, bindings: &[Value]) -> Policy {
     let name = tree::text(value, &["metadata", "name"]).to_owned();
     let spec = |key| tree::list(value, &["spec", key]);
     let expression = |value: &Value| Expression::new(tree::text(value, &["expression"]));
@@ -116,7 +116,7 @@ fn policy(value: &Value, bindings: &[Value]) -> Policy {
             .iter()
             .map(|one| (tree::text(one, &["name"]).to_owned(), expression(one)))
             .collect(),
-        validations: spec("validations").iter().map(validation).collect(),
+        validations: spec("validations").iter().map(compile_validation).collect(),
         bindings: bindings
             .iter()
             .filter(|binding| tree::text(binding, &["spec", "policyName"]) == name)
@@ -129,10 +129,10 @@ fn policy(value: &Value, bindings: &[Value]) -> Policy {
     }
 }
 
-fn validation(value: &Value) -> Validation {
+fn compile_validation(value: &Value) -> Validation {
     let text = |key| tree::text(value, &[key]);
     Validation {
-        must: Expression::new(text("expression")),
+        expression: Expression::new(text("expression")),
         message: text("message").trim().to_owned(),
         message_expression: Some(text("messageExpression"))
             .filter(|source| !source.trim().is_empty())

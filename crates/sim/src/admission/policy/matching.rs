@@ -11,24 +11,38 @@ use crate::selector::LabelSelector;
 use crate::state::State;
 use crate::tree;
 
-/// Returns the resource as which a write matches: its own or an equivalent version.
-pub(super) fn matches(state: &State, write: &Write<'_>, wanted: &Value) -> Option<Arc<Resource>> {
+/// Returns the resource that the constraints match: the resource of the write, or the same resource in
+/// another version. `None` if the write does not match.
+pub(super) fn matching_resource(
+    state: &State,
+    write: &Write<'_>,
+    constraints: &Value,
+) -> Option<Arc<Resource>> {
     let own = write.attributes.target.resource;
-    if !namespace_matches(state, write, wanted.get("namespaceSelector")) || !object_matches(write, wanted) {
+    if !namespace_matches(state, write, constraints.get("namespaceSelector"))
+        || !object_matches(write, constraints)
+    {
         return None;
     }
-    let exact = tree::text(wanted, &["matchPolicy"]) == "Exact";
-    if find(state, write, tree::list(wanted, &["excludeResourceRules"]), exact).is_some() {
+    let exact = tree::text(constraints, &["matchPolicy"]) == "Exact";
+    if find_by_rules(
+        state,
+        write,
+        tree::list(constraints, &["excludeResourceRules"]),
+        exact,
+    )
+    .is_some()
+    {
         return None;
     }
-    let rules = tree::list(wanted, &["resourceRules"]);
+    let rules = tree::list(constraints, &["resourceRules"]);
     if rules.is_empty() {
         return Some(Arc::clone(own));
     }
-    find(state, write, rules, exact)
+    find_by_rules(state, write, rules, exact)
 }
 
-fn find(state: &State, write: &Write<'_>, rules: &[Value], exact: bool) -> Option<Arc<Resource>> {
+fn find_by_rules(state: &State, write: &Write<'_>, rules: &[Value], exact: bool) -> Option<Arc<Resource>> {
     let own = write.attributes.target.resource;
     if rules.iter().any(|rule| rule_matches(rule, write, own)) {
         return Some(Arc::clone(own));
@@ -67,8 +81,8 @@ fn namespace_matches(state: &State, write: &Write<'_>, selector: Option<&Value>)
     selector.matches_map(labels)
 }
 
-fn object_matches(write: &Write<'_>, wanted: &Value) -> bool {
-    let selector = LabelSelector::from_object(wanted.get("objectSelector"));
+fn object_matches(write: &Write<'_>, constraints: &Value) -> bool {
+    let selector = LabelSelector::from_object(constraints.get("objectSelector"));
     let labels = |object: &Value| selector.matches_map(tree::get(object, &["metadata", "labels"]));
     selector.is_empty() || write.new.is_some_and(labels) || write.attributes.old.is_some_and(labels)
 }

@@ -18,19 +18,19 @@ pub(super) enum ParamError {
         /// The kind.
         kind: String,
     },
-    /// A cluster-scoped parameter is referred to with a namespace.
+    /// The parameter is cluster-scoped, but `paramRef` has a namespace.
     #[error("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")]
     UnexpectedNamespace,
-    /// A namespaced parameter is required for a cluster-scoped object.
+    /// The parameter is namespaced, but the written object is cluster-scoped and `paramRef` has no namespace.
     #[error("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")]
     MissingNamespace,
-    /// No parameter was found, and the binding denies in this case.
+    /// No parameter was found and `parameterNotFoundAction` is `Deny`.
     #[error("no params found for policy binding with `Deny` parameterNotFoundAction")]
     NotFound,
 }
 
-/// Returns the parameter objects to evaluate the policy with: a single `None` if it has no parameters, an
-/// empty list if it need not be evaluated.
+/// Returns the parameter objects to evaluate the policy with: a single `None` if the policy has no
+/// parameters, an empty list if the policy is not evaluated because no object was found.
 pub(super) fn collect(
     state: &State,
     policy: &Policy,
@@ -60,7 +60,7 @@ pub(super) fn collect(
         (true, requested) => requested,
     };
     let name = tree::text(reference, &["name"]);
-    let shown = |object: &std::sync::Arc<crate::object::Object>| {
+    let convert = |object: &std::sync::Arc<crate::object::Object>| {
         Some(crate::convert::from_stored(&resource, object.value()))
     };
     let found: Vec<Option<Value>> = if name.is_empty() {
@@ -68,7 +68,7 @@ pub(super) fn collect(
         state
             .store
             .range(&resource.table, scope, None)
-            .map(|(_, object)| shown(object))
+            .map(|(_, object)| convert(object))
             .filter(|object| {
                 let labels = object
                     .as_ref()
@@ -81,7 +81,7 @@ pub(super) fn collect(
         state
             .store
             .get(&resource.table, &key)
-            .map(shown)
+            .map(convert)
             .into_iter()
             .collect()
     };

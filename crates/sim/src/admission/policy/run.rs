@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use super::compiled::{Expression, Policy, Validation};
 use super::{Denial, Write};
 use crate::admission::Operation;
-use crate::cel::{CALL_COST, Failure, Names, Val};
+use crate::cel::{Failure, Names, PER_CALL_LIMIT, Val};
 use crate::context::Context;
 use crate::resource::Resource;
 use crate::state::State;
 use crate::tree;
 
-/// Cost budget for all expressions of a policy.
+/// Cost budget of all expressions of a policy together.
 const BUDGET: u64 = 10_000_000;
-/// Maximum length of a computed message.
+/// Maximum length of the result of a `messageExpression`, in bytes.
 const MAX_MESSAGE_LEN: usize = 5 * 1024;
 
-/// The values of the expressions' variables.
+/// Values of the variables of the expressions.
 pub(super) struct Variables {
     object: Value,
     old: Value,
@@ -37,7 +37,7 @@ impl Variables {
         context: &Context,
     ) -> Self {
         let target = write.attributes.target;
-        let shown = |value: Option<&Value>| {
+        let convert = |value: Option<&Value>| {
             value.map_or(Value::Null, |value| {
                 if resource.version == target.resource.version {
                     return value.clone();
@@ -51,16 +51,17 @@ impl Variables {
             .get("namespaces", target.namespace)
             .map(|object| object.value());
         Self {
-            object: shown(write.new),
-            old: shown(write.attributes.old),
-            request: request(write, resource, context),
+            object: convert(write.new),
+            old: convert(write.attributes.old),
+            request: admission_request(write, resource, context),
             params: params.cloned().unwrap_or_default(),
             namespace: namespace.unwrap_or_default(),
         }
     }
 }
 
-fn request(write: &Write<'_>, resource: &Resource, context: &Context) -> Value {
+/// Returns the value of the variable `request`.
+fn admission_request(write: &Write<'_>, resource: &Resource, context: &Context) -> Value {
     let target = write.attributes.target;
     let operation = match write.attributes.operation {
         Operation::Create => "CREATE",
@@ -68,9 +69,8 @@ fn request(write: &Write<'_>, resource: &Resource, context: &Context) -> Value {
         Operation::Delete => "DELETE",
         Operation::Connect => "CONNECT",
     };
-    let kind = |of: &Resource| json!({"group": &*of.group, "version": &*of.version, "kind": &*of.kind});
-    let named =
-        |of: &Resource| json!({"group": &*of.group, "version": &*of.version, "resource": &*of.plural});
+    let kind = |resource: &Resource| json!({"group": &*resource.group, "version": &*resource.version, "kind": &*resource.kind});
+    let group_resource = |resource: &Resource| json!({"group": &*resource.group, "version": &*resource.version, "resource": &*resource.plural});
     let name = match target.name {
         "" => write
             .new
@@ -78,19 +78,19 @@ fn request(write: &Write<'_>, resource: &Resource, context: &Context) -> Value {
         name => name,
     };
     json!({
-        "kind": kind(resource), "resource": named(resource), "subResource": write.subresource,
-        "requestKind": kind(target.resource), "requestResource": named(target.resource),
+        "kind": kind(resource), "resource": group_resource(resource), "subResource": write.subresource,
+        "requestKind": kind(target.resource), "requestResource": group_resource(target.resource),
         "requestSubResource": write.subresource, "name": name, "namespace": target.namespace,
         "operation": operation, "dryRun": context.dry_run, "options": {},
         "userInfo": {"username": context.user.name, "uid": context.user.uid, "groups": context.user.groups},
     })
 }
 
-/// Variables with their values; composed variables are evaluated on first use.
+/// Variables with their values. Composed variables are evaluated on first use and cached.
 struct Scope<'s> {
     variables: &'s Variables,
     policy: &'s Policy,
-    known: RefCell<BTreeMap<String, Result<Val<'s>, Failure>>>,
+    evaluated: RefCell<BTreeMap<String, Result<Val<'s>, Failure>>>,
 }
 
 impl<'s> Names<'s> for Scope<'s> {
@@ -102,41 +102,47 @@ impl<'s> Names<'s> for Scope<'s> {
             "request" => &variables.request,
             "params" => &variables.params,
             "namespaceObject" => &variables.namespace,
-            other => return self.variable(other.strip_prefix("variables.")?, cost),
+            other => return self.evaluate_variable(other.strip_prefix("variables.")?, cost),
         };
         Some(Ok(Val::from_json(value, None)))
     }
 }
 
 impl<'s> Scope<'s> {
-    fn variable(&self, name: &str, cost: &mut u64) -> Option<Result<Val<'s>, Failure>> {
-        if let Some(known) = self.known.borrow().get(name) {
-            return Some(known.clone());
+    fn evaluate_variable(&self, name: &str, cost: &mut u64) -> Option<Result<Val<'s>, Failure>> {
+        if let Some(outcome) = self.evaluated.borrow().get(name) {
+            return Some(outcome.clone());
         }
-        let at = self.policy.variables.iter().position(|(own, _)| own == name)?;
+        let at = self
+            .policy
+            .variables
+            .iter()
+            .position(|(variable, _)| variable == name)?;
         let (_, expression) = self.policy.variables.get(at)?;
-        // A variable may refer only to the ones before it, which rules out cycles.
+        // Placeholder during the evaluation: a variable that refers to itself fails instead of recursing.
         let pending = Err(Failure::Error(format!("variable {name} is defined by itself")));
-        self.known.borrow_mut().insert(name.to_owned(), pending);
+        self.evaluated.borrow_mut().insert(name.to_owned(), pending);
         let outcome = match &expression.program {
-            Ok(program) => program.run(self, cost),
+            Ok(program) => program.evaluate(self, cost),
             Err(error) => Err(Failure::Error(format!("compilation failed: {error}"))),
         };
-        self.known.borrow_mut().insert(name.to_owned(), outcome.clone());
+        self.evaluated
+            .borrow_mut()
+            .insert(name.to_owned(), outcome.clone());
         Some(outcome)
     }
 
-    fn run(&self, expression: &'s Expression, budget: &mut u64) -> Result<Val<'s>, String> {
+    fn evaluate(&self, expression: &'s Expression, budget: &mut u64) -> Result<Val<'s>, String> {
         let program = match &expression.program {
             Ok(program) => program,
             Err(error) => return Err(format!("compilation error: compilation failed: {error}")),
         };
-        let limit = CALL_COST.min(*budget);
-        let mut left = limit;
-        let outcome = program.run(self, &mut left);
-        *budget -= limit - left;
+        let limit = PER_CALL_LIMIT.min(*budget);
+        let mut remaining = limit;
+        let outcome = program.evaluate(self, &mut remaining);
+        *budget -= limit - remaining;
         outcome.map_err(|failure| match failure {
-            Failure::Cost if limit < CALL_COST => {
+            Failure::Cost if limit < PER_CALL_LIMIT => {
                 "validation failed due to running out of cost budget, no further validation rules will be run"
                     .into()
             }
@@ -146,14 +152,14 @@ impl<'s> Scope<'s> {
 }
 
 /// Returns the failed validations of a policy.
-pub(super) fn run(policy: &Policy, variables: &Variables) -> Vec<Denial> {
+pub(super) fn failed_validations(policy: &Policy, variables: &Variables) -> Vec<Denial> {
     let scope = Scope {
         variables,
         policy,
-        known: RefCell::default(),
+        evaluated: RefCell::default(),
     };
     let mut budget = BUDGET;
-    match conditions(&scope, &mut budget) {
+    match match_conditions_hold(&scope, &mut budget) {
         Ok(true) => {}
         Ok(false) => return Vec::new(),
         Err(_) if policy.ignores_failures => return Vec::new(),
@@ -167,16 +173,16 @@ pub(super) fn run(policy: &Policy, variables: &Variables) -> Vec<Denial> {
     let denials = policy
         .validations
         .iter()
-        .filter_map(|validation| evaluate(&scope, validation, &mut budget));
+        .filter_map(|validation| evaluate_validation(&scope, validation, &mut budget));
     denials.collect()
 }
 
-/// Returns whether all match conditions hold. A condition that evaluates to false takes precedence over
+/// Returns whether all match conditions are true. A condition that evaluates to false takes precedence over
 /// errors.
-fn conditions(scope: &Scope<'_>, budget: &mut u64) -> Result<bool, String> {
+fn match_conditions_hold(scope: &Scope<'_>, budget: &mut u64) -> Result<bool, String> {
     let mut failures = Vec::new();
     for condition in &scope.policy.conditions {
-        match scope.run(condition, budget) {
+        match scope.evaluate(condition, budget) {
             Ok(Val::Bool(false)) => return Ok(false),
             Ok(_) => {}
             Err(detail) => failures.push(detail),
@@ -185,15 +191,19 @@ fn conditions(scope: &Scope<'_>, budget: &mut u64) -> Result<bool, String> {
     match failures.as_slice() {
         [] => Ok(true),
         [one] => Err(one.clone()),
-        many => Err(format!("[{}]", many.join(", "))),
+        several => Err(format!("[{}]", several.join(", "))),
     }
 }
 
-fn evaluate<'s>(scope: &Scope<'s>, validation: &'s Validation, budget: &mut u64) -> Option<Denial> {
-    match scope.run(&validation.must, budget) {
+fn evaluate_validation<'s>(
+    scope: &Scope<'s>,
+    validation: &'s Validation,
+    budget: &mut u64,
+) -> Option<Denial> {
+    match scope.evaluate(&validation.expression, budget) {
         Ok(Val::Bool(true)) => None,
         Ok(_) => Some(Denial {
-            message: message(scope, validation, budget),
+            message: denial_message(scope, validation, budget),
             reason: validation.reason.clone(),
         }),
         Err(_) if scope.policy.ignores_failures => None,
@@ -204,20 +214,19 @@ fn evaluate<'s>(scope: &Scope<'s>, validation: &'s Validation, budget: &mut u64)
     }
 }
 
-fn message<'s>(scope: &Scope<'s>, validation: &'s Validation, budget: &mut u64) -> String {
-    let computed =
-        validation
-            .message_expression
-            .as_ref()
-            .and_then(|expression| match scope.run(expression, budget) {
-                Ok(Val::Text(text)) => Some(text.trim().to_owned()),
-                _ => None,
-            });
+/// Returns the result of the message expression if it is usable, otherwise the static or default message.
+fn denial_message<'s>(scope: &Scope<'s>, validation: &'s Validation, budget: &mut u64) -> String {
+    let computed = validation.message_expression.as_ref().and_then(|expression| {
+        match scope.evaluate(expression, budget) {
+            Ok(Val::Text(text)) => Some(text.trim().to_owned()),
+            _ => None,
+        }
+    });
     let usable =
         computed.filter(|text| !text.is_empty() && text.len() <= MAX_MESSAGE_LEN && !text.contains('\n'));
     usable.unwrap_or_else(|| {
         if validation.message.is_empty() {
-            format!("failed expression: {}", validation.must.source.trim())
+            format!("failed expression: {}", validation.expression.source.trim())
         } else {
             validation.message.clone()
         }

@@ -38,7 +38,7 @@ impl Handlers {
     }
 }
 
-/// Returns the body of a webhook's response. The outer error means that the call is pending.
+/// Calls a webhook and returns the body of its response. The outer error means that the call is pending.
 pub(super) fn send(
     state: &mut State,
     hook: &Hook,
@@ -52,7 +52,7 @@ pub(super) fn send(
             let mut handler = handler.lock().unwrap_or_else(PoisonError::into_inner);
             (*handler)(&body)
         }
-        None => match missing(state, &hook.to) {
+        None => match missing_service_error(state, &hook.to) {
             Some(cause) => WebhookReply::Failed(cause),
             None if context.internal && !state.webhooks.pending.has_transport => {
                 WebhookReply::Failed(hook.to.unreachable_reason())
@@ -71,11 +71,11 @@ pub(super) fn send(
             }
         },
     };
-    Ok(read(hook, &url, reply))
+    Ok(read_reply(hook, &url, reply))
 }
 
-/// Returns the error for a Service that does not exist.
-fn missing(state: &State, to: &Destination) -> Option<String> {
+/// Returns the error text if the webhook's Service does not exist.
+fn missing_service_error(state: &State, to: &Destination) -> Option<String> {
     let Destination::Service { namespace, name, .. } = to else {
         return None;
     };
@@ -83,7 +83,8 @@ fn missing(state: &State, to: &Destination) -> Option<String> {
     found.is_none().then(|| format!("service {name:?} not found"))
 }
 
-fn read(hook: &Hook, url: &str, reply: WebhookReply) -> std::result::Result<String, WebhookError> {
+/// Returns the body of a successful response, or the error with the text of the real API server.
+fn read_reply(hook: &Hook, url: &str, reply: WebhookReply) -> std::result::Result<String, WebhookError> {
     let failed = |cause: String| Err(WebhookError::Call(cause));
     let post = |cause: &str| format!("Post \"{url}?timeout={}s\": {cause}", hook.timeout_seconds);
     match reply {
@@ -100,7 +101,7 @@ fn response_error(code: u16, text: &str) -> String {
         404 => "the server could not find the requested resource".into(),
         400 => format!(
             "the server rejected our request for an unknown reason{}",
-            detail(text)
+            detail_suffix(text)
         ),
         401 => "the server has asked for the client to provide credentials".into(),
         403 => format!("forbidden: {text}"),
@@ -110,7 +111,7 @@ fn response_error(code: u16, text: &str) -> String {
     }
 }
 
-fn detail(text: &str) -> String {
+fn detail_suffix(text: &str) -> String {
     if text.is_empty() {
         String::new()
     } else {

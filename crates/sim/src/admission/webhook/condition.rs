@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use super::configuration::Hook;
 use super::error::ConditionError;
 use super::{ReviewedWrite, review};
-use crate::cel::{self, CALL_COST, Failure, Given, Program, Type, Val};
+use crate::cel::{self, Failure, KnownNames, PER_CALL_LIMIT, Program, Type, Val};
 use crate::context::Context;
 use crate::resource::Resource;
 use crate::tree;
 
-/// Variables of the expressions; `authorizer` is not supported.
-const NAMES: [&str; 4] = ["object", "oldObject", "request", "namespaceObject"];
-/// Cost budget for all conditions of one webhook.
+/// Names of the variables of the expressions. `authorizer` is not supported.
+const VARIABLE_NAMES: [&str; 4] = ["object", "oldObject", "request", "namespaceObject"];
+/// Cost budget of all conditions of one webhook together.
 const BUDGET: u64 = 2_500_000;
 
-/// A compiled condition.
+/// A match condition with its program or compile error.
 #[derive(Debug)]
 pub(super) struct Condition {
     program: Result<Program, ConditionError>,
@@ -33,21 +33,21 @@ impl Condition {
         }
     }
 
-    fn holds<'a>(&'a self, names: &Given<'a>, budget: &mut u64) -> Result<bool, ConditionError> {
+    fn holds<'a>(&'a self, names: &KnownNames<'a>, budget: &mut u64) -> Result<bool, ConditionError> {
         let program = self.program.as_ref().map_err(Clone::clone)?;
-        let limit = CALL_COST.min(*budget);
-        let mut left = limit;
-        let outcome = program.run(names, &mut left);
-        *budget -= limit - left;
+        let limit = PER_CALL_LIMIT.min(*budget);
+        let mut remaining = limit;
+        let outcome = program.evaluate(names, &mut remaining);
+        *budget -= limit - remaining;
         match outcome {
-            Ok(Val::Bool(yes)) => Ok(yes),
-            Ok(_) => Err(self.failed("the result is not a bool")),
-            Err(Failure::Cost) if limit < CALL_COST => Err(ConditionError::Budget),
-            Err(failure) => Err(self.failed(&failure.to_string())),
+            Ok(Val::Bool(value)) => Ok(value),
+            Ok(_) => Err(self.evaluation_error("the result is not a bool")),
+            Err(Failure::Cost) if limit < PER_CALL_LIMIT => Err(ConditionError::Budget),
+            Err(failure) => Err(self.evaluation_error(&failure.to_string())),
         }
     }
 
-    fn failed(&self, reason: &str) -> ConditionError {
+    fn evaluation_error(&self, reason: &str) -> ConditionError {
         ConditionError::Evaluate {
             expression: self.expression.clone(),
             reason: reason.to_owned(),
@@ -55,9 +55,9 @@ impl Condition {
     }
 }
 
-/// Compiles an expression; the error is the text with which the API server rejects it.
+/// Compiles an expression that must be a bool.
 fn compile(expression: &str) -> Result<Program, ConditionError> {
-    let names = NAMES.map(|name| (name, Type::Dyn));
+    let names = VARIABLE_NAMES.map(|name| (name, Type::Dyn));
     let (program, kind) = cel::compile(expression, &names)?;
     match kind {
         Type::Bool => Ok(program),
@@ -65,32 +65,32 @@ fn compile(expression: &str) -> Result<Program, ConditionError> {
     }
 }
 
-/// Returns the compile error of a match condition's expression.
-pub(crate) fn problem(expression: &str) -> Option<String> {
+/// Returns the error text of a match condition's expression that does not compile, or `None` if it does.
+pub(crate) fn compile_error(expression: &str) -> Option<String> {
     compile(expression).err().map(|error| error.to_string())
 }
 
-/// Returns whether all conditions hold. A condition that evaluates to false takes precedence over evaluation
-/// errors.
-pub(super) fn decide(
+/// Returns whether all conditions are true. A condition that evaluates to false takes precedence over
+/// evaluation errors.
+pub(super) fn conditions_hold(
     conditions: &[Condition],
     hook: &Hook,
     reviewed: &ReviewedWrite<'_>,
     shown_as: &Arc<Resource>,
     context: &Context,
 ) -> Result<bool, ConditionError> {
-    let mut request = review::request(hook, reviewed, shown_as, "", context);
+    let mut request = review::build_request(hook, reviewed, shown_as, "", context);
     let mut request = request.get_mut("request").map(Value::take).unwrap_or_default();
-    let mut part = |key: &str| {
-        let part = request.as_object_mut().and_then(|map| map.remove(key));
-        part.unwrap_or_default()
+    let mut take = |key: &str| {
+        let value = request.as_object_mut().and_then(|map| map.remove(key));
+        value.unwrap_or_default()
     };
-    let (object, old, namespace) = (part("object"), part("oldObject"), json!({}));
-    let names = Given(vec![
+    let (object, old, namespace) = (take("object"), take("oldObject"), json!({}));
+    let names = KnownNames(vec![
         ("object", Val::from_json(&object, None)),
         ("oldObject", Val::from_json(&old, None)),
         ("request", Val::from_json(&request, None)),
-        // The real server leaves it empty for webhooks.
+        // Empty for webhooks, as in the real server.
         ("namespaceObject", Val::from_json(&namespace, None)),
     ]);
     let mut budget = BUDGET;
@@ -105,6 +105,6 @@ pub(super) fn decide(
     match errors.as_slice() {
         [] => Ok(true),
         [one] => Err(one.clone()),
-        many => Err(ConditionError::Several(many.to_vec())),
+        several => Err(ConditionError::Several(several.to_vec())),
     }
 }

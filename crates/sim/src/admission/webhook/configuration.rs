@@ -23,9 +23,10 @@ const TABLES: [&str; 2] = [
 ];
 const DEFAULT_TIMEOUT_SECONDS: i64 = 10;
 
-/// All webhooks of a cluster in call order, and the handlers in this process.
+/// Webhooks of a cluster in call order, and the handlers in this process.
 #[derive(Debug, Default)]
 pub struct Hooks {
+    /// Last version of each table when its configurations were parsed.
     seen: [u64; 2],
     pub(super) mutating: Arc<Vec<Arc<Hook>>>,
     pub(super) validating: Arc<Vec<Arc<Hook>>>,
@@ -36,7 +37,7 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// Parses the configurations again if one has changed.
+    /// Parses all configurations again if one of them has changed.
     pub(super) fn refresh(&mut self, store: &Store) {
         let now = TABLES.map(|table| {
             store
@@ -55,14 +56,14 @@ impl Hooks {
     }
 }
 
-/// A webhook.
+/// A webhook of a configuration.
 #[derive(Debug)]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "independent yes/no facts about a webhook"
+    reason = "independent properties of a webhook"
 )]
 pub(super) struct Hook {
-    /// Unique across all configurations.
+    /// Configuration name and webhook name, which is unique in a cluster.
     pub(super) id: String,
     pub(super) name: String,
     pub(super) mutating: bool,
@@ -70,7 +71,7 @@ pub(super) struct Hook {
     namespaces: LabelSelector,
     objects: LabelSelector,
     conditions: Vec<Condition>,
-    by_equivalents: bool,
+    matches_equivalents: bool,
     pub(super) ignores_failures: bool,
     pub(super) has_side_effects: bool,
     pub(super) reinvoked: bool,
@@ -119,7 +120,7 @@ impl Hook {
                 .iter()
                 .map(Condition::parse)
                 .collect(),
-            by_equivalents: text("matchPolicy") != "Exact",
+            matches_equivalents: text("matchPolicy") != "Exact",
             ignores_failures: text("failurePolicy") == "Ignore",
             has_side_effects: !matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
             reinvoked: text("reinvocationPolicy") == "IfNeeded",
@@ -130,8 +131,8 @@ impl Hook {
         }
     }
 
-    /// Returns the resource as which the write is shown to this webhook, or `None` if the webhook does not
-    /// match.
+    /// Returns the resource in which the write is shown to this webhook: the resource of the write, or the
+    /// same resource in another version. `None` if the webhook does not match.
     pub(super) fn matching_resource(
         &self,
         state: &State,
@@ -139,17 +140,17 @@ impl Hook {
         context: &Context,
     ) -> Result<Option<Arc<Resource>>> {
         let namespace_selected = self.selects_namespace(state, reviewed);
-        if !namespace_selected.as_ref().map_or(true, |yes| *yes) || !self.selects_object(reviewed) {
+        if !namespace_selected.as_ref().map_or(true, |selected| *selected) || !self.selects_object(reviewed) {
             return Ok(None);
         }
-        let Some(shown_as) = self.matched(state, reviewed, context) else {
+        let Some(shown_as) = self.find_by_rules(state, reviewed, context) else {
             return Ok(None);
         };
         namespace_selected?;
         if self.conditions.is_empty() {
             return Ok(Some(shown_as));
         }
-        match super::condition::decide(&self.conditions, self, reviewed, &shown_as, context) {
+        match super::condition::conditions_hold(&self.conditions, self, reviewed, &shown_as, context) {
             Ok(true) => Ok(Some(shown_as)),
             Ok(false) => Ok(None),
             Err(_) if self.ignores_failures => Ok(None),
@@ -159,23 +160,31 @@ impl Hook {
                     group: &resource.group,
                     name: &resource.plural,
                 };
-                Err(Status::forbidden(what, super::name(reviewed), &error.to_string()))
+                Err(Status::forbidden(
+                    what,
+                    super::object_name(reviewed),
+                    &error.to_string(),
+                ))
             }
         }
     }
 
     fn selects_namespace(&self, state: &State, reviewed: &ReviewedWrite<'_>) -> Result<bool> {
         let target = reviewed.attributes.target;
-        let itself = target.resource.is("", "namespaces");
-        if self.namespaces.is_empty() || !target.resource.namespaced && !itself {
+        let is_namespace = target.resource.is("", "namespaces");
+        if self.namespaces.is_empty() || !target.resource.namespaced && !is_namespace {
             return Ok(true);
         }
-        if let (true, Some(object)) = (itself, reviewed.object) {
+        if let (true, Some(object)) = (is_namespace, reviewed.object) {
             return Ok(self
                 .namespaces
                 .matches_map(tree::get(object, &["metadata", "labels"])));
         }
-        let name = if itself { target.name } else { target.namespace };
+        let name = if is_namespace {
+            target.name
+        } else {
+            target.namespace
+        };
         let Some(namespace) = state.store.get("namespaces", name) else {
             let what = Qualified {
                 group: "",
@@ -196,8 +205,9 @@ impl Hook {
         self.objects.is_empty() || selected(reviewed.object) || selected(reviewed.attributes.old)
     }
 
-    /// Returns the resource itself if a rule matches it, otherwise an equivalent version that a rule matches.
-    fn matched(
+    /// Returns the resource of the write if a rule matches it, otherwise another version of it that a rule
+    /// matches.
+    fn find_by_rules(
         &self,
         state: &State,
         reviewed: &ReviewedWrite<'_>,
@@ -205,18 +215,18 @@ impl Hook {
     ) -> Option<Arc<Resource>> {
         let own = reviewed.attributes.target.resource;
         let operation = reviewed.attributes.operation;
-        let by = |resource: &Resource| {
+        let matches_rule = |resource: &Resource| {
             self.rules
                 .iter()
                 .any(|rule| rule.matches(resource, operation, &context.subresource))
         };
-        if by(own) {
+        if matches_rule(own) {
             return Some(Arc::clone(own));
         }
         let others = || state.resources.iter().filter(|other| other.table == own.table);
         let equivalent =
             |rule: &Rule| others().find(|other| rule.matches(other, operation, &context.subresource));
-        if !self.by_equivalents {
+        if !self.matches_equivalents {
             return None;
         }
         self.rules.iter().find_map(equivalent).cloned()

@@ -1,6 +1,6 @@
 //! Errors of webhook calls, with the texts of the real API server.
 
-/// A webhook call without a valid response.
+/// Failure of a webhook call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WebhookError {
     /// The webhook could not be called, or its response is not an `AdmissionReview`.
@@ -17,13 +17,13 @@ pub(super) enum WebhookError {
     UnsupportedPatchType(String),
 }
 
-/// The match conditions of a webhook that could not be evaluated.
+/// Failure to evaluate the match conditions of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ConditionError {
     /// The expression does not compile.
     #[error("compilation failed: {0}")]
     Compile(#[from] crate::cel::CompileError),
-    /// The expression has another type.
+    /// The type of the expression is not bool.
     #[error("must evaluate to bool but got {0}")]
     NotBool(String),
     /// The evaluation failed.

@@ -24,10 +24,11 @@ mod verifier;
 use error::CallError;
 use verifier::BundleVerifier;
 
-/// Returns the address of a pod behind a Service, or `None` if the Service has no endpoints.
+/// Function that returns the address of a pod of a Service, or `None` if the Service has no endpoints.
 pub type Resolver = dyn Fn(&Destination) -> Option<SocketAddr> + Send + Sync;
 
-/// Calls webhooks over HTTPS: URLs directly, Services at the address returned by the resolver.
+/// A transport that calls webhooks over HTTPS: URLs directly, Services at the address returned by the
+/// resolver.
 #[derive(Clone)]
 pub struct HttpsTransport {
     resolver: Arc<Resolver>,
@@ -53,8 +54,8 @@ impl WebhookTransport for HttpsTransport {
     fn call(&self, call: WebhookCall) -> ReplyFuture {
         let resolver = Arc::clone(&self.resolver);
         Box::pin(async move {
-            let limit = Duration::from_secs(u64::try_from(call.timeout_seconds).unwrap_or(1));
-            match tokio::time::timeout(limit, exchange(&call, resolver.as_ref())).await {
+            let timeout = Duration::from_secs(u64::try_from(call.timeout_seconds).unwrap_or(1));
+            match tokio::time::timeout(timeout, exchange(&call, resolver.as_ref())).await {
                 Ok(Ok(reply)) => reply,
                 Ok(Err(error)) => WebhookReply::Failed(error.to_string()),
                 Err(_) => WebhookReply::TimedOut,
@@ -63,14 +64,15 @@ impl WebhookTransport for HttpsTransport {
     }
 }
 
-/// The parts of a webhook URL.
+/// Host, port and path of a webhook URL.
 struct Address {
     host: String,
     port: u16,
     path: String,
 }
 
-fn parse(url: &str) -> Option<Address> {
+/// Parses an HTTPS URL; returns `None` for any other text.
+fn parse_url(url: &str) -> Option<Address> {
     let uri: http::Uri = url.parse().ok()?;
     (uri.scheme_str() == Some("https")).then_some(())?;
     let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
@@ -83,7 +85,7 @@ fn parse(url: &str) -> Option<Address> {
 
 async fn exchange(call: &WebhookCall, resolver: &Resolver) -> Result<WebhookReply, CallError> {
     let url = call.to.url();
-    let Some(address) = parse(&url) else {
+    let Some(address) = parse_url(&url) else {
         return Err(CallError::Address(url));
     };
     let stream = connect(call, resolver, &address).await?;
@@ -95,9 +97,9 @@ async fn exchange(call: &WebhookCall, resolver: &Resolver) -> Result<WebhookRepl
         .map_err(CallError::Handshake)?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     let connection = tokio::spawn(connection);
-    let response = sender.send_request(request(call, &address)?).await?;
+    let response = sender.send_request(build_request(call, &address)?).await?;
     let code = response.status().as_u16();
-    let body = crate::connection::collect(response.into_body()).await;
+    let body = crate::connection::read_body(response.into_body()).await;
     connection.abort();
     let body = body?.ok_or(CallError::TooLarge)?;
     Ok(WebhookReply::Response(
@@ -107,7 +109,7 @@ async fn exchange(call: &WebhookCall, resolver: &Resolver) -> Result<WebhookRepl
 }
 
 async fn connect(call: &WebhookCall, resolver: &Resolver, address: &Address) -> Result<TcpStream, CallError> {
-    let found = match &call.to {
+    let connected = match &call.to {
         Destination::Url(_) => TcpStream::connect((address.host.as_str(), address.port)).await,
         Destination::Service { name, .. } => {
             let Some(pod) = resolver(&call.to) else {
@@ -116,7 +118,7 @@ async fn connect(call: &WebhookCall, resolver: &Resolver, address: &Address) -> 
             TcpStream::connect(pod).await
         }
     };
-    found.map_err(|error| CallError::Dial {
+    connected.map_err(|error| CallError::Dial {
         host: address.host.clone(),
         port: address.port,
         error,
@@ -136,7 +138,7 @@ fn client_config(ca: &str) -> Result<ClientConfig, CallError> {
         .with_no_client_auth())
 }
 
-fn request(call: &WebhookCall, address: &Address) -> Result<Request<Body>, CallError> {
+fn build_request(call: &WebhookCall, address: &Address) -> Result<Request<Body>, CallError> {
     let separator = if address.path.contains('?') { '&' } else { '?' };
     let request = Request::post(format!(
         "{}{separator}timeout={}s",
@@ -146,6 +148,6 @@ fn request(call: &WebhookCall, address: &Address) -> Result<Request<Body>, CallE
     .header(header::CONTENT_TYPE, "application/json")
     .header(header::ACCEPT, "application/json, */*")
     .header(header::USER_AGENT, "kube-apiserver-admission")
-    .body(Body::whole(call.body.to_string().into()))?;
+    .body(Body::from_bytes(call.body.to_string().into()))?;
     Ok(request)
 }

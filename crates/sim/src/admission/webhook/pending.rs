@@ -28,27 +28,27 @@ pub struct PendingWebhookCalls {
     pub(crate) replies_received: u64,
     /// Number of writes that had to wait for a reply.
     pub(crate) blocked_writes: u64,
-    list: Vec<PendingCall>,
+    calls: Vec<PendingCall>,
 }
 
 #[derive(Debug)]
 struct PendingCall {
     call: WebhookCall,
-    /// Identifies the write.
+    /// Key of the write, see [`write_key`].
     write_key: Value,
-    /// The random number generator at the start of the write.
+    /// Random number generator at the start of the write.
     random: Random,
     sent: bool,
     reply: Option<WebhookReply>,
     /// Time of the call, in seconds.
-    at: i64,
+    called_at: i64,
 }
 
 impl PendingWebhookCalls {
     /// Takes the calls that have not been sent yet.
     pub(crate) fn take(&mut self) -> Vec<WebhookCall> {
-        let fresh = self.list.iter_mut().filter(|entry| !entry.sent);
-        fresh
+        let unsent = self.calls.iter_mut().filter(|entry| !entry.sent);
+        unsent
             .map(|entry| {
                 entry.sent = true;
                 entry.call.clone()
@@ -59,23 +59,23 @@ impl PendingWebhookCalls {
     /// Stores the reply to a call.
     pub(crate) fn accept(&mut self, call: &WebhookCall, reply: WebhookReply) {
         self.replies_received += 1;
-        if let Some(entry) = self.list.iter_mut().find(|entry| entry.call == *call) {
+        if let Some(entry) = self.calls.iter_mut().find(|entry| entry.call == *call) {
             entry.reply = Some(reply);
         }
     }
 
     /// Returns the reply to the call with the uid of `body`.
     pub(super) fn reply(&self, body: &Value) -> Option<WebhookReply> {
-        let asked = self
-            .list
+        let entry = self
+            .calls
             .iter()
             .find(|entry| uid(&entry.call.body) == uid(body))?;
-        asked.reply.clone()
+        entry.reply.clone()
     }
 
-    fn forget_old(&mut self, now: i64) {
-        self.list
-            .retain(|entry| entry.reply.is_none() || now - entry.at <= REPLY_RETENTION_SECONDS);
+    fn remove_expired(&mut self, now: i64) {
+        self.calls
+            .retain(|entry| entry.reply.is_none() || now - entry.called_at <= REPLY_RETENTION_SECONDS);
     }
 }
 
@@ -83,95 +83,103 @@ fn uid(body: &Value) -> &str {
     tree::text(body, &["request", "uid"])
 }
 
-/// Runs a controller's write; a retry of a write that waits for a reply uses the random numbers of its first
-/// attempt.
+/// Runs a write and records the webhook call that it is waiting for. A retry of a controller's write uses the
+/// random numbers of its first attempt.
 pub(crate) fn attempt<T>(
     state: &mut State,
     context: &mut Context,
-    act: &mut dyn FnMut(&mut State, &mut Context) -> Result<T>,
+    write: &mut dyn FnMut(&mut State, &mut Context) -> Result<T>,
 ) -> Result<T> {
     if !context.internal || !state.webhooks.pending.has_transport {
-        return act(state, context);
+        return write(state, context);
     }
-    let mut line = state.random.clone();
-    let mut done = act(state, context);
+    let mut random = state.random.clone();
+    let mut result = write(state, context);
     let Some(call) = context.pending.take() else {
-        return done;
+        return result;
     };
     let now = state.now().as_seconds();
-    state.webhooks.pending.forget_old(now);
+    state.webhooks.pending.remove_expired(now);
     let write_key = write_key(&call);
-    let known = state
+    let earlier = state
         .webhooks
         .pending
-        .list
+        .calls
         .iter()
         .find(|entry| entry.write_key == write_key);
-    let mut asks = call;
-    if let Some(random) = known.map(|entry| entry.random.clone()) {
-        let own = std::mem::replace(&mut state.random, random.clone());
-        line = random;
-        done = act(state, context);
-        state.random = own;
+    let mut pending_call = call;
+    if let Some(first) = earlier.map(|entry| entry.random.clone()) {
+        let current = std::mem::replace(&mut state.random, first.clone());
+        random = first;
+        result = write(state, context);
+        state.random = current;
         let Some(call) = context.pending.take() else {
-            state.webhooks.pending.list.retain(|entry| entry.random != line);
-            return done;
+            state
+                .webhooks
+                .pending
+                .calls
+                .retain(|entry| entry.random != random);
+            return result;
         };
-        asks = call;
+        pending_call = call;
     } else {
-        // The first attempt keeps its random sequence; the state continues with another one.
-        state.random = Random::new(line.clone().next_u64());
+        // The call keeps the random sequence of this attempt; the state continues with a different one.
+        state.random = Random::new(random.clone().next_u64());
     }
-    drop(done);
-    wait(state, asks, line, now);
+    drop(result);
+    add_pending_call(state, pending_call, random, now);
     Err(Status::webhook_pending())
 }
 
-/// Records a call unless an equal one is pending. An earlier call for the same write with another content is
-/// replaced.
-fn wait(state: &mut State, call: WebhookCall, random: Random, at: i64) {
+/// Records a call unless an equal one is pending. An earlier call for the same write with different
+/// content is replaced.
+fn add_pending_call(state: &mut State, call: WebhookCall, random: Random, called_at: i64) {
     let pending = &mut state.webhooks.pending;
     pending.blocked_writes += 1;
-    let own = |entry: &PendingCall| uid(&entry.call.body) == uid(&call.body);
+    let is_same = |entry: &PendingCall| uid(&entry.call.body) == uid(&call.body);
     if pending
-        .list
+        .calls
         .iter()
-        .any(|entry| own(entry) && without_times(&entry.call.body) == without_times(&call.body))
+        .any(|entry| is_same(entry) && without_timestamps(&entry.call.body) == without_timestamps(&call.body))
     {
         return;
     }
-    pending.list.retain(|entry| !own(entry));
-    pending.list.push(PendingCall {
+    pending.calls.retain(|entry| !is_same(entry));
+    pending.calls.push(PendingCall {
         write_key: write_key(&call),
         call,
         random,
         sent: false,
         reply: None,
-        at,
+        called_at,
     });
 }
 
-/// Identifies a write by its request without random values.
+/// Returns a key that identifies the write: the request without random values.
 fn write_key(call: &WebhookCall) -> Value {
-    let part = |path: &[&str]| {
+    let field = |path: &[&str]| {
         let path = [&["request"], path].concat();
         tree::get(&call.body, &path).cloned().unwrap_or_default()
     };
-    let drawn = part(&["object", "metadata", "generateName"]);
+    let generate_name = field(&["object", "metadata", "generateName"]);
     serde_json::json!([
         call.to.url(),
-        part(&["operation"]),
-        part(&["resource"]),
-        part(&["subResource"]),
-        part(&["namespace"]),
-        if drawn.is_string() { drawn } else { part(&["name"]) },
-        part(&["object", "metadata", "ownerReferences"]),
-        part(&["userInfo"]),
+        field(&["operation"]),
+        field(&["resource"]),
+        field(&["subResource"]),
+        field(&["namespace"]),
+        if generate_name.is_string() {
+            generate_name
+        } else {
+            field(&["name"])
+        },
+        field(&["object", "metadata", "ownerReferences"]),
+        field(&["userInfo"]),
     ])
 }
 
 /// Returns the review without timestamps.
-fn without_times(body: &Value) -> Value {
+fn without_timestamps(body: &Value) -> Value {
     let mut body = body.clone();
     for field in ["creationTimestamp", "managedFields"] {
         tree::remove(&mut body, &["request", "object", "metadata", field]);

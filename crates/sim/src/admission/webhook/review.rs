@@ -16,19 +16,19 @@ use crate::resource::Resource;
 use crate::status::Status;
 use crate::{apply, convert, tree};
 
-/// The parsed response of a webhook.
+/// Parsed response of a webhook.
 #[derive(Debug, Default)]
 pub(super) struct ReviewResult {
-    /// The JSON patch to apply.
+    /// JSON patch to apply.
     pub(super) patch: Option<Value>,
     /// Warnings for the client.
     pub(super) warnings: Vec<String>,
-    /// The status with which the webhook rejects the write.
+    /// Status of the rejection, if the webhook rejects the write.
     pub(super) rejection: Option<Status>,
 }
 
-/// Builds the review of a write, shown as an object of `shown_as`.
-pub(super) fn request(
+/// Returns the `AdmissionReview` request for a write, with the objects converted to `shown_as`.
+pub(super) fn build_request(
     hook: &Hook,
     reviewed: &ReviewedWrite<'_>,
     shown_as: &Arc<Resource>,
@@ -38,27 +38,29 @@ pub(super) fn request(
     let target = reviewed.attributes.target;
     let kind = |resource: &Resource| json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
     let plural = |resource: &Resource| json!({"group": resource.group, "version": resource.version, "resource": resource.plural});
-    let show = |value: Option<&Value>| {
-        value.map_or(Value::Null, |value| converted(target.resource, shown_as, value))
+    let convert = |value: Option<&Value>| {
+        value.map_or(Value::Null, |value| {
+            convert_between(target.resource, shown_as, value)
+        })
     };
-    let mut object = show(reviewed.object);
+    let mut object = convert(reviewed.object);
     if hook.mutating && reviewed.attributes.operation == Operation::Create {
-        hide_identity(&mut object);
+        remove_identity(&mut object);
     }
     let mut request = json!({
         "uid": uid, "kind": kind(shown_as), "resource": plural(shown_as),
         "requestKind": kind(target.resource), "requestResource": plural(target.resource),
         "operation": reviewed.attributes.operation.name(), "userInfo": context.user.to_value(),
-        "object": object, "oldObject": show(reviewed.attributes.old), "dryRun": context.dry_run,
-        "options": options(reviewed, context),
+        "object": object, "oldObject": convert(reviewed.attributes.old), "dryRun": context.dry_run,
+        "options": operation_options(reviewed, context),
     });
     let namespace = if target.resource.is("", "namespaces") {
-        super::name(reviewed)
+        super::object_name(reviewed)
     } else {
         target.namespace
     };
     let texts = [
-        ("name", super::name(reviewed)),
+        ("name", super::object_name(reviewed)),
         ("namespace", namespace),
         ("subResource", &context.subresource),
         ("requestSubResource", &context.subresource),
@@ -66,26 +68,28 @@ pub(super) fn request(
     for (key, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
         tree::set(&mut request, &[key], text);
     }
-    json!({"kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{}", version(hook)), "request": request})
+    json!({"kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{}", review_version(hook)), "request": request})
 }
 
-/// Mutating webhooks see a new object without uid and creation time, which are set when it is stored.
-pub(super) fn hide_identity(object: &mut Value) {
+/// Removes uid and creation time from a new object: in the real server they are set after the mutating
+/// webhooks.
+pub(super) fn remove_identity(object: &mut Value) {
     for field in ["uid", "creationTimestamp"] {
         tree::remove(object, &["metadata", field]);
     }
 }
 
-fn version(hook: &Hook) -> &str {
-    let known = hook
+/// Returns the first version of `AdmissionReview` that both sides support.
+fn review_version(hook: &Hook) -> &str {
+    let supported = hook
         .versions
         .iter()
         .find(|version| matches!(version.as_str(), "v1" | "v1beta1"));
-    known.map_or("v1", String::as_str)
+    supported.map_or("v1", String::as_str)
 }
 
 /// Converts an object of `resource` to `shown_as`.
-pub(super) fn converted(resource: &Arc<Resource>, shown_as: &Arc<Resource>, value: &Value) -> Value {
+pub(super) fn convert_between(resource: &Arc<Resource>, shown_as: &Arc<Resource>, value: &Value) -> Value {
     let value = apply::unpacked(value);
     if Arc::ptr_eq(resource, shown_as) {
         return value;
@@ -93,7 +97,7 @@ pub(super) fn converted(resource: &Arc<Resource>, shown_as: &Arc<Resource>, valu
     convert::from_stored(shown_as, convert::to_stored(resource, value))
 }
 
-fn options(reviewed: &ReviewedWrite<'_>, context: &Context) -> Value {
+fn operation_options(reviewed: &ReviewedWrite<'_>, context: &Context) -> Value {
     let kind = match reviewed.attributes.operation {
         Operation::Create => "CreateOptions",
         Operation::Update => "UpdateOptions",
@@ -110,14 +114,14 @@ fn options(reviewed: &ReviewedWrite<'_>, context: &Context) -> Value {
 }
 
 /// Parses and validates the body of a response.
-pub(super) fn verify(hook: &Hook, uid: &str, text: &str) -> Result<ReviewResult, WebhookError> {
-    let review = parse(text)?;
+pub(super) fn parse_response(hook: &Hook, uid: &str, text: &str) -> Result<ReviewResult, WebhookError> {
+    let review = parse_review(text)?;
     let invalid = WebhookError::InvalidResponse;
     let Some(response) = review.get("response").filter(|response| response.is_object()) else {
         return Err(invalid("webhook response was absent".into()));
     };
     let returned_uid = tree::text(response, &["uid"]);
-    if version(hook) == "v1" && returned_uid != uid {
+    if review_version(hook) == "v1" && returned_uid != uid {
         return Err(invalid(format!(
             "expected response.uid={uid:?}, got {returned_uid:?}"
         )));
@@ -130,7 +134,7 @@ pub(super) fn verify(hook: &Hook, uid: &str, text: &str) -> Result<ReviewResult,
     let allowed = tree::flag(response, &["allowed"]);
     Ok(ReviewResult {
         warnings: crate::auth::texts(tree::list(response, &["warnings"])),
-        rejection: (!allowed).then(|| rejection(hook, response.get("status"))),
+        rejection: (!allowed).then(|| rejection_status(hook, response.get("status"))),
         patch: if allowed && !patch.is_empty() {
             decode_patch(patch, patch_type)?
         } else {
@@ -140,7 +144,7 @@ pub(super) fn verify(hook: &Hook, uid: &str, text: &str) -> Result<ReviewResult,
 }
 
 /// Parses the body of a response as an `AdmissionReview`.
-fn parse(text: &str) -> Result<Value, WebhookError> {
+fn parse_review(text: &str) -> Result<Value, WebhookError> {
     let failed = WebhookError::Call;
     if text.is_empty() {
         let cause = "0-length response with status code: 200 and content type: application/json";
@@ -171,9 +175,9 @@ fn parse(text: &str) -> Result<Value, WebhookError> {
 }
 
 fn check_patch(hook: &Hook, patch: &str, patch_type: Option<&str>) -> Result<(), String> {
-    let old = version(hook) != "v1";
+    let is_v1beta1 = review_version(hook) != "v1";
     match (hook.mutating, patch.is_empty(), patch_type) {
-        _ if old => Ok(()),
+        _ if is_v1beta1 => Ok(()),
         (true, false, None) => Err("webhook returned response.patch but not response.patchType".into()),
         (true, true, Some(_)) => Err("webhook returned response.patchType but not response.patch".into()),
         (true, false, Some("")) => Err("webhook returned invalid response.patchType of \"\"".into()),
@@ -183,7 +187,7 @@ fn check_patch(hook: &Hook, patch: &str, patch_type: Option<&str>) -> Result<(),
     }
 }
 
-/// Decodes a patch; returns `None` if it has no operations.
+/// Decodes a JSON patch; returns `None` if it has no operations.
 fn decode_patch(patch: &str, patch_type: Option<&str>) -> Result<Option<Value>, WebhookError> {
     let undecodable = WebhookError::UndecodablePatch;
     let bytes = STANDARD
@@ -204,8 +208,8 @@ fn decode_patch(patch: &str, patch_type: Option<&str>) -> Result<Option<Value>, 
     }
 }
 
-/// Returns the status for a rejection by a webhook.
-fn rejection(hook: &Hook, status: Option<&Value>) -> Status {
+/// Returns the status for a rejection by a webhook. `status` is the status in its response.
+fn rejection_status(hook: &Hook, status: Option<&Value>) -> Status {
     let empty = json!({});
     let status = status.filter(|status| status.is_object()).unwrap_or(&empty);
     let denied = format!("admission webhook {:?} denied the request", hook.name);
@@ -229,7 +233,7 @@ fn rejection(hook: &Hook, status: Option<&Value>) -> Status {
     }
 }
 
-/// Returns the error text for the first operation that does not apply.
+/// Returns the error text of the first operation that cannot be applied.
 pub(super) fn patch_error(object: &Value, operations: &Value) -> String {
     let mut object = object.clone();
     for operation in operations.as_array().into_iter().flatten() {

@@ -4,11 +4,11 @@ use serde_json::json;
 
 use crate::status::{Result, Status};
 
-/// The position at which a list continues.
+/// Position at which a list continues.
 pub(super) struct Token {
-    /// The version of the list; the latest if unset.
+    /// Version of the list; `None` for the latest.
     pub(super) version: Option<u64>,
-    /// The last key of the previous page.
+    /// Last key of the previous page.
     pub(super) after: String,
 }
 
@@ -21,24 +21,24 @@ impl Token {
             .map_or(-1, |version| i64::try_from(version).unwrap_or(i64::MAX));
         let text = json!({"v": "meta.k8s.io/v1", "rv": version, "start": format!("{}\u{0}", self.after)})
             .to_string();
-        encode(text.as_bytes())
+        encode_base64(text.as_bytes())
     }
 
     pub(super) fn decode(text: &str) -> Result<Self> {
-        let wrong = |reason: &str| {
+        let invalid = |reason: &str| {
             Status::bad_request(format!(
                 "invalid continue token: continue key is not valid: {reason}"
             ))
         };
-        let bytes = decode(text).ok_or_else(|| wrong("illegal base64 data"))?;
+        let bytes = decode_base64(text).ok_or_else(|| invalid("illegal base64 data"))?;
         let value: serde_json::Value =
-            serde_json::from_slice(&bytes).map_err(|_| wrong(&go_error(&bytes)))?;
+            serde_json::from_slice(&bytes).map_err(|_| invalid(&go_error(&bytes)))?;
         let version = value.get("rv").and_then(serde_json::Value::as_i64).unwrap_or(0);
         if value.get("v").and_then(serde_json::Value::as_str) != Some("meta.k8s.io/v1") {
-            return Err(wrong("server does not recognize this encoded version"));
+            return Err(invalid("server does not recognize this encoded version"));
         }
         if version == 0 {
-            return Err(wrong(
+            return Err(invalid(
                 "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
             ));
         }
@@ -47,7 +47,7 @@ impl Token {
             .and_then(serde_json::Value::as_str)
             .unwrap_or("");
         if start.is_empty() {
-            return Err(wrong("encoded start key empty (version meta.k8s.io/v1)"));
+            return Err(invalid("encoded start key empty (version meta.k8s.io/v1)"));
         }
         Ok(Self {
             version: u64::try_from(version).ok(),
@@ -66,7 +66,7 @@ fn go_error(bytes: &[u8]) -> String {
     format!("invalid character '{shown}' looking for beginning of value")
 }
 
-fn encode(bytes: &[u8]) -> String {
+fn encode_base64(bytes: &[u8]) -> String {
     let mut out = String::new();
     for chunk in bytes.chunks(3) {
         let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
@@ -79,7 +79,7 @@ fn encode(bytes: &[u8]) -> String {
     out
 }
 
-fn decode(text: &str) -> Option<Vec<u8>> {
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     for chunk in text.trim_end_matches('=').as_bytes().chunks(4) {
         let mut bits = 0u32;
@@ -105,8 +105,8 @@ mod tests {
                 version: Some(7),
                 after: after.into(),
             };
-            let back = Token::decode(&token.encode()).unwrap();
-            assert_eq!((back.version, back.after.as_str()), (Some(7), after));
+            let decoded = Token::decode(&token.encode()).unwrap();
+            assert_eq!((decoded.version, decoded.after.as_str()), (Some(7), after));
         }
         assert!(Token::decode("!!").is_err());
         assert!(Token::decode("e30").is_err());

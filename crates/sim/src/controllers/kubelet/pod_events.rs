@@ -9,7 +9,7 @@ use crate::tree;
 
 const KUBELET: &str = "kubelet";
 
-/// A change of a pod's phase.
+/// Change of the phase of a pod.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PhaseChange {
     pub(super) before: ContainerPhase,
@@ -17,28 +17,30 @@ pub(super) struct PhaseChange {
 }
 
 /// Records the events of a phase change.
-pub(super) fn phase_changed(state: &mut State, key: &str, node: &str, change: PhaseChange) {
+pub(super) fn record_phase_change(state: &mut State, key: &str, node: &str, change: PhaseChange) {
     match (change.before, change.after) {
         (ContainerPhase::Running { .. }, ContainerPhase::Running { .. }) => {}
-        (_, ContainerPhase::Running { .. }) => record_per_container(state, key, node, &started),
-        (_, ContainerPhase::BackOff) => record_per_container(state, key, node, &crashed),
-        (_, ContainerPhase::NoImage { pausing: false }) => {
-            record_per_container(state, key, node, &image_missing);
+        (_, ContainerPhase::Running { .. }) => record_per_container(state, key, node, &started_events),
+        (_, ContainerPhase::BackOff) => record_per_container(state, key, node, &back_off_events),
+        (_, ContainerPhase::NoImage { backing_off: false }) => {
+            record_per_container(state, key, node, &missing_image_events);
         }
-        (_, ContainerPhase::NoImage { pausing: true }) => record_per_container(state, key, node, &waiting),
+        (_, ContainerPhase::NoImage { backing_off: true }) => {
+            record_per_container(state, key, node, &image_back_off_events);
+        }
         _ => {}
     }
 }
 
 /// Records the events of a terminating pod.
-pub(super) fn stopping(state: &mut State, key: &str, node: &str) {
+pub(super) fn record_stopping(state: &mut State, key: &str, node: &str) {
     record_per_container(state, key, node, &|_, container| {
         let text = format!("Stopping container {}", tree::text(container, &["name"]));
         vec![("Killing", text, false)]
     });
 }
 
-/// Reason, message, and whether it is a warning.
+/// Reason and message of an event, and whether it is a warning.
 type ContainerEvent = (&'static str, String, bool);
 
 fn record_per_container(
@@ -54,16 +56,16 @@ fn record_per_container(
         return;
     };
     for container in tree::list(&pod, &["spec", "containers"]) {
-        let part = format!("spec.containers{{{}}}", tree::text(container, &["name"]));
-        for (reason, text, warning) in events(&pod, container) {
+        let field_path = format!("spec.containers{{{}}}", tree::text(container, &["name"]));
+        for (reason, message, warning) in events(&pod, container) {
             let event = NewEvent {
-                from: KUBELET,
+                component: KUBELET,
                 node,
-                about: &pod,
-                part: &part,
+                object: &pod,
+                field_path: &field_path,
                 warning,
                 reason,
-                text: &text,
+                message: &message,
             };
             events::record(state, &event);
         }
@@ -74,19 +76,19 @@ fn image(container: &Value) -> &str {
     tree::text(container, &["image"])
 }
 
-fn started(_: &Value, container: &Value) -> Vec<ContainerEvent> {
-    let present = format!(
+fn started_events(_: &Value, container: &Value) -> Vec<ContainerEvent> {
+    let pulled = format!(
         "Container image {:?} already present on machine and can be accessed by the pod",
         image(container)
     );
     vec![
-        ("Pulled", present, false),
+        ("Pulled", pulled, false),
         ("Created", "Container created".into(), false),
         ("Started", "Container started".into(), false),
     ]
 }
 
-fn crashed(pod: &Value, container: &Value) -> Vec<ContainerEvent> {
+fn back_off_events(pod: &Value, container: &Value) -> Vec<ContainerEvent> {
     let meta = |field| tree::text(pod, &["metadata", field]);
     let text = format!(
         "Back-off restarting failed container {} in pod {}_{}({})",
@@ -98,7 +100,7 @@ fn crashed(pod: &Value, container: &Value) -> Vec<ContainerEvent> {
     vec![("BackOff", text, true)]
 }
 
-fn image_missing(_: &Value, container: &Value) -> Vec<ContainerEvent> {
+fn missing_image_events(_: &Value, container: &Value) -> Vec<ContainerEvent> {
     let image = image(container);
     vec![
         ("Pulling", format!("Pulling image {image:?}"), false),
@@ -111,7 +113,7 @@ fn image_missing(_: &Value, container: &Value) -> Vec<ContainerEvent> {
     ]
 }
 
-fn waiting(_: &Value, container: &Value) -> Vec<ContainerEvent> {
+fn image_back_off_events(_: &Value, container: &Value) -> Vec<ContainerEvent> {
     let image = image(container);
     vec![
         ("BackOff", format!("Back-off pulling image {image:?}"), false),

@@ -1,11 +1,11 @@
-//! Status conditions: finds, sets and removes them as the real controllers do.
+//! Status conditions: finds, sets and removes conditions like the real controllers.
 
 use serde_json::{Value, json};
 
 use crate::clock::Instant;
 use crate::tree;
 
-/// Returns the condition of a type.
+/// Returns the condition of the type `kind`.
 pub(super) fn find<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
     conditions
         .iter()
@@ -19,7 +19,13 @@ pub(super) fn new(now: Instant, kind: &str, status: &str, reason: &str, message:
 }
 
 /// Creates a condition without a last update time.
-pub(super) fn plain(now: Instant, kind: &str, status: &str, reason: &str, message: &str) -> Value {
+pub(super) fn without_update_time(
+    now: Instant,
+    kind: &str,
+    status: &str,
+    reason: &str,
+    message: &str,
+) -> Value {
     let mut condition = json!({"type": kind, "status": status, "lastTransitionTime": now.rfc3339()});
     for (key, text) in [("reason", reason), ("message", message)] {
         if !text.is_empty() {
@@ -29,15 +35,16 @@ pub(super) fn plain(now: Instant, kind: &str, status: &str, reason: &str, messag
     condition
 }
 
-/// Replaces the condition of the same type unless status and reason are equal.
+/// Replaces the condition of the same type unless status and reason are equal. The transition time changes
+/// only with the status.
 pub(super) fn set(conditions: &mut Vec<Value>, mut new: Value) {
     let kind = tree::text(&new, &["type"]).to_owned();
     if let Some(old) = find(conditions, &kind) {
-        let same = |key: &str| tree::text(old, &[key]) == tree::text(&new, &[key]);
-        if same("status") && same("reason") {
+        let is_equal = |key: &str| tree::text(old, &[key]) == tree::text(&new, &[key]);
+        if is_equal("status") && is_equal("reason") {
             return;
         }
-        if same("status") {
+        if is_equal("status") {
             tree::copy(&old.clone(), &mut new, &["lastTransitionTime"]);
         }
     }
@@ -45,7 +52,7 @@ pub(super) fn set(conditions: &mut Vec<Value>, mut new: Value) {
     conditions.push(new);
 }
 
-/// Removes the condition of a type.
+/// Removes the condition of the type `kind`.
 pub(super) fn remove(conditions: &mut Vec<Value>, kind: &str) {
     conditions.retain(|condition| tree::text(condition, &["type"]) != kind);
 }

@@ -1,16 +1,17 @@
-//! Deployments: perform the next step of a rollout, at most one scaling per sync, then update the status.
+//! Controller for Deployments: performs the next step of a rollout, at most one scaling per sync, and
+//! updates the status.
 
 use serde_json::{Value, json};
 
-use super::act::{self, Actor};
+use super::actor::{self, Actor};
 use super::index::Index;
 use super::{RequeueAt, condition};
 use crate::state::State;
 use crate::status::Result;
 use crate::tree;
 
-mod maths;
 mod set;
+mod sizes;
 mod status;
 
 use set::ReplicaSet;
@@ -20,7 +21,7 @@ const TABLE: &str = "deployments.apps";
 const DEPLOYMENTS: (&str, &str) = ("apps", "deployments");
 const SETS: (&str, &str) = ("apps", "replicasets");
 
-/// The state of one sync.
+/// State of one sync.
 struct Rollout<'a> {
     state: &'a mut State,
     index: &'a Index,
@@ -32,10 +33,10 @@ struct Rollout<'a> {
 }
 
 pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<RequeueAt> {
-    let Some((object, deployment)) = act::load(state, TABLE, key) else {
+    let Some((object, deployment)) = actor::load(state, TABLE, key) else {
         return Ok(None);
     };
-    let (old, new) = set::split(set::list_for_deployment(state, &object.meta().uid), &deployment);
+    let (old, new) = set::split_by_template(set::list_for_deployment(state, &object.meta().uid), &deployment);
     let mut rollout = Rollout {
         state,
         index,
@@ -46,14 +47,14 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Requeu
     if object.meta().deleting {
         return rollout.write_plain_status();
     }
-    rollout.note_pause()?;
+    rollout.record_pause()?;
     if rollout.paused() || rollout.is_scaling() {
-        return rollout.scale_and_report();
+        return rollout.sync_scale();
     }
     if tree::text(&rollout.deployment, &["spec", "strategy", "type"]) == "Recreate" {
         rollout.recreate()
     } else {
-        rollout.roll()
+        rollout.rolling_update()
     }
 }
 
@@ -76,7 +77,7 @@ impl Rollout<'_> {
 
     fn max_surge(&self) -> i64 {
         if self.is_rolling() {
-            maths::bounds(&self.deployment).0
+            sizes::surge_and_unavailable(&self.deployment).0
         } else {
             0
         }
@@ -86,26 +87,31 @@ impl Rollout<'_> {
         if !self.is_rolling() || self.replicas() == 0 {
             return 0;
         }
-        maths::bounds(&self.deployment).1.min(self.replicas())
+        sizes::surge_and_unavailable(&self.deployment)
+            .1
+            .min(self.replicas())
     }
 
-    fn all(&self) -> impl Iterator<Item = &ReplicaSet> {
+    fn all_sets(&self) -> impl Iterator<Item = &ReplicaSet> {
         self.old.iter().chain(&self.new)
     }
 
-    fn wanted_pods(&self) -> i64 {
-        self.all().map(ReplicaSet::replicas).sum()
+    /// Returns the sum of the replicas of all sets.
+    fn total_replicas(&self) -> i64 {
+        self.all_sets().map(ReplicaSet::replicas).sum()
     }
 
-    /// Returns whether a set was last sized for another number of replicas.
+    /// Returns whether the replicas of the Deployment have changed since a set was scaled.
     fn is_scaling(&self) -> bool {
-        self.all()
-            .filter(|set| set.replicas() > 0)
-            .any(|set| set.desired().is_some_and(|desired| desired != self.replicas()))
+        self.all_sets().filter(|set| set.replicas() > 0).any(|set| {
+            set.desired_replicas()
+                .is_some_and(|desired| desired != self.replicas())
+        })
     }
 
-    /// Finds or creates the set of the current template, and updates its revision.
-    fn ensure_new_set(&mut self, make: bool) -> Result<()> {
+    /// Updates the revision of the set of the current template. With `create`, creates the set if it does
+    /// not exist.
+    fn ensure_new_set(&mut self, create: bool) -> Result<()> {
         let newest = self.old.iter().map(ReplicaSet::revision).max().unwrap_or(0);
         let next = newest.saturating_add(1);
         if let Some(mut set) = self.new.take() {
@@ -117,37 +123,37 @@ impl Rollout<'_> {
                 return Ok(());
             }
             let text = format!("Found new replica set {:?}", set.name());
-            self.note_revision(set.revision(), "FoundNewReplicaSet", &text)?;
+            self.record_revision(set.revision(), "FoundNewReplicaSet", &text)?;
             self.new = Some(set);
             return Ok(());
         }
-        if make { self.make_set(next) } else { Ok(()) }
+        if create { self.create_new_set(next) } else { Ok(()) }
     }
 
-    fn make_set(&mut self, revision: i64) -> Result<()> {
-        let mut set = ReplicaSet::draft(&self.deployment);
-        let start = maths::new_size(&self.deployment, self.wanted_pods(), 0, self.max_surge());
-        tree::set(&mut set.value, &["spec", "replicas"], start);
+    fn create_new_set(&mut self, revision: i64) -> Result<()> {
+        let mut set = ReplicaSet::from_template(&self.deployment);
+        let replicas = sizes::new_size(&self.deployment, self.total_replicas(), 0, self.max_surge());
+        tree::set(&mut set.value, &["spec", "replicas"], replicas);
         set.copy_annotations(&self.deployment, revision, false);
-        set.note_size(self.replicas(), self.replicas() + self.max_surge());
+        set.set_size_annotations(self.replicas(), self.replicas() + self.max_surge());
         let namespace = tree::text(&self.deployment, &["metadata", "namespace"]).to_owned();
-        let made = match ACTOR.create(self.state, SETS, &namespace, set.value.clone()) {
-            Ok(made) => made,
+        let created = match ACTOR.create(self.state, SETS, &namespace, set.value.clone()) {
+            Ok(created) => created,
             Err(error) => return self.handle_create_error(&set, error),
         };
-        set.value = made.packed();
-        if start > 0 {
-            let text = format!("Scaled up replica set {} from 0 to {start}", set.name());
+        set.value = created.packed();
+        if replicas > 0 {
+            let text = format!("Scaled up replica set {} from 0 to {replicas}", set.name());
             ACTOR.record_and_trace(self.state, &self.deployment, "ScalingReplicaSet", &text);
         }
         let text = format!("Created new replica set {:?}", set.name());
-        self.note_revision(set.revision(), "NewReplicaSetCreated", &text)?;
+        self.record_revision(set.revision(), "NewReplicaSetCreated", &text)?;
         self.new = Some(set);
         Ok(())
     }
 
-    /// Handles a failed creation: increments the collision count if the name is taken, otherwise records the
-    /// failure in the status.
+    /// Handles a failed creation: increments the collision count if the name exists already, otherwise
+    /// records the failure in the status.
     fn handle_create_error(&mut self, set: &ReplicaSet, error: crate::status::Status) -> Result<()> {
         if error.is_webhook_pending() {
             return Err(error);
@@ -158,7 +164,7 @@ impl Rollout<'_> {
         } else {
             let text = format!("Failed to create new replica set {:?}: {error}", set.name());
             let now = self.state.now();
-            self.put_condition(condition::new(
+            self.set_condition(condition::new(
                 now,
                 "Progressing",
                 "False",
@@ -166,11 +172,12 @@ impl Rollout<'_> {
                 &text,
             ));
         }
-        self.write_back()?;
+        self.store_status()?;
         Err(error)
     }
 
-    fn note_revision(&mut self, revision: i64, reason: &str, text: &str) -> Result<()> {
+    /// Records the revision in the annotation, and the condition `Progressing` if it changes.
+    fn record_revision(&mut self, revision: i64, reason: &str, text: &str) -> Result<()> {
         let path = ["metadata", "annotations", set::REVISION];
         let before = self.deployment.clone();
         if tree::text(&before, &path) != revision.to_string() {
@@ -179,48 +186,49 @@ impl Rollout<'_> {
         let known = condition::find(tree::list(&before, &["status", "conditions"]), "Progressing").is_some();
         if status::has_deadline(&before) && (!known || reason == "NewReplicaSetCreated") {
             let now = self.state.now();
-            self.put_condition(condition::new(now, "Progressing", "True", reason, text));
+            self.set_condition(condition::new(now, "Progressing", "True", reason, text));
         }
         if self.deployment == before {
             return Ok(());
         }
-        self.write_back()
+        self.store_status()
     }
 
-    fn put_condition(&mut self, new: Value) {
+    fn set_condition(&mut self, new: Value) {
         let mut conditions = tree::list(&self.deployment, &["status", "conditions"]).to_vec();
         condition::set(&mut conditions, new);
         tree::set(&mut self.deployment, &["status", "conditions"], conditions);
     }
 
-    fn write_back(&mut self) -> Result<()> {
+    fn store_status(&mut self) -> Result<()> {
         let object = ACTOR.update(self.state, DEPLOYMENTS, &self.deployment, "status")?;
         self.deployment = object.packed();
         Ok(())
     }
 
-    /// Performs one step of a rolling update: scale up, otherwise scale down, otherwise clean up.
-    fn roll(&mut self) -> Result<RequeueAt> {
+    /// Performs one step of a rolling update: scales the new set up, otherwise scales old sets down,
+    /// otherwise deletes old revisions.
+    fn rolling_update(&mut self) -> Result<RequeueAt> {
         self.ensure_new_set(true)?;
         if self.scale_up_new()? || self.scale_down_old()? {
-            return self.report();
+            return self.sync_rollout_status();
         }
         if self.is_complete() {
             self.clean_up()?;
         }
-        self.report()
+        self.sync_rollout_status()
     }
 
-    /// Scales the new set up; returns whether it changed.
+    /// Scales the new set up. Returns whether it changed.
     fn scale_up_new(&mut self) -> Result<bool> {
-        let Some(have) = self.new.as_ref().map(ReplicaSet::replicas) else {
+        let Some(current) = self.new.as_ref().map(ReplicaSet::replicas) else {
             return Ok(false);
         };
-        let want = self.replicas();
-        let size = if have > want {
-            want
+        let desired = self.replicas();
+        let size = if current > desired {
+            desired
         } else {
-            maths::new_size(&self.deployment, self.wanted_pods(), have, self.max_surge())
+            sizes::new_size(&self.deployment, self.total_replicas(), current, self.max_surge())
         };
         let Some(mut set) = self.new.take() else {
             return Ok(false);
@@ -230,61 +238,61 @@ impl Rollout<'_> {
         changed
     }
 
-    /// Scales the old sets down as far as availability allows; returns whether any changed.
+    /// Scales the old sets down as far as the maximum unavailability allows. Returns whether any changed.
     fn scale_down_old(&mut self) -> Result<bool> {
         if self.old.iter().all(|set| set.replicas() == 0) {
             return Ok(false);
         }
-        let least = self.replicas() - self.max_unavailable();
-        let waiting = self
+        let min_available = self.replicas() - self.max_unavailable();
+        let new_unavailable = self
             .new
             .as_ref()
             .map_or(0, |new| new.replicas() - new.available());
-        let limit = self.wanted_pods() - least - waiting;
+        let limit = self.total_replicas() - min_available - new_unavailable;
         if limit <= 0 {
             return Ok(false);
         }
         let mut old = std::mem::take(&mut self.old);
-        let outcome = self.drop_unhealthy(&mut old, limit);
+        let outcome = self.scale_down_unhealthy(&mut old, limit);
         self.old = old;
-        let dropped = outcome?;
-        let available: i64 = self.all().map(ReplicaSet::available).sum();
-        if available <= least {
-            return Ok(dropped > 0);
+        let removed = outcome?;
+        let available: i64 = self.all_sets().map(ReplicaSet::available).sum();
+        if available <= min_available {
+            return Ok(removed > 0);
         }
         let mut old = std::mem::take(&mut self.old);
-        let outcome = self.drop_healthy(&mut old, available - least);
+        let outcome = self.scale_down_healthy(&mut old, available - min_available);
         self.old = old;
-        Ok(outcome? + dropped > 0)
+        Ok(outcome? + removed > 0)
     }
 
-    fn drop_unhealthy(&mut self, old: &mut [ReplicaSet], limit: i64) -> Result<i64> {
-        let mut dropped = 0;
+    fn scale_down_unhealthy(&mut self, old: &mut [ReplicaSet], limit: i64) -> Result<i64> {
+        let mut removed = 0;
         for set in old.iter_mut().filter(|set| set.replicas() > 0) {
-            if dropped >= limit {
+            if removed >= limit {
                 break;
             }
-            let take = (limit - dropped).min(set.replicas() - set.available()).max(0);
-            self.resize(set, set.replicas() - take)?;
-            dropped += take;
+            let count = (limit - removed).min(set.replicas() - set.available()).max(0);
+            self.resize(set, set.replicas() - count)?;
+            removed += count;
         }
-        Ok(dropped)
+        Ok(removed)
     }
 
-    fn drop_healthy(&mut self, old: &mut [ReplicaSet], limit: i64) -> Result<i64> {
-        let mut dropped = 0;
+    fn scale_down_healthy(&mut self, old: &mut [ReplicaSet], limit: i64) -> Result<i64> {
+        let mut removed = 0;
         for set in old.iter_mut().filter(|set| set.replicas() > 0) {
-            if dropped >= limit {
+            if removed >= limit {
                 break;
             }
-            let take = set.replicas().min(limit - dropped);
-            self.resize(set, set.replicas() - take)?;
-            dropped += take;
+            let count = set.replicas().min(limit - removed);
+            self.resize(set, set.replicas() - count)?;
+            removed += count;
         }
-        Ok(dropped)
+        Ok(removed)
     }
 
-    /// Performs one step of a Recreate rollout: all old pods are deleted before a new one is created.
+    /// Performs one step of a Recreate rollout: deletes all old pods before it creates new ones.
     fn recreate(&mut self) -> Result<RequeueAt> {
         self.ensure_new_set(false)?;
         let mut old = std::mem::take(&mut self.old);
@@ -293,26 +301,26 @@ impl Rollout<'_> {
             changed |= self.resize(set, 0)?;
         }
         self.old = old;
-        if changed || self.old_pods_run() {
-            return self.report();
+        if changed || self.has_running_old_pods() {
+            return self.sync_rollout_status();
         }
         self.ensure_new_set(true)?;
         if let Some(mut set) = self.new.take() {
-            let want = self.replicas();
-            let outcome = self.resize(&mut set, want);
+            let desired = self.replicas();
+            let outcome = self.resize(&mut set, desired);
             self.new = Some(set);
             outcome?;
         }
         if self.is_complete() {
             self.clean_up()?;
         }
-        self.report()
+        self.sync_rollout_status()
     }
 
-    fn old_pods_run(&self) -> bool {
+    fn has_running_old_pods(&self) -> bool {
         let mut sets = self.old.iter();
         sets.any(|set| {
-            set.status("replicas") > 0
+            set.status_field("replicas") > 0
                 || self
                     .index
                     .pods_controlled_by(self.state, set.uid())
@@ -321,8 +329,8 @@ impl Rollout<'_> {
         })
     }
 
-    /// Scales the existing sets when the replicas changed or the rollout is paused.
-    fn scale_and_report(&mut self) -> Result<RequeueAt> {
+    /// Scales the existing sets if the replicas have changed or the rollout is paused.
+    fn sync_scale(&mut self) -> Result<RequeueAt> {
         self.ensure_new_set(false)?;
         self.scale()?;
         if self.paused() {
@@ -332,54 +340,54 @@ impl Rollout<'_> {
     }
 
     fn scale(&mut self) -> Result<()> {
-        let want = self.replicas();
+        let desired = self.replicas();
         let mut sets: Vec<ReplicaSet> = std::mem::take(&mut self.old);
         let old_count = sets.len();
         sets.extend(self.new.take());
-        let outcome = self.scale_sets(&mut sets, old_count, want);
+        let outcome = self.scale_sets(&mut sets, old_count, desired);
         let mut rest = sets.split_off(old_count.min(sets.len()));
         self.new = rest.pop();
         self.old = sets;
         outcome
     }
 
-    fn scale_sets(&mut self, sets: &mut [ReplicaSet], old_count: usize, want: i64) -> Result<()> {
+    fn scale_sets(&mut self, sets: &mut [ReplicaSet], old_count: usize, desired: i64) -> Result<()> {
         let active = sets.iter().filter(|set| set.replicas() > 0).count();
         if active <= 1 {
-            // The set with pods, otherwise the newest.
+            // Scales the set that has replicas, otherwise the newest set.
             let at = sets.iter().position(|set| set.replicas() > 0);
             let at = at.or_else(|| sets.len().checked_sub(1));
             if let Some(set) = at.and_then(|at| sets.get_mut(at)) {
-                self.resize(set, want)?;
+                self.resize(set, desired)?;
             }
             return Ok(());
         }
-        let saturated = sets.get(old_count).is_some_and(|new| {
-            new.replicas() == want && new.desired() == Some(want) && new.available() == want
+        let is_saturated = sets.get(old_count).is_some_and(|new| {
+            new.replicas() == desired && new.desired_replicas() == Some(desired) && new.available() == desired
         });
-        if saturated {
+        if is_saturated {
             for set in sets.iter_mut().take(old_count) {
                 self.resize(set, 0)?;
             }
             return Ok(());
         }
         if self.is_rolling() {
-            self.scale_in_proportion(sets)?;
+            self.scale_proportionally(sets)?;
         }
         Ok(())
     }
 
-    fn scale_in_proportion(&mut self, sets: &mut [ReplicaSet]) -> Result<()> {
-        let sizes: Vec<maths::Share> = sets.iter().map(ReplicaSet::share).collect();
+    fn scale_proportionally(&mut self, sets: &mut [ReplicaSet]) -> Result<()> {
+        let set_sizes: Vec<sizes::SetSize> = sets.iter().map(ReplicaSet::set_size).collect();
         let known = tree::int(&self.deployment, &["status", "replicas"]).unwrap_or(0);
-        let plan = maths::proportional(self.replicas(), self.max_surge(), known, &sizes);
+        let plan = sizes::proportional_sizes(self.replicas(), self.max_surge(), known, &set_sizes);
         for (at, size) in plan {
-            let (want, limit) = (self.replicas(), self.replicas() + self.max_surge());
+            let (desired, limit) = (self.replicas(), self.replicas() + self.max_surge());
             if let Some(set) = sets.get_mut(at) {
-                let noted = set.note_size(want, limit);
+                let annotated = set.set_size_annotations(desired, limit);
                 if set.replicas() != size {
                     self.resize(set, size)?;
-                } else if noted {
+                } else if annotated {
                     set.store(self.state)?;
                 }
             }
@@ -387,22 +395,25 @@ impl Rollout<'_> {
         Ok(())
     }
 
-    /// Scales a set; returns whether it changed.
+    /// Scales a set. Returns whether it changed.
     fn resize(&mut self, set: &mut ReplicaSet, size: i64) -> Result<bool> {
         let before = set.replicas();
         if before == size {
             return Ok(false);
         }
-        set.note_size(self.replicas(), self.replicas() + self.max_surge());
+        set.set_size_annotations(self.replicas(), self.replicas() + self.max_surge());
         tree::set(&mut set.value, &["spec", "replicas"], size);
         set.store(self.state)?;
-        let way = if size > before { "up" } else { "down" };
-        let text = format!("Scaled {way} replica set {} from {before} to {size}", set.name());
+        let direction = if size > before { "up" } else { "down" };
+        let text = format!(
+            "Scaled {direction} replica set {} from {before} to {size}",
+            set.name()
+        );
         ACTOR.record_and_trace(self.state, &self.deployment, "ScalingReplicaSet", &text);
         Ok(true)
     }
 
-    /// Deletes the oldest revisions beyond the history limit.
+    /// Deletes the oldest sets that exceed the history limit.
     fn clean_up(&mut self) -> Result<()> {
         let Some(limit) = tree::int(&self.deployment, &["spec", "revisionHistoryLimit"]) else {
             return Ok(());
@@ -417,7 +428,8 @@ impl Rollout<'_> {
         Ok(())
     }
 
-    fn note_pause(&mut self) -> Result<()> {
+    /// Records in the condition `Progressing` that the Deployment was paused or resumed.
+    fn record_pause(&mut self) -> Result<()> {
         if !status::has_deadline(&self.deployment) {
             return Ok(());
         }
@@ -430,15 +442,15 @@ impl Rollout<'_> {
             (Some("DeploymentPaused"), false) => ("DeploymentResumed", "Deployment is resumed"),
             (_, false) => return Ok(()),
         };
-        self.put_condition(condition::new(now, "Progressing", "Unknown", new.0, new.1));
-        self.write_back()
+        self.set_condition(condition::new(now, "Progressing", "Unknown", new.0, new.1));
+        self.store_status()
     }
 
     fn selector_with_hash(deployment: &Value, hash: &str) -> Value {
         let mut selector = tree::get(deployment, &["spec", "selector"])
             .cloned()
             .unwrap_or_else(|| json!({}));
-        tree::set(&mut selector, &["matchLabels", set::HASH], hash);
+        tree::set(&mut selector, &["matchLabels", set::HASH_LABEL], hash);
         selector
     }
 }

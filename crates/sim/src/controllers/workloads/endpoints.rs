@@ -1,8 +1,8 @@
-//! `EndpointSlices`: maintain the slices of a Service, with up to 100 addresses each.
+//! Controller for `EndpointSlices`: maintains the slices of a Service, with up to 100 addresses each.
 
 use serde_json::{Value, json};
 
-use super::act::{self, Actor};
+use super::actor::{self, Actor};
 use super::index::{Index, selector_hint};
 use super::pod::Pod;
 use super::{RequeueAt, SERVICES, legacy_endpoints};
@@ -18,7 +18,7 @@ const TABLE: &str = "endpointslices.discovery.k8s.io";
 const MAX_ADDRESSES: usize = 100;
 
 pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<RequeueAt> {
-    let Some((object, service)) = act::load(state, SERVICES, key) else {
+    let Some((object, service)) = actor::load(state, SERVICES, key) else {
         legacy_endpoints::remove(state, key)?;
         return Ok(None);
     };
@@ -33,11 +33,11 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Requeu
         &selector,
     );
     let publish = tree::flag(&service, &["spec", "publishNotReadyAddresses"]);
-    let shown: Vec<&Pod> = pods
+    let endpoint_pods: Vec<&Pod> = pods
         .into_iter()
         .filter(|pod| !pod.ip.is_empty() && !pod.node.is_empty() && !pod.finished())
         .collect();
-    let mut slices: Vec<Value> = shown
+    let mut slices: Vec<Value> = endpoint_pods
         .chunks(MAX_ADDRESSES)
         .map(|pods| slice(&service, pods, publish))
         .collect();
@@ -45,7 +45,7 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Requeu
         slices.push(slice(&service, &[], publish));
     }
     reconcile(state, &service, slices)?;
-    legacy_endpoints::reconcile(state, &service, &shown, publish)?;
+    legacy_endpoints::reconcile(state, &service, &endpoint_pods, publish)?;
     Ok(None)
 }
 
@@ -64,13 +64,13 @@ fn slice(service: &Value, pods: &[&Pod], publish: bool) -> Value {
         tree::set(&mut labels, &["service.kubernetes.io/headless"], "");
     }
     let endpoints: Vec<Value> = pods.iter().map(|pod| endpoint(pod, publish)).collect();
-    // The named ports are taken from the first pod; all pods are assumed to have the same.
+    // Named ports are resolved with the first pod. All pods are assumed to have the same ports.
     let first = pods.first().map(|pod| pod.object.packed());
     json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
         "metadata": {
             "generateName": format!("{name}-"), "labels": labels,
-            "ownerReferences": [act::controller_reference("v1", "Service", service)],
+            "ownerReferences": [actor::controller_reference("v1", "Service", service)],
         },
         "endpoints": endpoints, "ports": ports(service, first.as_ref()),
     })
@@ -88,7 +88,7 @@ fn endpoint(pod: &Pod, publish: bool) -> Value {
     })
 }
 
-/// Returns the Service's target ports; none without a pod to resolve them.
+/// Returns the target ports of the Service, or null if there is no pod to resolve them with.
 fn ports(service: &Value, pod: Option<&Value>) -> Value {
     let Some(pod) = pod else {
         return Value::Null;
@@ -98,26 +98,26 @@ fn ports(service: &Value, pod: Option<&Value>) -> Value {
         .filter_map(|port| {
             let (name, protocol) = (tree::text(port, &["name"]), tree::text(port, &["protocol"]));
             let target = target_port(port, pod)?;
-            let mut shown = json!({"name": name, "port": target, "protocol": protocol});
+            let mut endpoint_port = json!({"name": name, "port": target, "protocol": protocol});
             if let Some(application) = port.get("appProtocol") {
-                tree::set(&mut shown, &["appProtocol"], application.clone());
+                tree::set(&mut endpoint_port, &["appProtocol"], application.clone());
             }
-            Some(shown)
+            Some(endpoint_port)
         })
         .collect();
     ports.into()
 }
 
-/// Returns the port of a pod that a Service's port refers to.
+/// Returns the port of a pod that a port of a Service refers to.
 pub(super) fn target_port(port: &Value, pod: &Value) -> Option<i64> {
     match port.get("targetPort") {
-        Some(Value::String(name)) => named(pod, name, tree::text(port, &["protocol"])),
+        Some(Value::String(name)) => find_named_port(pod, name, tree::text(port, &["protocol"])),
         Some(Value::Number(number)) => number.as_i64(),
         _ => tree::int(port, &["port"]),
     }
 }
 
-fn named(pod: &Value, name: &str, protocol: &str) -> Option<i64> {
+fn find_named_port(pod: &Value, name: &str, protocol: &str) -> Option<i64> {
     tree::list(pod, &["spec", "containers"])
         .iter()
         .flat_map(|container| tree::list(container, &["ports"]))
@@ -125,8 +125,8 @@ fn named(pod: &Value, name: &str, protocol: &str) -> Option<i64> {
         .and_then(|port| tree::int(port, &["containerPort"]))
 }
 
-/// Writes the slices that differ; existing slices are updated rather than replaced.
-fn reconcile(state: &mut State, service: &Value, wanted: Vec<Value>) -> Result<()> {
+/// Creates, updates and deletes slices to match `desired`. Existing slices are updated rather than replaced.
+fn reconcile(state: &mut State, service: &Value, desired: Vec<Value>) -> Result<()> {
     let uid = tree::text(service, &["metadata", "uid"]);
     let keys: Vec<Box<str>> = state
         .store
@@ -134,14 +134,14 @@ fn reconcile(state: &mut State, service: &Value, wanted: Vec<Value>) -> Result<(
         .filter(|location| &*location.table == TABLE)
         .map(|location| location.key.clone())
         .collect();
-    let mut have = keys
+    let mut existing = keys
         .iter()
-        .filter_map(|key| act::load(state, TABLE, key))
+        .filter_map(|key| actor::load(state, TABLE, key))
         .collect::<Vec<_>>()
         .into_iter();
     let namespace = tree::text(service, &["metadata", "namespace"]);
-    for slice in wanted {
-        let Some((_, old)) = have.next() else {
+    for slice in desired {
+        let Some((_, old)) = existing.next() else {
             ACTOR.create(state, SLICES, namespace, slice)?;
             continue;
         };
@@ -153,7 +153,7 @@ fn reconcile(state: &mut State, service: &Value, wanted: Vec<Value>) -> Result<(
             ACTOR.update(state, SLICES, &new, "")?;
         }
     }
-    for (object, _) in have {
+    for (object, _) in existing {
         ACTOR.delete(state, SLICES, &object)?;
     }
     Ok(())

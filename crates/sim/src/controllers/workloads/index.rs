@@ -11,18 +11,19 @@ use crate::selector::LabelSelector;
 use crate::state::State;
 use crate::tree;
 
-/// A label in a namespace; an empty key stands for any labels.
+/// Namespace, key and value of a label. An empty key means all pods of the namespace.
 type Label = (Box<str>, Box<str>, Box<str>);
-/// An object with a selector: table and key.
-pub(super) type Selecting = (&'static str, Box<str>);
+/// Table and key of an object with a selector.
+pub(super) type SelectorOwner = (&'static str, Box<str>);
 
 #[derive(Debug, Default)]
 pub(super) struct Index {
     pods: HashMap<Box<str>, Pod>,
     by_label: HashMap<Label, BTreeSet<Box<str>>>,
-    /// Selectors by one of their required labels.
-    selecting: HashMap<Label, BTreeSet<Selecting>>,
-    filed: BTreeMap<Selecting, Label>,
+    /// Objects with a selector by one of the labels that it requires.
+    selectors: HashMap<Label, BTreeSet<SelectorOwner>>,
+    /// Labels by which the objects are stored in `selectors`.
+    label_of: BTreeMap<SelectorOwner, Label>,
 }
 
 impl Index {
@@ -37,7 +38,7 @@ impl Index {
             .collect()
     }
 
-    /// Returns the pods of a namespace that match a selector; `hint` is a label that all of them have.
+    /// Returns the pods of a namespace that match a selector. `hint` is a label that all of them have.
     pub(super) fn pods_matching(
         &self,
         namespace: &str,
@@ -54,38 +55,38 @@ impl Index {
             .collect()
     }
 
-    /// Adds, updates or removes a pod; returns the objects whose selectors may match it.
-    pub(super) fn put_pod(&mut self, object: &Arc<Object>, gone: bool) -> BTreeSet<Selecting> {
+    /// Adds, updates or removes a pod. Returns the objects with a selector that may match it.
+    pub(super) fn put_pod(&mut self, object: &Arc<Object>, deleted: bool) -> BTreeSet<SelectorOwner> {
         let key: Box<str> = object.key().into();
-        let mut concerned = BTreeSet::new();
+        let mut affected = BTreeSet::new();
         let before = self.pods.get(&key).map(|pod| Arc::clone(&pod.object));
         let same_labels = before
             .as_ref()
             .is_some_and(|before| before.meta().labels == object.meta().labels);
         if let Some(before) = before {
             for label in labels(&before) {
-                self.add_selecting(&label, &mut concerned);
-                if gone || !same_labels {
+                self.add_selector_owners(&label, &mut affected);
+                if deleted || !same_labels {
                     self.remove_label(&label, &key);
                 }
             }
         }
-        if gone {
+        if deleted {
             self.pods.remove(&key);
-            return concerned;
+            return affected;
         }
         for label in labels(object) {
-            self.add_selecting(&label, &mut concerned);
+            self.add_selector_owners(&label, &mut affected);
             if !same_labels {
                 self.by_label.entry(label).or_default().insert(key.clone());
             }
         }
         self.pods.insert(key, Pod::from_object(object));
-        concerned
+        affected
     }
 
-    fn add_selecting(&self, label: &Label, concerned: &mut BTreeSet<Selecting>) {
-        concerned.extend(self.selecting.get(label).into_iter().flatten().cloned());
+    fn add_selector_owners(&self, label: &Label, affected: &mut BTreeSet<SelectorOwner>) {
+        affected.extend(self.selectors.get(label).into_iter().flatten().cloned());
     }
 
     fn remove_label(&mut self, label: &Label, key: &str) {
@@ -98,50 +99,50 @@ impl Index {
     }
 
     /// Adds, updates or removes a Service or budget.
-    pub(super) fn put_selector(&mut self, table: &str, object: &Arc<Object>, gone: bool) {
+    pub(super) fn put_selector(&mut self, table: &str, object: &Arc<Object>, deleted: bool) {
         let table = if table == SERVICES { SERVICES } else { BUDGETS };
-        let who: Selecting = (table, object.key().into());
-        if let Some(label) = self.filed.remove(&who)
-            && let Some(set) = self.selecting.get_mut(&label)
+        let owner: SelectorOwner = (table, object.key().into());
+        if let Some(label) = self.label_of.remove(&owner)
+            && let Some(set) = self.selectors.get_mut(&label)
         {
-            set.remove(&who);
+            set.remove(&owner);
             if set.is_empty() {
-                self.selecting.remove(&label);
+                self.selectors.remove(&label);
             }
         }
-        if gone {
+        if deleted {
             return;
         }
         let value = object.packed();
         let hint = selector_hint(table, &value);
         if table == SERVICES && hint.is_none() {
-            // A Service without a selector matches no pod; a budget with an empty selector matches all.
+            // A Service without a selector matches no pods. A budget with an empty selector matches all pods.
             return;
         }
         let (key, text) = hint.unwrap_or(("", ""));
         let label = label(&object.meta().namespace, key, text);
-        self.selecting
+        self.selectors
             .entry(label.clone())
             .or_default()
-            .insert(who.clone());
-        self.filed.insert(who, label);
+            .insert(owner.clone());
+        self.label_of.insert(owner, label);
     }
 
-    /// Clears the index of a table.
-    pub(super) fn forget(&mut self, table: &str) {
+    /// Removes all objects of a table.
+    pub(super) fn clear_table(&mut self, table: &str) {
         if table == PODS {
             self.pods.clear();
             self.by_label.clear();
         } else if matches!(table, SERVICES | BUDGETS) {
-            self.filed.retain(|(theirs, _), _| *theirs != table);
-            for set in self.selecting.values_mut() {
-                set.retain(|(theirs, _)| *theirs != table);
+            self.label_of.retain(|(owner_table, _), _| *owner_table != table);
+            for set in self.selectors.values_mut() {
+                set.retain(|(owner_table, _)| *owner_table != table);
             }
         }
     }
 }
 
-/// Returns a label that every pod matching the selector of `value` must have.
+/// Returns a label that every pod that matches the selector of `value` has.
 pub(super) fn selector_hint<'a>(table: &str, value: &'a serde_json::Value) -> Option<(&'a str, &'a str)> {
     let path: &[&str] = if table == SERVICES {
         &["spec", "selector"]

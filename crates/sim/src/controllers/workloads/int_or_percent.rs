@@ -1,4 +1,4 @@
-//! Int-or-percent values, resolved and rounded as the real controllers do.
+//! Int-or-percent values, resolved and rounded like in the real controllers.
 
 use serde_json::Value;
 
@@ -11,7 +11,8 @@ pub enum Rounding {
     Down,
 }
 
-/// Returns the number, or the percentage of `total` for a text such as `25%`; a missing value is zero.
+/// Returns the number, or the percentage of `total` for a text such as `25%`. Missing and invalid values
+/// are zero.
 #[must_use]
 pub fn scaled_value(value: Option<&Value>, total: i64, round: Rounding) -> i64 {
     match value {
@@ -38,8 +39,8 @@ fn clamp(number: i64) -> i64 {
     number.clamp(i64::from(i32::MIN), i64::from(i32::MAX))
 }
 
-/// Resolves maximum surge and unavailability of a Deployment; if both are zero, unavailability becomes 1 so
-/// that a rollout can proceed.
+/// Returns maximum surge and maximum unavailability of a Deployment. If both are zero, the maximum
+/// unavailability is 1, so that a rollout can proceed.
 #[must_use]
 pub fn resolve_fenceposts(surge: Option<&Value>, unavailable: Option<&Value>, replicas: i64) -> (i64, i64) {
     let surge = scaled_value(surge, replicas, Rounding::Up);
@@ -50,7 +51,7 @@ pub fn resolve_fenceposts(surge: Option<&Value>, unavailable: Option<&Value>, re
     (surge, unavailable)
 }
 
-/// Returns `a * b / c` rounded half away from zero, as Go rounds a float to an int.
+/// Returns `a * b / c`, rounded half away from zero as in the real controller; zero if `c` is zero.
 #[must_use]
 pub fn ratio(a: i64, b: i64, c: i64) -> i64 {
     if c == 0 {

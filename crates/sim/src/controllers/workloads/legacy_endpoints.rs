@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::act::{self, Actor};
+use super::actor::{self, Actor};
 use super::endpoints::target_port;
 use super::pod::Pod;
 use crate::state::State;
@@ -12,7 +12,7 @@ use crate::tree;
 const ACTOR: Actor = Actor("endpoint-controller");
 const ENDPOINTS: (&str, &str) = ("", "endpoints");
 const TABLE: &str = "endpoints";
-/// Maximum number of addresses; further ones are left out.
+/// Maximum number of addresses. Additional addresses are omitted.
 const MAX_ADDRESSES: usize = 1000;
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
@@ -24,25 +24,25 @@ pub(super) fn reconcile(state: &mut State, service: &Value, pods: &[&Pod], publi
         tree::text(service, &["metadata", "namespace"]),
         tree::text(service, &["metadata", "name"]),
     );
-    let mut wanted = json!({
+    let mut desired = json!({
         "apiVersion": "v1", "kind": "Endpoints",
         "metadata": {"name": name, "labels": labels(service)},
     });
     let subsets = subsets(service, pods, publish);
     if !subsets.is_empty() {
-        tree::set(&mut wanted, &["subsets"], subsets);
+        tree::set(&mut desired, &["subsets"], subsets);
     }
     if pods.len() > MAX_ADDRESSES {
         tree::set(
-            &mut wanted,
+            &mut desired,
             &["metadata", "annotations", OVER_CAPACITY],
             "truncated",
         );
     }
     let key = crate::object::key(namespace, name);
-    let Some((_, old)) = act::load(state, TABLE, &key) else {
-        stamp(state, &mut wanted);
-        return ACTOR.create(state, ENDPOINTS, namespace, wanted).map(drop);
+    let Some((_, old)) = actor::load(state, TABLE, &key) else {
+        set_trigger_time(state, &mut desired);
+        return ACTOR.create(state, ENDPOINTS, namespace, desired).map(drop);
     };
     let mut new = old.clone();
     for path in [
@@ -50,32 +50,32 @@ pub(super) fn reconcile(state: &mut State, service: &Value, pods: &[&Pod], publi
         &["metadata", "labels"],
         &["metadata", "annotations", OVER_CAPACITY],
     ] {
-        tree::copy(&wanted, &mut new, path);
+        tree::copy(&desired, &mut new, path);
     }
     if new == old {
         return Ok(());
     }
-    stamp(state, &mut new);
+    set_trigger_time(state, &mut new);
     ACTOR.update(state, ENDPOINTS, &new, "").map(drop)
 }
 
 /// Deletes the Endpoints of a deleted Service.
 pub(super) fn remove(state: &mut State, key: &str) -> Result<()> {
-    match act::load(state, TABLE, key) {
+    match actor::load(state, TABLE, key) {
         Some((object, _)) => ACTOR.delete(state, ENDPOINTS, &object),
         None => Ok(()),
     }
 }
 
-/// Records the time of the change.
-fn stamp(state: &State, endpoints: &mut Value) {
+/// Records the time of the change in an annotation.
+fn set_trigger_time(state: &State, endpoints: &mut Value) {
     let now = state.now().rfc3339();
     tree::set(endpoints, &["metadata", "annotations", TRIGGER_TIME], now);
 }
 
 fn labels(service: &Value) -> Value {
-    let own = tree::get(service, &["metadata", "labels"]).filter(|labels| labels.is_object());
-    let mut labels = own.cloned().unwrap_or_else(|| json!({}));
+    let service_labels = tree::get(service, &["metadata", "labels"]).filter(|labels| labels.is_object());
+    let mut labels = service_labels.cloned().unwrap_or_else(|| json!({}));
     if tree::text(service, &["spec", "clusterIP"]) == "None" {
         tree::set(&mut labels, &["service.kubernetes.io/headless"], "");
     }
@@ -83,7 +83,7 @@ fn labels(service: &Value) -> Value {
     labels
 }
 
-/// Addresses that share the same ports.
+/// Addresses with the same ports.
 #[derive(Default)]
 struct Subset {
     ports: Vec<Value>,
@@ -154,15 +154,15 @@ fn ports(service: &Value, pod: &Value) -> Vec<Value> {
     let mut ports: Vec<Value> = tree::list(service, &["spec", "ports"])
         .iter()
         .filter_map(|port| {
-            let mut shown =
+            let mut endpoint_port =
                 json!({"port": target_port(port, pod)?, "protocol": tree::text(port, &["protocol"])});
             for field in ["name", "appProtocol"] {
                 let text = tree::text(port, &[field]);
                 if !text.is_empty() {
-                    tree::set(&mut shown, &[field], text);
+                    tree::set(&mut endpoint_port, &[field], text);
                 }
             }
-            Some(shown)
+            Some(endpoint_port)
         })
         .collect();
     ports.sort_by_key(|port| tree::text(port, &["name"]).to_owned());

@@ -1,4 +1,4 @@
-//! Generated name suffixes: hashes in Kubernetes' safe alphabet.
+//! Generated suffixes of names: hashes in the safe alphabet of Kubernetes.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::trace::fnv;
 
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Returns a hash of a template in the format of a real one; its value differs.
+/// Returns a hash of a template. It has the format of the real hash, but a different value.
 pub(super) fn template_hash(template: &Value, collisions: i64) -> String {
     let mut digest = fnv(0x811C_9DC5, template.to_string().as_bytes());
     if collisions > 0 {
@@ -15,7 +15,7 @@ pub(super) fn template_hash(template: &Value, collisions: i64) -> String {
     encode(&(digest & 0xFFFF_FFFF).to_string())
 }
 
-/// Encodes a text in the alphabet without vowels, which cannot form words.
+/// Encodes a text in an alphabet without vowels, so that the result contains no words.
 fn encode(text: &str) -> String {
     text.bytes()
         .filter_map(|byte| ALPHABET.get(usize::from(byte) % ALPHABET.len()).copied())

@@ -1,4 +1,5 @@
-//! The facts about a pod that controllers use: phase, readiness and node, read once from the stored object.
+//! The fields of a pod that controllers use, such as phase, readiness and node. They are read once from
+//! the stored object.
 
 use std::sync::Arc;
 
@@ -18,20 +19,21 @@ pub(super) enum Phase {
     Failed,
 }
 
-/// A pod as used by controllers.
+/// A pod with the fields that controllers use.
 #[derive(Clone, Debug)]
 pub(super) struct Pod {
     pub(super) object: Arc<Object>,
     pub(super) phase: Phase,
     pub(super) ready: bool,
     pub(super) ready_since: Option<Instant>,
-    pub(super) created: Instant,
+    pub(super) created_at: Instant,
     pub(super) node: Box<str>,
     pub(super) ip: Box<str>,
+    /// Maximum number of restarts of a container.
     pub(super) restarts: i64,
     pub(super) deletion_cost: i64,
     /// Time at which the last container terminated.
-    pub(super) ended: Option<Instant>,
+    pub(super) ended_at: Option<Instant>,
 }
 
 impl Pod {
@@ -44,15 +46,15 @@ impl Pod {
             .iter()
             .map(|status| tree::int(status, &["restartCount"]).unwrap_or(0));
         Self {
-            phase: phase(tree::text(&value, &["status", "phase"])),
+            phase: parse_phase(tree::text(&value, &["status", "phase"])),
             ready: ready.is_some_and(|ready| tree::text(ready, &["status"]) == "True"),
             ready_since: ready.and_then(|ready| Instant::parse(tree::text(ready, &["lastTransitionTime"]))),
-            created: created(&value),
+            created_at: created_at(&value),
             node: tree::text(&value, &["spec", "nodeName"]).into(),
             ip: tree::text(&value, &["status", "podIP"]).into(),
             restarts: restarts.max().unwrap_or(0),
-            deletion_cost: cost(&value),
-            ended: ended(&value),
+            deletion_cost: deletion_cost(&value),
+            ended_at: ended_at(&value),
             object: Arc::clone(object),
         }
     }
@@ -78,8 +80,8 @@ impl Pod {
         !self.finished() && !self.deleting()
     }
 
-    /// Returns the time at which the pod becomes available, given `min_ready` seconds of readiness; it may be
-    /// in the future.
+    /// Returns the time at which the pod is available: `min_ready` seconds after it became ready. It may
+    /// be in the future. `None` if the pod is not ready.
     pub(super) fn available_at(&self, min_ready: i64) -> Option<Instant> {
         if !self.ready {
             return None;
@@ -94,11 +96,11 @@ impl Pod {
 }
 
 /// Returns `metadata.creationTimestamp`.
-pub(super) fn created(value: &Value) -> Instant {
+pub(super) fn created_at(value: &Value) -> Instant {
     Instant::parse(tree::text(value, &["metadata", "creationTimestamp"])).unwrap_or_default()
 }
 
-fn phase(text: &str) -> Phase {
+fn parse_phase(text: &str) -> Phase {
     match text {
         "Running" => Phase::Running,
         "Succeeded" => Phase::Succeeded,
@@ -108,14 +110,14 @@ fn phase(text: &str) -> Phase {
     }
 }
 
-fn ended(value: &Value) -> Option<Instant> {
+fn ended_at(value: &Value) -> Option<Instant> {
     tree::list(value, &["status", "containerStatuses"])
         .iter()
         .filter_map(|status| Instant::parse(tree::text(status, &["state", "terminated", "finishedAt"])))
         .max()
 }
 
-fn cost(value: &Value) -> i64 {
+fn deletion_cost(value: &Value) -> i64 {
     let path = [
         "metadata",
         "annotations",

@@ -1,86 +1,88 @@
-//! The work queue of a controller: returns due keys, each once, in name order.
+//! Work queue of a controller. Keys are unique and are returned in alphabetical order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use crate::clock::Instant;
 
-/// Back-off after the first failure; it doubles with each failure.
+/// Back-off after the first failure. It doubles with each failure.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(5);
 const MAX_BACKOFF: Duration = Duration::from_secs(1_000);
 
-/// Queued keys, and keys to requeue at a later time.
+/// Queued keys, and keys to enqueue at a later time.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    waiting: BTreeSet<Box<str>>,
-    sleeping: BTreeSet<(Instant, Box<str>)>,
-    alarms: BTreeMap<Box<str>, Instant>,
+    queued: BTreeSet<Box<str>>,
+    /// Keys to enqueue later, by time.
+    delayed: BTreeSet<(Instant, Box<str>)>,
+    /// Times of the delayed keys.
+    delayed_until: BTreeMap<Box<str>, Instant>,
     failures: HashMap<Box<str>, u32>,
-    /// Keys whose writes wait for a webhook.
-    held: BTreeSet<Box<str>>,
+    /// Keys with a write that is waiting for a webhook.
+    blocked: BTreeSet<Box<str>>,
 }
 
 impl Queue {
     /// Enqueues a key.
     pub(super) fn add(&mut self, key: &str) {
-        if !self.waiting.contains(key) {
-            self.waiting.insert(key.into());
+        if !self.queued.contains(key) {
+            self.queued.insert(key.into());
         }
     }
 
-    /// Takes every key that is queued or due.
+    /// Removes and returns the keys that are queued or due.
     pub(super) fn take(&mut self, now: Instant) -> BTreeSet<Box<str>> {
-        while let Some((at, _)) = self.sleeping.first()
+        while let Some((at, _)) = self.delayed.first()
             && *at <= now
-            && let Some((_, key)) = self.sleeping.pop_first()
+            && let Some((_, key)) = self.delayed.pop_first()
         {
-            self.alarms.remove(&key);
-            self.waiting.insert(key);
+            self.delayed_until.remove(&key);
+            self.queued.insert(key);
         }
-        std::mem::take(&mut self.waiting)
+        std::mem::take(&mut self.queued)
     }
 
-    /// Records a successful sync; the key is requeued at `requeue`, if set.
-    pub(super) fn done(&mut self, key: &str, requeue: Option<Instant>) {
+    /// Records a successful sync. The key is enqueued again at `requeue_at`, if set.
+    pub(super) fn done(&mut self, key: &str, requeue_at: Option<Instant>) {
         self.failures.remove(key);
-        self.requeue_at(key, requeue);
+        self.delay_until(key, requeue_at);
     }
 
-    /// Holds a key until a webhook replies.
-    pub(super) fn hold(&mut self, key: &str) {
-        self.held.insert(key.into());
+    /// Records that the sync of a key is waiting for the reply of a webhook.
+    pub(super) fn block(&mut self, key: &str) {
+        self.blocked.insert(key.into());
     }
 
-    /// Enqueues all held keys after a webhook's reply.
-    pub(super) fn release_held(&mut self) {
-        self.waiting.append(&mut self.held);
+    /// Enqueues all blocked keys, after a webhook has replied.
+    pub(super) fn release_blocked(&mut self) {
+        self.queued.append(&mut self.blocked);
     }
 
-    /// Records a failed sync; the key is requeued with exponential back-off.
+    /// Records a failed sync. The key is enqueued again with exponential back-off.
     pub(super) fn failed(&mut self, key: &str, now: Instant) {
         let count = self.failures.entry(key.into()).or_default();
-        let pause = INITIAL_BACKOFF.saturating_mul(1_u32 << (*count).min(20));
+        let backoff = INITIAL_BACKOFF.saturating_mul(1_u32 << (*count).min(20));
         *count = count.saturating_add(1);
-        self.requeue_at(key, Some(now.plus(pause.min(MAX_BACKOFF))));
+        self.delay_until(key, Some(now.plus(backoff.min(MAX_BACKOFF))));
     }
 
-    fn requeue_at(&mut self, key: &str, requeue: Option<Instant>) {
-        if let Some(at) = self.alarms.remove(key) {
-            self.sleeping.remove(&(at, Box::from(key)));
+    fn delay_until(&mut self, key: &str, until: Option<Instant>) {
+        if let Some(at) = self.delayed_until.remove(key) {
+            self.delayed.remove(&(at, Box::from(key)));
         }
-        if let Some(at) = requeue {
-            self.alarms.insert(key.into(), at);
-            self.sleeping.insert((at, key.into()));
+        if let Some(at) = until {
+            self.delayed_until.insert(key.into(), at);
+            self.delayed.insert((at, key.into()));
         }
     }
 
-    /// Returns the earliest time at which a key is due.
+    /// Returns the next time at which a delayed key is due.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.sleeping.first().map(|(at, _)| *at)
+        self.delayed.first().map(|(at, _)| *at)
     }
 
     /// Returns whether a key is queued.
     pub(super) fn is_busy(&self) -> bool {
-        !self.waiting.is_empty()
+        !self.queued.is_empty()
     }
 }

@@ -1,11 +1,11 @@
-//! `ReplicaSets`: create or delete pods to match the replicas, and report status.
+//! Controller for `ReplicaSets`: creates or deletes pods to match the replicas, and updates the status.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::act::{self, Actor};
+use super::actor::{self, Actor};
 use super::index::Index;
 use super::pod::Pod;
 use super::{RequeueAt, condition};
@@ -18,11 +18,11 @@ use crate::tree;
 const ACTOR: Actor = Actor("replicaset-controller");
 const TABLE: &str = "replicasets.apps";
 const PODS: (&str, &str) = ("", "pods");
-/// Maximum number of pods created or deleted per sync.
+/// Maximum number of pods that are created or deleted per sync.
 const BURST: usize = 500;
 
 pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<RequeueAt> {
-    let Some((object, set)) = act::load(state, TABLE, key) else {
+    let Some((object, set)) = actor::load(state, TABLE, key) else {
         return Ok(None);
     };
     let all = index.pods_controlled_by(state, &object.meta().uid);
@@ -31,30 +31,30 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Requeu
     let failure = if object.meta().deleting {
         None
     } else {
-        manage(state, index, &set, &active).err()
+        sync_pods(state, index, &set, &active).err()
     };
-    let requeue_at = report(state, set, &active, terminating, failure.as_ref())?;
+    let requeue_at = write_status(state, set, &active, terminating, failure.as_ref())?;
     failure.map_or(Ok(requeue_at), Err)
 }
 
-fn manage(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> Result<()> {
-    let want = usize::try_from(tree::int(set, &["spec", "replicas"]).unwrap_or(1)).unwrap_or(0);
+fn sync_pods(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> Result<()> {
+    let desired = usize::try_from(tree::int(set, &["spec", "replicas"]).unwrap_or(1)).unwrap_or(0);
     let template = tree::get(set, &["spec", "template"]).cloned().unwrap_or_default();
     let name = format!("{}-", tree::text(set, &["metadata", "name"]));
     let namespace = tree::text(set, &["metadata", "namespace"]);
-    for _ in active.len()..want.min(active.len() + BURST) {
+    for _ in active.len()..desired.min(active.len() + BURST) {
         if state.is_paused() {
             return Ok(());
         }
-        let owner = act::controller_reference("apps/v1", "ReplicaSet", set);
+        let owner = actor::controller_reference("apps/v1", "ReplicaSet", set);
         match ACTOR.create(
             state,
             PODS,
             namespace,
-            act::pod_from_template(&template, &name, &owner),
+            actor::pod_from_template(&template, &name, &owner),
         ) {
-            Ok(made) => {
-                let text = format!("Created pod: {}", made.meta().name);
+            Ok(created) => {
+                let text = format!("Created pod: {}", created.meta().name);
                 ACTOR.record_and_trace(state, set, "SuccessfulCreate", &text);
             }
             Err(error) if error.is_webhook_pending() => return Err(error),
@@ -64,7 +64,7 @@ fn manage(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> Res
             }
         }
     }
-    let surplus = active.len().saturating_sub(want).min(BURST);
+    let surplus = active.len().saturating_sub(desired).min(BURST);
     if surplus > 0 {
         for pod in pods_to_delete(state, index, set, active)
             .into_iter()
@@ -78,17 +78,17 @@ fn manage(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> Res
     Ok(())
 }
 
-/// Returns the pods in order of deletion.
+/// Returns the active pods in the order in which they are deleted.
 fn pods_to_delete<'a>(state: &State, index: &Index, set: &Value, active: &[&'a Pod]) -> Vec<&'a Pod> {
-    let neighbours = neighbours(state, index, set);
+    let pods_per_node = pods_per_node(state, index, set);
     let mut order = active.to_vec();
     let now = state.now();
-    order.sort_by(|a, b| deletion_order(a, b, &neighbours, now));
+    order.sort_by(|a, b| deletion_order(a, b, &pods_per_node, now));
     order
 }
 
 /// Returns the number of active pods of the same Deployment per node.
-fn neighbours(state: &State, index: &Index, set: &Value) -> HashMap<Box<str>, usize> {
+fn pods_per_node(state: &State, index: &Index, set: &Value) -> HashMap<Box<str>, usize> {
     let owner = tree::list(set, &["metadata", "ownerReferences"])
         .iter()
         .find(|owner| tree::flag(owner, &["controller"]))
@@ -111,10 +111,10 @@ fn neighbours(state: &State, index: &Index, set: &Value) -> HashMap<Box<str>, us
     counts
 }
 
-/// Deletion order: unassigned, pending, not ready, low deletion cost, crowded node, recently ready, more
-/// restarts, younger.
-fn deletion_order(a: &Pod, b: &Pod, neighbours: &HashMap<Box<str>, usize>, now: Instant) -> Ordering {
-    let crowd = |pod: &Pod| neighbours.get(&pod.node).copied().unwrap_or(0);
+/// Compares pods by the order of deletion: unassigned first, then pending, not ready, with a lower
+/// deletion cost, on a node with more pods, more recently ready, with more restarts, younger.
+fn deletion_order(a: &Pod, b: &Pod, pods_per_node: &HashMap<Box<str>, usize>, now: Instant) -> Ordering {
+    let node_pods = |pod: &Pod| pods_per_node.get(&pod.node).copied().unwrap_or(0);
     a.node
         .is_empty()
         .cmp(&b.node.is_empty())
@@ -122,31 +122,32 @@ fn deletion_order(a: &Pod, b: &Pod, neighbours: &HashMap<Box<str>, usize>, now: 
         .then_with(|| a.phase.cmp(&b.phase))
         .then_with(|| a.ready.cmp(&b.ready))
         .then_with(|| a.deletion_cost.cmp(&b.deletion_cost))
-        .then_with(|| crowd(b).cmp(&crowd(a)))
+        .then_with(|| node_pods(b).cmp(&node_pods(a)))
         .then_with(|| match (a.ready, a.ready_since, b.ready_since) {
-            (true, Some(one), Some(other)) if one != other => younger(one, other, a, b, now),
+            (true, Some(one), Some(other)) if one != other => younger_first(one, other, a, b, now),
             _ => Ordering::Equal,
         })
         .then_with(|| b.restarts.cmp(&a.restarts))
         .then_with(|| {
-            if a.created == b.created {
+            if a.created_at == b.created_at {
                 Ordering::Equal
             } else {
-                younger(a.created, b.created, a, b, now)
+                younger_first(a.created_at, b.created_at, a, b, now)
             }
         })
         .then_with(|| a.name().cmp(b.name()))
 }
 
-/// Orders younger pods first. Ages are compared on a logarithmic scale, as in the real controller.
-fn younger(one: Instant, other: Instant, a: &Pod, b: &Pod, now: Instant) -> Ordering {
+/// Compares the ages of two pods on a logarithmic scale, as in the real controller. Equal ages are ordered
+/// by uid.
+fn younger_first(one: Instant, other: Instant, a: &Pod, b: &Pod, now: Instant) -> Ordering {
     let rank = |at: Instant| now.since(at).as_nanos().checked_ilog2().map_or(-1, i64::from);
     rank(one)
         .cmp(&rank(other))
         .then_with(|| a.meta().uid.cmp(&b.meta().uid))
 }
 
-fn report(
+fn write_status(
     state: &mut State,
     mut set: Value,
     active: &[&Pod],
@@ -169,7 +170,7 @@ fn report(
     for (field, number) in numbers.into_iter().filter(|(_, number)| *number > 0) {
         tree::set(&mut status, &[field], number);
     }
-    let conditions = conditions(&set, active.len(), failure, now);
+    let conditions = updated_conditions(&set, active.len(), failure, now);
     if !conditions.is_empty() {
         tree::set(&mut status, &["conditions"], conditions);
     }
@@ -185,7 +186,7 @@ fn report(
     Ok(next_available(active, min_ready, now))
 }
 
-/// Returns the earliest time at which another pod becomes available.
+/// Returns the next time at which a pod becomes available.
 pub(super) fn next_available(pods: &[&Pod], min_ready: i64, now: Instant) -> RequeueAt {
     pods.iter()
         .filter_map(|pod| pod.available_at(min_ready))
@@ -193,19 +194,23 @@ pub(super) fn next_available(pods: &[&Pod], min_ready: i64, now: Instant) -> Req
         .min()
 }
 
-fn conditions(set: &Value, active: usize, failure: Option<&Status>, now: Instant) -> Vec<Value> {
+fn updated_conditions(set: &Value, active: usize, failure: Option<&Status>, now: Instant) -> Vec<Value> {
     let mut conditions = tree::list(set, &["status", "conditions"]).to_vec();
     let known = condition::find(&conditions, "ReplicaFailure").is_some();
     match failure {
-        // A write that waits for a webhook has neither failed nor succeeded.
+        // A write that is waiting for a webhook has neither failed nor succeeded.
         Some(failure) if failure.is_webhook_pending() => {}
         Some(failure) if !known => {
-            let want = tree::int(set, &["spec", "replicas"]).unwrap_or(1);
-            let short = i64::try_from(active).is_ok_and(|active| active < want);
-            let reason = if short { "FailedCreate" } else { "FailedDelete" };
+            let desired = tree::int(set, &["spec", "replicas"]).unwrap_or(1);
+            let has_too_few = i64::try_from(active).is_ok_and(|active| active < desired);
+            let reason = if has_too_few {
+                "FailedCreate"
+            } else {
+                "FailedDelete"
+            };
             condition::set(
                 &mut conditions,
-                condition::plain(now, "ReplicaFailure", "True", reason, &failure.to_string()),
+                condition::without_update_time(now, "ReplicaFailure", "True", reason, &failure.to_string()),
             );
         }
         Some(_) => {}

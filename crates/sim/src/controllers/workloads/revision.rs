@@ -1,10 +1,10 @@
-//! `ControllerRevisions`: record the templates of a workload.
+//! `ControllerRevisions`, which record the templates of a workload.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::act::{self, Actor};
+use super::actor::{self, Actor};
 use super::names;
 use crate::object::Object;
 use crate::state::State;
@@ -24,12 +24,12 @@ pub(super) struct Revision {
     object: Arc<Object>,
 }
 
-/// The workload whose templates are recorded.
+/// Workload with recorded templates.
 pub(super) struct Owner<'a> {
     pub(super) actor: Actor,
     pub(super) kind: &'static str,
     pub(super) value: &'a Value,
-    /// The label with the hash.
+    /// Label that contains the hash.
     pub(super) label: &'static str,
 }
 
@@ -41,7 +41,7 @@ impl Owner<'_> {
             .store
             .dependents(uid)
             .filter(|location| &*location.table == TABLE)
-            .filter_map(|location| act::load(state, TABLE, &location.key))
+            .filter_map(|location| actor::load(state, TABLE, &location.key))
             .map(|(object, value)| self.read(object, &value))
             .collect();
         all.sort_by(|a, b| (a.number, &a.name).cmp(&(b.number, &b.name)));
@@ -58,20 +58,21 @@ impl Owner<'_> {
         }
     }
 
-    /// Returns the revision of the current template, creating it or making it the newest.
+    /// Returns the revision of the current template. Creates it if it does not exist, and makes it the newest
+    /// revision.
     pub(super) fn ensure_current(&self, state: &mut State, all: &mut Vec<Revision>) -> Result<Revision> {
         let template = tree::get(self.value, &["spec", "template"])
             .cloned()
             .unwrap_or_default();
         let next = all.last().map_or(1, |last| last.number.saturating_add(1));
         let Some(at) = all.iter().position(|one| one.template == template) else {
-            let made = self.make(state, &template, next)?;
-            all.push(made.clone());
-            return Ok(made);
+            let created = self.create(state, &template, next)?;
+            all.push(created.clone());
+            return Ok(created);
         };
         let mut found = all.remove(at);
         if at < all.len() {
-            // A rollback: an earlier revision becomes the newest.
+            // A rollback: makes an earlier revision the newest.
             let mut value = found.object.packed();
             tree::set(&mut value, &["revision"], next);
             found.object = self.actor.update(state, REVISIONS, &value, "")?;
@@ -81,7 +82,7 @@ impl Owner<'_> {
         Ok(found)
     }
 
-    fn make(&self, state: &mut State, template: &Value, number: i64) -> Result<Revision> {
+    fn create(&self, state: &mut State, template: &Value, number: i64) -> Result<Revision> {
         let mut patch = template.clone();
         tree::set(&mut patch, &["$patch"], "replace");
         let hash = names::template_hash(template, 0);
@@ -94,7 +95,7 @@ impl Owner<'_> {
             "apiVersion": "apps/v1", "kind": "ControllerRevision",
             "metadata": {
                 "name": name, "labels": labels,
-                "ownerReferences": [act::controller_reference("apps/v1", self.kind, self.value)],
+                "ownerReferences": [actor::controller_reference("apps/v1", self.kind, self.value)],
             },
             "data": {"spec": {"template": patch}}, "revision": number,
         });
@@ -104,15 +105,15 @@ impl Owner<'_> {
         Ok(self.read(object, &value))
     }
 
-    /// Deletes the oldest unused revisions beyond the limit.
+    /// Deletes the oldest unused revisions that exceed the history limit.
     pub(super) fn clean_up(&self, state: &mut State, all: &[Revision], used: &[&str]) -> Result<()> {
         let limit = tree::int(self.value, &["spec", "revisionHistoryLimit"]).unwrap_or(10);
-        let spare: Vec<&Revision> = all
+        let unused: Vec<&Revision> = all
             .iter()
             .filter(|one| !used.contains(&one.name.as_str()) && !used.contains(&one.hash.as_str()))
             .collect();
-        let surplus = spare.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
-        for revision in spare.into_iter().take(surplus) {
+        let surplus = unused.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
+        for revision in unused.into_iter().take(surplus) {
             self.actor.delete(state, REVISIONS, &revision.object)?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! `StatefulSets`: create, delete or replace pods in order, and report status.
+//! Controller for `StatefulSets`: creates, deletes and replaces pods in order, and updates the status.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use super::RequeueAt;
-use super::act::{self, Actor};
+use super::actor::{self, Actor};
 use super::index::Index;
 use super::pod::{Phase, Pod};
 use super::revision::{Owner, Revision};
@@ -20,12 +20,12 @@ const ACTOR: Actor = Actor("statefulset-controller");
 const TABLE: &str = "statefulsets.apps";
 const PODS: (&str, &str) = ("", "pods");
 const CLAIMS: (&str, &str) = ("", "persistentvolumeclaims");
-const HASH: &str = "controller-revision-hash";
-/// Maximum number of pods created per sync.
+const REVISION_LABEL: &str = "controller-revision-hash";
+/// Maximum number of pods that are created per sync.
 const BURST: i64 = 500;
 
-/// The state of one sync.
-struct Sync<'a> {
+/// State of one sync.
+struct StatefulSetSync<'a> {
     state: &'a mut State,
     set: &'a Value,
     current: &'a Revision,
@@ -34,15 +34,18 @@ struct Sync<'a> {
     min_ready: i64,
     /// Whether pods are managed one at a time (`OrderedReady`).
     ordered: bool,
-    /// Changes to pods in this sync: created, or terminating.
-    made: i64,
-    made_updated: i64,
-    made_current: i64,
-    dropped_current: i64,
+    /// Number of pods created in this sync.
+    created: i64,
+    /// Number of pods of the update revision created in this sync.
+    created_updated: i64,
+    /// Number of pods of the current revision created in this sync.
+    created_current: i64,
+    /// Number of pods of the current revision deleted in this sync.
+    deleted_current: i64,
 }
 
 pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<RequeueAt> {
-    let Some((object, set)) = act::load(state, TABLE, key) else {
+    let Some((object, set)) = actor::load(state, TABLE, key) else {
         return Ok(None);
     };
     let owner = Owner {
@@ -62,7 +65,7 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Requeu
     let pods = index.pods_controlled_by(state, &object.meta().uid);
     let now = state.now();
     let min_ready = tree::int(&set, &["spec", "minReadySeconds"]).unwrap_or(0);
-    let mut look = Sync {
+    let mut current_sync = StatefulSetSync {
         state,
         set: &set,
         current: &current,
@@ -70,18 +73,21 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Requeu
         now,
         min_ready,
         ordered: tree::text(&set, &["spec", "podManagementPolicy"]) != "Parallel",
-        made: 0,
-        made_updated: 0,
-        made_current: 0,
-        dropped_current: 0,
+        created: 0,
+        created_updated: 0,
+        created_current: 0,
+        deleted_current: 0,
     };
     let outcome = if object.meta().deleting {
         Ok(())
     } else {
-        look.work(&pods)
+        current_sync.sync_pods(&pods)
     };
-    look.report(&pods)?;
-    let mut used: Vec<&str> = pods.iter().filter_map(|pod| pod.meta().label(HASH)).collect();
+    current_sync.write_status(&pods)?;
+    let mut used: Vec<&str> = pods
+        .iter()
+        .filter_map(|pod| pod.meta().label(REVISION_LABEL))
+        .collect();
     used.extend([current.name.as_str(), update.name.as_str()]);
     owner.clean_up(state, &revisions, &used)?;
     outcome?;
@@ -94,14 +100,14 @@ fn ordinal(set: &Value, pod: &Pod) -> Option<i64> {
 }
 
 fn revision_of(pod: &Pod) -> &str {
-    pod.meta().label(HASH).unwrap_or("")
+    pod.meta().label(REVISION_LABEL).unwrap_or("")
 }
 
 fn running_and_ready(pod: &Pod) -> bool {
     pod.phase == Phase::Running && pod.ready
 }
 
-impl Sync<'_> {
+impl StatefulSetSync<'_> {
     fn replicas(&self) -> i64 {
         tree::int(self.set, &["spec", "replicas"]).unwrap_or(1)
     }
@@ -122,34 +128,35 @@ impl Sync<'_> {
         format!("{}-{number}", tree::text(self.set, &["metadata", "name"]))
     }
 
-    /// Ensures the required pods, deletes surplus ones, and replaces those of an old template.
-    fn work(&mut self, pods: &[&Pod]) -> Result<()> {
+    /// Creates missing pods, deletes surplus pods, and replaces pods of an old template.
+    fn sync_pods(&mut self, pods: &[&Pod]) -> Result<()> {
         let range = self.start()..self.start() + self.replicas();
-        let mut condemned: Vec<(i64, &Pod)> = Vec::new();
+        let mut surplus: Vec<(i64, &Pod)> = Vec::new();
         let mut valid: BTreeMap<i64, &Pod> = BTreeMap::new();
         for pod in pods {
             match ordinal(self.set, pod) {
                 Some(number) if range.contains(&number) => drop(valid.insert(number, pod)),
-                Some(number) => condemned.push((number, pod)),
+                Some(number) => surplus.push((number, pod)),
                 None => {}
             }
         }
-        condemned.sort_by_key(|(number, _)| Reverse(*number));
+        surplus.sort_by_key(|(number, _)| Reverse(*number));
         for number in range.clone() {
-            if self.ensure_pod(number, valid.get(&number).copied())? && self.ordered || self.made >= BURST {
+            if self.ensure_pod(number, valid.get(&number).copied())? && self.ordered || self.created >= BURST
+            {
                 return Ok(());
             }
         }
-        if self.delete_surplus(&valid, &condemned)? {
+        if self.delete_surplus(&valid, &surplus)? {
             return Ok(());
         }
         self.update_pods(range, &valid)
     }
 
-    /// Ensures one pod; returns whether later pods must wait.
+    /// Ensures that one pod exists. Returns whether pods with higher ordinals must wait.
     fn ensure_pod(&mut self, number: i64, pod: Option<&Pod>) -> Result<bool> {
         let Some(pod) = pod else {
-            self.make(number)?;
+            self.create_pod(number)?;
             return Ok(true);
         };
         if pod.finished() {
@@ -161,16 +168,16 @@ impl Sync<'_> {
         Ok(pod.deleting() || !self.available(pod))
     }
 
-    fn make(&mut self, number: i64) -> Result<()> {
+    fn create_pod(&mut self, number: i64) -> Result<()> {
         let revision = self.revision_for(number);
         let name = self.name(number);
         let namespace = tree::text(self.set, &["metadata", "namespace"]).to_owned();
-        let owner = act::controller_reference("apps/v1", "StatefulSet", self.set);
-        let mut pod = act::pod_from_template(&revision.template, &name, &owner);
+        let owner = actor::controller_reference("apps/v1", "StatefulSet", self.set);
+        let mut pod = actor::pod_from_template(&revision.template, &name, &owner);
         let set_name = tree::text(self.set, &["metadata", "name"]);
         tree::set(&mut pod, &["metadata", "generateName"], format!("{set_name}-"));
         for (label, text) in [
-            (HASH, revision.name.as_str()),
+            (REVISION_LABEL, revision.name.as_str()),
             ("statefulset.kubernetes.io/pod-name", name.as_str()),
             ("apps.kubernetes.io/pod-index", &number.to_string()),
         ] {
@@ -182,11 +189,11 @@ impl Sync<'_> {
             &mut pod,
             &["spec", "subdomain"],
         );
-        self.claim(&mut pod, &name, set_name)?;
+        self.create_claims(&mut pod, &name, set_name)?;
         ACTOR.create(self.state, PODS, &namespace, pod)?;
-        self.made += 1;
-        self.made_updated += i64::from(revision.name == self.update.name);
-        self.made_current += i64::from(revision.name == self.current.name);
+        self.created += 1;
+        self.created_updated += i64::from(revision.name == self.update.name);
+        self.created_current += i64::from(revision.name == self.current.name);
         let text = format!("Pod {name} in StatefulSet {set_name} successful");
         ACTOR.trace(self.state, format_args!("create {text}"));
         ACTOR.record(
@@ -198,8 +205,8 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Creates the `PersistentVolumeClaims` of a pod and mounts them.
-    fn claim(&mut self, pod: &mut Value, name: &str, set_name: &str) -> Result<()> {
+    /// Creates the `PersistentVolumeClaims` of a pod and adds volumes for them.
+    fn create_claims(&mut self, pod: &mut Value, name: &str, set_name: &str) -> Result<()> {
         let namespace = tree::text(self.set, &["metadata", "namespace"]).to_owned();
         let mut volumes = tree::list(pod, &["spec", "volumes"]).to_vec();
         let templates = tree::list(self.set, &["spec", "volumeClaimTemplates"]);
@@ -207,7 +214,7 @@ impl Sync<'_> {
             let volume = tree::text(template, &["metadata", "name"]);
             let number = name.rsplit('-').next().unwrap_or("");
             let claim_name = format!("{volume}-{set_name}-{number}");
-            volumes.retain(|have| tree::text(have, &["name"]) != volume);
+            volumes.retain(|existing| tree::text(existing, &["name"]) != volume);
             volumes.push(json!({"name": volume, "persistentVolumeClaim": {"claimName": claim_name}}));
             let key = crate::object::key(&namespace, &claim_name);
             if self.state.store.get("persistentvolumeclaims", &key).is_none() {
@@ -226,21 +233,21 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Returns the revision for a new pod: the update revision unless the partition or the progress of the
-    /// rollout requires the current one.
+    /// Returns the revision for a new pod: the update revision, unless the partition or the progress of
+    /// the rollout requires the current revision.
     fn revision_for(&self, number: i64) -> Revision {
-        let rolling = tree::text(self.set, &["spec", "updateStrategy", "type"]) == "RollingUpdate";
+        let is_rolling_update = tree::text(self.set, &["spec", "updateStrategy", "type"]) == "RollingUpdate";
         let partition = tree::int(
             self.set,
             &["spec", "updateStrategy", "rollingUpdate", "partition"],
         );
-        let currents = tree::int(self.set, &["status", "currentReplicas"]).unwrap_or(0);
-        let old = rolling
+        let current_replicas = tree::int(self.set, &["status", "currentReplicas"]).unwrap_or(0);
+        let uses_current = is_rolling_update
             && match partition {
-                None => number < self.start() + currents,
+                None => number < self.start() + current_replicas,
                 Some(partition) => number < self.start() + partition,
             };
-        if old {
+        if uses_current {
             self.current.clone()
         } else {
             self.update.clone()
@@ -261,23 +268,23 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Deletes surplus pods in descending order; returns whether the sync must wait.
-    fn delete_surplus(&mut self, valid: &BTreeMap<i64, &Pod>, condemned: &[(i64, &Pod)]) -> Result<bool> {
+    /// Deletes surplus pods in descending order. Returns whether the sync must wait.
+    fn delete_surplus(&mut self, valid: &BTreeMap<i64, &Pod>, surplus: &[(i64, &Pod)]) -> Result<bool> {
         let first_unhealthy = valid
             .values()
             .copied()
-            .chain(condemned.iter().rev().map(|(_, pod)| *pod))
+            .chain(surplus.iter().rev().map(|(_, pod)| *pod))
             .find(|pod| self.unavailable(pod))
             .map(|pod| pod.meta().uid.clone());
-        for (_, pod) in condemned {
+        for (_, pod) in surplus {
             if pod.deleting() {
                 if self.ordered {
                     return Ok(true);
                 }
                 continue;
             }
-            let blamed = first_unhealthy.as_ref() == Some(&pod.meta().uid);
-            if self.ordered && !self.available(pod) && !blamed {
+            let is_first_unhealthy = first_unhealthy.as_ref() == Some(&pod.meta().uid);
+            if self.ordered && !self.available(pod) && !is_first_unhealthy {
                 return Ok(true);
             }
             self.delete_pod(pod)?;
@@ -297,15 +304,15 @@ impl Sync<'_> {
             self.set,
             &["spec", "updateStrategy", "rollingUpdate", "partition"],
         );
-        let least = range.start + partition.unwrap_or(0);
-        for number in (least..range.end).rev() {
+        let first_updated = range.start + partition.unwrap_or(0);
+        for number in (first_updated..range.end).rev() {
             let Some(pod) = valid.get(&number) else {
-                // Created in this sync.
+                // The pod was created in this sync.
                 return Ok(());
             };
             if revision_of(pod) != self.update.name && !pod.deleting() {
                 self.delete_pod(pod)?;
-                self.dropped_current += i64::from(revision_of(pod) == self.current.name);
+                self.deleted_current += i64::from(revision_of(pod) == self.current.name);
                 return Ok(());
             }
             if self.unavailable(pod) {
@@ -315,19 +322,21 @@ impl Sync<'_> {
         Ok(())
     }
 
-    fn report(&mut self, pods: &[&Pod]) -> Result<()> {
+    fn write_status(&mut self, pods: &[&Pod]) -> Result<()> {
         let count = |test: &dyn Fn(&Pod) -> bool| {
             i64::try_from(pods.iter().filter(|pod| test(pod)).count()).unwrap_or(0)
         };
-        let of = |revision: &str| count(&|pod| !pod.deleting() && revision_of(pod) == revision);
-        let (replicas, ready) = (count(&|_| true) + self.made, count(&running_and_ready));
-        let mut current = of(&self.current.name) + self.made_current - self.dropped_current;
-        let updated = of(&self.update.name) + self.made_updated;
-        let rolling = tree::text(self.set, &["spec", "updateStrategy", "type"]) == "RollingUpdate";
-        let finished =
-            rolling && updated == self.replicas() && ready == self.replicas() && replicas == self.replicas();
+        let count_revision = |revision: &str| count(&|pod| !pod.deleting() && revision_of(pod) == revision);
+        let (replicas, ready) = (count(&|_| true) + self.created, count(&running_and_ready));
+        let mut current = count_revision(&self.current.name) + self.created_current - self.deleted_current;
+        let updated = count_revision(&self.update.name) + self.created_updated;
+        let is_rolling_update = tree::text(self.set, &["spec", "updateStrategy", "type"]) == "RollingUpdate";
+        let is_finished = is_rolling_update
+            && updated == self.replicas()
+            && ready == self.replicas()
+            && replicas == self.replicas();
         let mut current_name = self.current.name.as_str();
-        if finished {
+        if is_finished {
             current = updated;
             current_name = &self.update.name;
         }

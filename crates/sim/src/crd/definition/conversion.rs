@@ -37,15 +37,15 @@ pub(super) fn check(conversion: &Value, path: &Path, errors: &mut FieldErrors) {
 }
 
 fn check_client(client: &Value, path: &Path, errors: &mut FieldErrors) {
-    let given = |key: &str| client.get(key).filter(|value| !value.is_null());
-    match (given("url"), given("service")) {
+    let field = |key: &str| client.get(key).filter(|value| !value.is_null());
+    match (field("url"), field("service")) {
         (Some(url), None) => check_url(url.as_str().unwrap_or(""), &path.child("url"), errors),
         (None, Some(service)) => check_service(service, &path.child("service"), errors),
         _ => errors.required(path, "exactly one of url or service is required"),
     }
 }
 
-const FORM: &str = "; desired format: https://host[/path]";
+const DESIRED_FORMAT: &str = "; desired format: https://host[/path]";
 
 fn check_url(url: &str, path: &Path, errors: &mut FieldErrors) {
     let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
@@ -59,11 +59,11 @@ fn check_url(url: &str, path: &Path, errors: &mut FieldErrors) {
         errors.invalid(
             path,
             scheme,
-            format!("'https' is the only allowed URL scheme{FORM}"),
+            format!("'https' is the only allowed URL scheme{DESIRED_FORMAT}"),
         );
     }
     if host.is_empty() {
-        errors.invalid(path, host, format!("host must be specified{FORM}"));
+        errors.invalid(path, host, format!("host must be specified{DESIRED_FORMAT}"));
     }
     if !user.is_empty() {
         errors.invalid(path, user, "user information is not permitted in the URL");
@@ -77,7 +77,8 @@ fn check_url(url: &str, path: &Path, errors: &mut FieldErrors) {
 }
 
 fn check_service(service: &Value, path: &Path, errors: &mut FieldErrors) {
-    // The server confuses the two: an empty name is reported as an empty namespace.
+    // As in the real server, the paths are swapped: an empty namespace is reported for the name and vice
+    // versa.
     if tree::text(service, &["namespace"]).is_empty() {
         errors.required(&path.child("name"), "");
     }

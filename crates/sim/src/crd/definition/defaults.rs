@@ -9,31 +9,31 @@ use crate::field::{ErrorType, FieldErrors, Path};
 
 pub(super) fn check(schema: &Value, path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
-    walk(schema, path, true, &mut errors);
+    check_node(schema, path, true, &mut errors);
     errors
 }
 
-fn walk(schema: &Value, path: &Path, root: bool, errors: &mut FieldErrors) {
+fn check_node(schema: &Value, path: &Path, root: bool, errors: &mut FieldErrors) {
     if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
-        one(schema, default, &path.child("default"), errors);
+        check_default(schema, default, &path.child("default"), errors);
     }
     if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
-        walk(items, &path.child("items"), false, errors);
+        check_node(items, &path.child("items"), false, errors);
     }
     let embedded = root
         || schema
             .get("x-kubernetes-embedded-resource")
             .is_some_and(|flag| flag == true);
     let properties = schema.get("properties").and_then(Value::as_object);
-    for (name, below) in properties.into_iter().flatten() {
-        // Embedded metadata is validated as metadata.
+    for (name, property) in properties.into_iter().flatten() {
+        // The metadata of embedded objects is validated elsewhere.
         if !embedded || !matches!(name.as_str(), "metadata" | "apiVersion" | "kind") {
-            walk(below, &path.child("properties").key(name), false, errors);
+            check_node(property, &path.child("properties").key(name), false, errors);
         }
     }
 }
 
-fn one(schema: &Value, default: &Value, path: &Path, errors: &mut FieldErrors) {
+fn check_default(schema: &Value, default: &Value, path: &Path, errors: &mut FieldErrors) {
     let node = Node::compile(schema);
     let mut pruned = default.clone();
     prune::prune_part(&mut pruned, &node);
@@ -41,24 +41,24 @@ fn one(schema: &Value, default: &Value, path: &Path, errors: &mut FieldErrors) {
         let shown = Some(show::value(default));
         errors.push_shown(ErrorType::Invalid, path, shown, "must not have unknown fields");
     }
-    let mut wrong = FieldErrors::new();
-    embedded::validate(default, &node, path, &mut wrong);
-    if wrong.is_empty() {
-        validate::validate(default, &node, None, path, &mut wrong);
+    let mut default_errors = FieldErrors::new();
+    embedded::validate(default, &node, path, &mut default_errors);
+    if default_errors.is_empty() {
+        validate::validate(default, &node, None, path, &mut default_errors);
     }
-    if wrong.is_empty() {
-        lists::validate(default, &node, path, &mut wrong);
+    if default_errors.is_empty() {
+        lists::validate(default, &node, path, &mut default_errors);
     }
-    if wrong.is_empty()
+    if default_errors.is_empty()
         && let Some(rules) = Rules::compile(schema, &node, false)
     {
-        validate_default(&rules, &node, default, path, &mut wrong);
+        check_rules(&rules, &node, default, path, &mut default_errors);
     }
-    errors.append(wrong);
+    errors.append(default_errors);
 }
 
-/// A default must be valid as an unchanged value and as a new one.
-fn validate_default(rules: &Rules, node: &Node, default: &Value, path: &Path, errors: &mut FieldErrors) {
+/// Validates a default with the rules, both as an unchanged value and as a new value.
+fn check_rules(rules: &Rules, node: &Node, default: &Value, path: &Path, errors: &mut FieldErrors) {
     for old in [Some(default), None] {
         let mut warnings = Vec::new();
         let mut findings = Findings {

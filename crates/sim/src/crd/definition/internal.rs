@@ -1,17 +1,17 @@
-//! Formats parts of definitions for messages: the server's internal types have no JSON names, so Go's field
-//! names appear.
+//! Formats parts of definitions for messages. The internal types of the real server have no JSON names, so
+//! the messages contain the names of Go fields.
 
 use serde_json::Value;
 
 use crate::crd::show;
 
-/// How a field of the internal type is printed.
+/// Format of a field of an internal type.
 #[derive(Clone, Copy)]
-enum Form {
+enum Format {
     Text,
     Flag,
-    /// `null`, or the value.
-    Maybe,
+    /// The value, or `null` if it is missing.
+    Optional,
     Schema,
     Schemas,
     Map,
@@ -20,116 +20,120 @@ enum Form {
     Rules,
 }
 
-/// Go's name, the JSON name, the format.
-const SCHEMA: &[(&str, &str, Form)] = &[
-    ("ID", "id", Form::Text),
-    ("Schema", "$schema", Form::Text),
-    ("Ref", "$ref", Form::Maybe),
-    ("Description", "description", Form::Text),
-    ("Type", "type", Form::Text),
-    ("Nullable", "nullable", Form::Flag),
-    ("Format", "format", Form::Text),
-    ("Title", "title", Form::Text),
-    ("Default", "default", Form::Maybe),
-    ("Maximum", "maximum", Form::Maybe),
-    ("ExclusiveMaximum", "exclusiveMaximum", Form::Flag),
-    ("Minimum", "minimum", Form::Maybe),
-    ("ExclusiveMinimum", "exclusiveMinimum", Form::Flag),
-    ("MaxLength", "maxLength", Form::Maybe),
-    ("MinLength", "minLength", Form::Maybe),
-    ("Pattern", "pattern", Form::Text),
-    ("MaxItems", "maxItems", Form::Maybe),
-    ("MinItems", "minItems", Form::Maybe),
-    ("UniqueItems", "uniqueItems", Form::Flag),
-    ("MultipleOf", "multipleOf", Form::Maybe),
-    ("Enum", "enum", Form::Maybe),
-    ("MaxProperties", "maxProperties", Form::Maybe),
-    ("MinProperties", "minProperties", Form::Maybe),
-    ("Required", "required", Form::Maybe),
-    ("Items", "items", Form::Items),
-    ("AllOf", "allOf", Form::Schemas),
-    ("OneOf", "oneOf", Form::Schemas),
-    ("AnyOf", "anyOf", Form::Schemas),
-    ("Not", "not", Form::Schema),
-    ("Properties", "properties", Form::Map),
-    ("AdditionalProperties", "additionalProperties", Form::OrBool),
-    ("PatternProperties", "patternProperties", Form::Map),
-    ("Dependencies", "dependencies", Form::Maybe),
-    ("AdditionalItems", "additionalItems", Form::OrBool),
-    ("Definitions", "definitions", Form::Map),
-    ("ExternalDocs", "externalDocs", Form::Maybe),
-    ("Example", "example", Form::Maybe),
+/// Go name, JSON name and format of the fields of a schema.
+const SCHEMA: &[(&str, &str, Format)] = &[
+    ("ID", "id", Format::Text),
+    ("Schema", "$schema", Format::Text),
+    ("Ref", "$ref", Format::Optional),
+    ("Description", "description", Format::Text),
+    ("Type", "type", Format::Text),
+    ("Nullable", "nullable", Format::Flag),
+    ("Format", "format", Format::Text),
+    ("Title", "title", Format::Text),
+    ("Default", "default", Format::Optional),
+    ("Maximum", "maximum", Format::Optional),
+    ("ExclusiveMaximum", "exclusiveMaximum", Format::Flag),
+    ("Minimum", "minimum", Format::Optional),
+    ("ExclusiveMinimum", "exclusiveMinimum", Format::Flag),
+    ("MaxLength", "maxLength", Format::Optional),
+    ("MinLength", "minLength", Format::Optional),
+    ("Pattern", "pattern", Format::Text),
+    ("MaxItems", "maxItems", Format::Optional),
+    ("MinItems", "minItems", Format::Optional),
+    ("UniqueItems", "uniqueItems", Format::Flag),
+    ("MultipleOf", "multipleOf", Format::Optional),
+    ("Enum", "enum", Format::Optional),
+    ("MaxProperties", "maxProperties", Format::Optional),
+    ("MinProperties", "minProperties", Format::Optional),
+    ("Required", "required", Format::Optional),
+    ("Items", "items", Format::Items),
+    ("AllOf", "allOf", Format::Schemas),
+    ("OneOf", "oneOf", Format::Schemas),
+    ("AnyOf", "anyOf", Format::Schemas),
+    ("Not", "not", Format::Schema),
+    ("Properties", "properties", Format::Map),
+    ("AdditionalProperties", "additionalProperties", Format::OrBool),
+    ("PatternProperties", "patternProperties", Format::Map),
+    ("Dependencies", "dependencies", Format::Optional),
+    ("AdditionalItems", "additionalItems", Format::OrBool),
+    ("Definitions", "definitions", Format::Map),
+    ("ExternalDocs", "externalDocs", Format::Optional),
+    ("Example", "example", Format::Optional),
     (
         "XPreserveUnknownFields",
         "x-kubernetes-preserve-unknown-fields",
-        Form::Maybe,
+        Format::Optional,
     ),
-    ("XEmbeddedResource", "x-kubernetes-embedded-resource", Form::Flag),
-    ("XIntOrString", "x-kubernetes-int-or-string", Form::Flag),
-    ("XListMapKeys", "x-kubernetes-list-map-keys", Form::Maybe),
-    ("XListType", "x-kubernetes-list-type", Form::Maybe),
-    ("XMapType", "x-kubernetes-map-type", Form::Maybe),
-    ("XValidations", "x-kubernetes-validations", Form::Rules),
+    (
+        "XEmbeddedResource",
+        "x-kubernetes-embedded-resource",
+        Format::Flag,
+    ),
+    ("XIntOrString", "x-kubernetes-int-or-string", Format::Flag),
+    ("XListMapKeys", "x-kubernetes-list-map-keys", Format::Optional),
+    ("XListType", "x-kubernetes-list-type", Format::Optional),
+    ("XMapType", "x-kubernetes-map-type", Format::Optional),
+    ("XValidations", "x-kubernetes-validations", Format::Rules),
 ];
 
-const RULE: &[(&str, &str, Form)] = &[
-    ("Rule", "rule", Form::Text),
-    ("Message", "message", Form::Text),
-    ("MessageExpression", "messageExpression", Form::Text),
-    ("Reason", "reason", Form::Maybe),
-    ("FieldPath", "fieldPath", Form::Text),
-    ("OptionalOldSelf", "optionalOldSelf", Form::Maybe),
+const RULE: &[(&str, &str, Format)] = &[
+    ("Rule", "rule", Format::Text),
+    ("Message", "message", Format::Text),
+    ("MessageExpression", "messageExpression", Format::Text),
+    ("Reason", "reason", Format::Optional),
+    ("FieldPath", "fieldPath", Format::Text),
+    ("OptionalOldSelf", "optionalOldSelf", Format::Optional),
 ];
 
-const VERSION: &[(&str, &str, Form)] = &[
-    ("Name", "name", Form::Text),
-    ("Served", "served", Form::Flag),
-    ("Storage", "storage", Form::Flag),
-    ("Deprecated", "deprecated", Form::Flag),
-    ("DeprecationWarning", "deprecationWarning", Form::Maybe),
+const VERSION: &[(&str, &str, Format)] = &[
+    ("Name", "name", Format::Text),
+    ("Served", "served", Format::Flag),
+    ("Storage", "storage", Format::Flag),
+    ("Deprecated", "deprecated", Format::Flag),
+    ("DeprecationWarning", "deprecationWarning", Format::Optional),
 ];
 
-const COLUMN: &[(&str, &str, Form)] = &[
-    ("Name", "name", Form::Text),
-    ("Type", "type", Form::Text),
-    ("Format", "format", Form::Text),
-    ("Description", "description", Form::Text),
-    ("Priority", "priority", Form::Maybe),
-    ("JSONPath", "jsonPath", Form::Text),
+const COLUMN: &[(&str, &str, Format)] = &[
+    ("Name", "name", Format::Text),
+    ("Type", "type", Format::Text),
+    ("Format", "format", Format::Text),
+    ("Description", "description", Format::Text),
+    ("Priority", "priority", Format::Optional),
+    ("JSONPath", "jsonPath", Format::Text),
 ];
 
 /// Formats a schema.
-pub(super) fn schema(value: &Value) -> String {
-    format!("{{{}}}", fields(value, SCHEMA))
+pub(super) fn format_schema(value: &Value) -> String {
+    format!("{{{}}}", format_fields(value, SCHEMA))
 }
 
 /// Formats a rule.
-pub(super) fn rule(value: &Value) -> String {
-    format!("{{{}}}", fields(value, RULE))
+pub(super) fn format_rule(value: &Value) -> String {
+    format!("{{{}}}", format_fields(value, RULE))
 }
 
-/// Formats versions; parts that all of them share (`shared`) are moved elsewhere.
-pub(super) fn versions(all: &[Value], shared: &dyn Fn(&str) -> bool) -> String {
-    let one = |version: &Value| {
-        let own = |key: &str| version.get(key).filter(|part| !part.is_null() && !shared(key));
+/// Formats versions without the parts that all versions share.
+pub(super) fn format_versions(all: &[Value], is_shared: &dyn Fn(&str) -> bool) -> String {
+    let format_version = |version: &Value| {
+        let part = |key: &str| version.get(key).filter(|part| !part.is_null() && !is_shared(key));
         let parts = [
             (
                 "Schema",
-                own("schema").map(|part| {
-                    let inner = part.get("openAPIV3Schema").map_or("null".into(), schema);
+                part("schema").map(|part| {
+                    let inner = part.get("openAPIV3Schema").map_or("null".into(), format_schema);
                     format!("{{\"OpenAPIV3Schema\":{inner}}}")
                 }),
             ),
-            ("Subresources", own("subresources").map(subresources)),
+            ("Subresources", part("subresources").map(format_subresources)),
             (
                 "AdditionalPrinterColumns",
-                own("additionalPrinterColumns").map(|part| listed(part, &column)),
+                part("additionalPrinterColumns").map(|part| format_list(part, &format_column)),
             ),
             (
                 "SelectableFields",
-                own("selectableFields").map(|part| {
-                    listed(part, &|field| {
-                        format!("{{\"JSONPath\":{}}}", shown(field.get("jsonPath"), "\"\""))
+                part("selectableFields").map(|part| {
+                    format_list(part, &|field| {
+                        format!("{{\"JSONPath\":{}}}", format_or(field.get("jsonPath"), "\"\""))
                     })
                 }),
             ),
@@ -138,79 +142,89 @@ pub(super) fn versions(all: &[Value], shared: &dyn Fn(&str) -> bool) -> String {
             .into_iter()
             .map(|(name, part)| format!("\"{name}\":{}", part.unwrap_or_else(|| "null".into())))
             .collect();
-        format!("{{{},{}}}", fields(version, VERSION), parts.join(","))
+        format!("{{{},{}}}", format_fields(version, VERSION), parts.join(","))
     };
-    let all: Vec<String> = all.iter().map(one).collect();
+    let all: Vec<String> = all.iter().map(format_version).collect();
     format!("[{}]", all.join(","))
 }
 
-fn column(value: &Value) -> String {
-    let text = format!("{{{}}}", fields(value, COLUMN));
+fn format_column(value: &Value) -> String {
+    let text = format!("{{{}}}", format_fields(value, COLUMN));
     text.replace("\"Priority\":null", "\"Priority\":0")
 }
 
-fn subresources(value: &Value) -> String {
+fn format_subresources(value: &Value) -> String {
     let status = value.get("status").map_or("null", |_| "{}");
     let scale = value.get("scale").map_or("null".into(), |scale| {
         format!(
             "{{\"SpecReplicasPath\":{},\"StatusReplicasPath\":{},\"LabelSelectorPath\":{}}}",
-            shown(scale.get("specReplicasPath"), "\"\""),
-            shown(scale.get("statusReplicasPath"), "\"\""),
-            shown(scale.get("labelSelectorPath"), "null")
+            format_or(scale.get("specReplicasPath"), "\"\""),
+            format_or(scale.get("statusReplicasPath"), "\"\""),
+            format_or(scale.get("labelSelectorPath"), "null")
         )
     });
     format!("{{\"Status\":{status},\"Scale\":{scale}}}")
 }
 
-fn shown(value: Option<&Value>, absent: &str) -> String {
+/// Formats a value, or returns `absent` if it is missing.
+fn format_or(value: Option<&Value>, absent: &str) -> String {
     value
         .filter(|value| !value.is_null())
         .map_or(absent.into(), show::json)
 }
 
-fn listed(value: &Value, one: &dyn Fn(&Value) -> String) -> String {
-    let items: Vec<String> = value.as_array().into_iter().flatten().map(one).collect();
+fn format_list(value: &Value, format_item: &dyn Fn(&Value) -> String) -> String {
+    let items: Vec<String> = value.as_array().into_iter().flatten().map(format_item).collect();
     format!("[{}]", items.join(","))
 }
 
-fn fields(value: &Value, table: &[(&str, &str, Form)]) -> String {
+fn format_fields(value: &Value, table: &[(&str, &str, Format)]) -> String {
     let all: Vec<String> = table
         .iter()
-        .map(|(name, key, form)| format!("\"{name}\":{}", field(value.get(key), *form)))
+        .map(|(name, key, format)| format!("\"{name}\":{}", format_field(value.get(key), *format)))
         .collect();
     all.join(",")
 }
 
-fn field(value: Option<&Value>, form: Form) -> String {
+fn format_field(value: Option<&Value>, format: Format) -> String {
     let value = value.filter(|value| !value.is_null());
     let Some(value) = value else {
-        return match form {
-            Form::Text => "\"\"".into(),
-            Form::Flag => "false".into(),
+        return match format {
+            Format::Text => "\"\"".into(),
+            Format::Flag => "false".into(),
             _ => "null".into(),
         };
     };
-    match form {
-        Form::Text | Form::Flag | Form::Maybe => show::json(value),
-        Form::Schema => schema(value),
-        Form::Schemas => listed(value, &schema),
-        Form::Map => {
+    match format {
+        Format::Text | Format::Flag | Format::Optional => show::json(value),
+        Format::Schema => format_schema(value),
+        Format::Schemas => format_list(value, &format_schema),
+        Format::Map => {
             let all: Vec<String> = value
                 .as_object()
                 .into_iter()
                 .flatten()
-                .map(|(name, below)| format!("{}:{}", show::json(&Value::from(name.as_str())), schema(below)))
+                .map(|(name, property)| {
+                    format!(
+                        "{}:{}",
+                        show::json(&Value::from(name.as_str())),
+                        format_schema(property)
+                    )
+                })
                 .collect();
             format!("{{{}}}", all.join(","))
         }
-        Form::Items if value.is_array() => {
-            format!("{{\"Schema\":null,\"JSONSchemas\":{}}}", listed(value, &schema))
+        Format::Items if value.is_array() => {
+            format!(
+                "{{\"Schema\":null,\"JSONSchemas\":{}}}",
+                format_list(value, &format_schema)
+            )
         }
-        Form::Items => format!("{{\"Schema\":{},\"JSONSchemas\":null}}", schema(value)),
-        Form::OrBool => match value {
+        Format::Items => format!("{{\"Schema\":{},\"JSONSchemas\":null}}", format_schema(value)),
+        Format::OrBool => match value {
             Value::Bool(flag) => format!("{{\"Allows\":{flag},\"Schema\":null}}"),
-            below => format!("{{\"Allows\":true,\"Schema\":{}}}", schema(below)),
+            schema => format!("{{\"Allows\":true,\"Schema\":{}}}", format_schema(schema)),
         },
-        Form::Rules => listed(value, &rule),
+        Format::Rules => format_list(value, &format_rule),
     }
 }

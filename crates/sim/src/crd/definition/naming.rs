@@ -1,4 +1,4 @@
-//! Resolves name conflicts between the definitions of a group and sets the accepted names and conditions.
+//! Finds name conflicts between the definitions of a group, and sets accepted names and conditions.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ pub(super) struct NamesInUse {
     kinds: BTreeSet<String>,
 }
 
-/// The accepted names of all definitions of the group.
+/// Returns the accepted names of all definitions of the group.
 pub(super) fn names_in_use(state: &State, definition: &Value) -> NamesInUse {
     let group = tree::text(definition, &["spec", "group"]);
     let mut in_use = NamesInUse::default();
@@ -34,10 +34,10 @@ pub(super) fn names_in_use(state: &State, definition: &Value) -> NamesInUse {
     in_use
 }
 
-/// Returns the definition with its accepted names; `None` if nothing changes.
+/// Returns the definition with updated accepted names and conditions, or `None` if nothing changes.
 pub(super) fn with_accepted_names(definition: &Value, in_use: &NamesInUse, now: &str) -> Option<Value> {
-    let wanted = tree::get(definition, &["spec", "names"])?;
-    if Some(wanted) == tree::get(definition, &["status", "acceptedNames"]) {
+    let requested = tree::get(definition, &["spec", "names"])?;
+    if Some(requested) == tree::get(definition, &["status", "acceptedNames"]) {
         return None;
     }
     let mut new = definition.clone();
@@ -51,21 +51,21 @@ pub(super) fn with_accepted_names(definition: &Value, in_use: &NamesInUse, now: 
     ] {
         let location = ["status", "acceptedNames", key];
         let detail = if key == "shortNames" {
-            short_names(wanted, definition, used)
+            short_name_conflicts(requested, definition, used)
         } else {
-            one(
-                tree::text(wanted, &[key]),
+            name_conflict(
+                tree::text(requested, &[key]),
                 tree::text(definition, &location),
                 used,
             )
         };
-        match (detail, wanted.get(key)) {
+        match (detail, requested.get(key)) {
             (Some(detail), _) => conflict = Some((reason, detail)),
             (None, Some(name)) => tree::set(&mut new, &location, name.clone()),
             (None, None) => drop(tree::remove(&mut new, &location)),
         }
     }
-    match wanted.get("categories") {
+    match requested.get("categories") {
         Some(categories) => tree::set(
             &mut new,
             &["status", "acceptedNames", "categories"],
@@ -73,11 +73,11 @@ pub(super) fn with_accepted_names(definition: &Value, in_use: &NamesInUse, now: 
         ),
         None => drop(tree::remove(&mut new, &["status", "acceptedNames", "categories"])),
     }
-    conditions(&mut new, conflict.as_ref(), now);
+    set_name_conditions(&mut new, conflict.as_ref(), now);
     (new != *definition).then_some(new)
 }
 
-fn conditions(new: &mut Value, conflict: Option<&(&str, String)>, now: &str) {
+fn set_name_conditions(new: &mut Value, conflict: Option<&(&str, String)>, now: &str) {
     let (status, reason, message) = match conflict {
         Some((reason, detail)) => (false, *reason, detail.as_str()),
         None => (true, "NoConflicts", "no conflicts found"),
@@ -92,10 +92,10 @@ fn conditions(new: &mut Value, conflict: Option<&(&str, String)>, now: &str) {
         },
         now,
     );
-    if super::is_true(new, "Established") {
+    if super::is_condition_true(new, "Established") {
         return;
     }
-    let have = tree::list(new, &["status", "conditions"])
+    let has_condition = tree::list(new, &["status", "conditions"])
         .iter()
         .any(|one| tree::text(one, &["type"]) == "Established");
     if conflict.is_none() {
@@ -109,7 +109,7 @@ fn conditions(new: &mut Value, conflict: Option<&(&str, String)>, now: &str) {
             },
             now,
         );
-    } else if !have {
+    } else if !has_condition {
         set_condition(
             new,
             Condition {
@@ -123,20 +123,20 @@ fn conditions(new: &mut Value, conflict: Option<&(&str, String)>, now: &str) {
     }
 }
 
-fn one(wanted: &str, accepted: &str, used: &BTreeSet<String>) -> Option<String> {
-    (wanted != accepted && used.contains(wanted)).then(|| format!("{wanted:?} is already in use"))
+fn name_conflict(requested: &str, accepted: &str, used: &BTreeSet<String>) -> Option<String> {
+    (requested != accepted && used.contains(requested)).then(|| format!("{requested:?} is already in use"))
 }
 
-fn short_names(wanted: &Value, definition: &Value, used: &BTreeSet<String>) -> Option<String> {
-    let own = tree::list(definition, &["status", "acceptedNames", "shortNames"]);
-    let wrong: Vec<String> = tree::list(wanted, &["shortNames"])
+fn short_name_conflicts(requested: &Value, definition: &Value, used: &BTreeSet<String>) -> Option<String> {
+    let accepted = tree::list(definition, &["status", "acceptedNames", "shortNames"]);
+    let conflicts: Vec<String> = tree::list(requested, &["shortNames"])
         .iter()
-        .filter(|name| !own.contains(name))
-        .filter_map(|name| one(name.as_str()?, "", used))
+        .filter(|name| !accepted.contains(name))
+        .filter_map(|name| name_conflict(name.as_str()?, "", used))
         .collect();
-    match wrong.as_slice() {
+    match conflicts.as_slice() {
         [] => None,
         [one] => Some(one.clone()),
-        many => Some(format!("[{}]", many.join(", "))),
+        several => Some(format!("[{}]", several.join(", "))),
     }
 }

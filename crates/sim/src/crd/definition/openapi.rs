@@ -9,49 +9,50 @@ use crate::crd::schema::{Node, strings, text};
 use crate::crd::show;
 use crate::field::{ErrorType, FieldErrors, Path};
 
-/// Validates a schema; `rules` is set if it is valid enough to compile its rules.
-pub(super) fn check(schema: &Value, path: &Path, rules: bool) -> FieldErrors {
-    let mut found = Found::default();
-    let node = rules.then(|| Node::compile(schema));
+/// Validates a schema. With `compile_rules`, also compiles its rules, which requires that other checks
+/// succeeded.
+pub(super) fn check(schema: &Value, path: &Path, compile_rules: bool) -> FieldErrors {
+    let mut errors = SchemaErrors::default();
+    let node = compile_rules.then(|| Node::compile(schema));
     let context = NodeContext {
         root: true,
-        whole: true,
+        is_object_root: true,
         node: node.as_ref(),
         ..NodeContext::default()
     };
-    found.walk(schema, path, &context);
-    found.schema.append(found.rules);
-    found.schema
+    errors.check_node(schema, path, &context);
+    errors.schema.append(errors.rules);
+    errors.schema
 }
 
-/// Errors of rules are reported after all others.
+/// Errors of a schema and of its rules, which are reported last.
 #[derive(Default)]
-struct Found {
+struct SchemaErrors {
     schema: FieldErrors,
     rules: FieldErrors,
 }
 
-/// The context of a schema node.
+/// Context of a schema node.
 #[derive(Clone, Default)]
 struct NodeContext<'n> {
     root: bool,
-    /// Whether the node is a whole object, whose metadata is visible to rules.
-    whole: bool,
-    /// The compiled node, if rules can be compiled.
+    /// Whether the node is a complete object with metadata that rules can access.
+    is_object_root: bool,
+    /// Compiled node, if rules are compiled.
     node: Option<&'n Node>,
-    /// The reason that defaults are forbidden here.
+    /// Reason why the node must not have a default.
     no_defaults: Option<String>,
     in_metadata: bool,
-    /// The path below which old and new values cannot be correlated.
-    unmatched: Option<Path>,
+    /// Path of the node below which old and new values cannot be correlated.
+    uncorrelatable: Option<Path>,
 }
 
 impl<'n> NodeContext<'n> {
-    /// The context of a child, with its compiled node.
-    fn below(&self, node: Option<&'n Node>) -> Self {
+    /// Returns the context of a child with this compiled node.
+    fn for_child(&self, node: Option<&'n Node>) -> Self {
         Self {
             root: false,
-            whole: node.is_some_and(|node| node.embedded),
+            is_object_root: node.is_some_and(|node| node.embedded),
             node,
             ..self.clone()
         }
@@ -62,14 +63,14 @@ fn flag(schema: &Value, key: &str) -> bool {
     schema.get(key).is_some_and(|flag| flag == true)
 }
 
-fn map<'v>(schema: &'v Value, key: &str) -> Option<&'v Map<String, Value>> {
+fn non_empty_map<'v>(schema: &'v Value, key: &str) -> Option<&'v Map<String, Value>> {
     schema
         .get(key)
         .and_then(Value::as_object)
         .filter(|map| !map.is_empty())
 }
 
-fn given<'v>(schema: &'v Value, key: &str) -> Option<&'v Value> {
+fn non_null<'v>(schema: &'v Value, key: &str) -> Option<&'v Value> {
     schema.get(key).filter(|value| !value.is_null())
 }
 
@@ -79,34 +80,34 @@ const MAP_KEYS: &str = "x-kubernetes-list-map-keys";
 const RULES: &str = "x-kubernetes-validations";
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-impl Found {
-    fn walk(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
+impl SchemaErrors {
+    fn check_node(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
         let before = self.schema.len();
         self.check_keywords(schema, path, context);
         if flag(schema, "uniqueItems") {
             let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
             self.schema.forbidden(&path.child("uniqueItems"), detail);
         }
-        self.additional(schema, path, context);
-        self.properties(schema, path, context);
-        self.branches(schema, path, context);
-        self.items(schema, path, context);
-        if given(schema, "x-kubernetes-preserve-unknown-fields").is_some_and(|value| *value == false) {
+        self.check_additional_properties(schema, path, context);
+        self.check_properties(schema, path, context);
+        self.check_branches(schema, path, context);
+        self.check_items(schema, path, context);
+        if non_null(schema, "x-kubernetes-preserve-unknown-fields").is_some_and(|value| *value == false) {
             let location = path.child("x-kubernetes-preserve-unknown-fields");
             self.schema.invalid(&location, false, "must be true or undefined");
         }
-        self.map_type(schema, path);
-        self.list_type(schema, path);
-        self.list_keys(schema, path);
-        self.check_rules(schema, path, context);
+        self.check_map_type(schema, path);
+        self.check_list_type(schema, path);
+        self.check_list_keys(schema, path);
+        self.check_rule_fields(schema, path, context);
         if self.schema.len() == before
             && let Some(node) = context.node
         {
-            self.compile(schema, path, node, context);
+            self.compile_rules(schema, path, node, context);
         }
     }
 
-    /// Reports keywords that are not allowed, or not allowed here.
+    /// Reports keywords that are not allowed.
     fn check_keywords(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
         let errors = &mut self.schema;
         let kind = text(schema, "type");
@@ -116,7 +117,7 @@ impl Found {
         if let Some(reason) = context
             .no_defaults
             .as_ref()
-            .filter(|_| given(schema, "default").is_some())
+            .filter(|_| non_null(schema, "default").is_some())
         {
             errors.forbidden(&path.child("default"), format!("must not be set {reason}"));
         }
@@ -128,12 +129,12 @@ impl Found {
             "dependencies",
             "$ref",
         ] {
-            let present = given(schema, key).is_some_and(|value| match value {
+            let is_present = non_null(schema, key).is_some_and(|value| match value {
                 Value::Object(map) => !map.is_empty() || key == "dependencies" || key == "additionalItems",
                 Value::String(text) => !text.is_empty() || key == "$ref",
                 _ => true,
             });
-            if present {
+            if is_present {
                 errors.forbidden(&path.child(key), format!("{key} is not supported"));
             }
         }
@@ -141,7 +142,7 @@ impl Found {
             let detail = "type cannot be set to null, use nullable as an alternative";
             errors.forbidden(&path.child("type"), detail);
         }
-        if given(schema, "items")
+        if non_null(schema, "items")
             .and_then(Value::as_array)
             .is_some_and(|items| !items.is_empty())
         {
@@ -156,84 +157,84 @@ impl Found {
         }
     }
 
-    fn additional(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
-        let Some(below) = given(schema, "additionalProperties") else {
+    fn check_additional_properties(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
+        let Some(values) = non_null(schema, "additionalProperties") else {
             return;
         };
         let location = path.child("additionalProperties");
-        if map(schema, "properties").is_some() && *below != true {
+        if non_empty_map(schema, "properties").is_some() && *values != true {
             let detail = "additionalProperties and properties are mutual exclusive";
             self.schema.forbidden(&location, detail);
         }
-        if below.is_object() {
+        if values.is_object() {
             let node = context.node.and_then(|node| match &node.additional {
-                Some(crate::crd::schema::Additional::Like(below)) => Some(&**below),
+                Some(crate::crd::schema::Additional::Schema(node)) => Some(&**node),
                 _ => None,
             });
-            let mut next = context.below(node);
+            let mut next = context.for_child(node);
             if context.in_metadata {
                 next.no_defaults = Some("inside additionalProperties applying to object metadata".into());
             }
-            self.walk(below, &location, &next);
+            self.check_node(values, &location, &next);
         }
     }
 
-    fn properties(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
-        let resource = context.root || flag(schema, "x-kubernetes-embedded-resource");
-        for (name, below) in map(schema, "properties").into_iter().flatten() {
+    fn check_properties(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
+        let has_metadata = context.root || flag(schema, "x-kubernetes-embedded-resource");
+        for (name, property) in non_empty_map(schema, "properties").into_iter().flatten() {
             let node = context.node.and_then(|node| node.properties.get(name));
-            let mut next = context.below(node);
-            if resource && matches!(name.as_str(), "metadata" | "kind" | "apiVersion") {
+            let mut next = context.for_child(node);
+            if has_metadata && matches!(name.as_str(), "metadata" | "kind" | "apiVersion") {
                 next.in_metadata = true;
                 if context.root {
                     next.no_defaults = Some(format!("in top-level {name}"));
                 }
             }
-            self.walk(below, &path.child("properties").key(name), &next);
+            self.check_node(property, &path.child("properties").key(name), &next);
         }
     }
 
-    fn branches(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
-        let next = context.below(None);
-        if let Some(not) = given(schema, "not") {
-            self.walk(not, &path.child("not"), &next);
+    fn check_branches(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
+        let next = context.for_child(None);
+        if let Some(not) = non_null(schema, "not") {
+            self.check_node(not, &path.child("not"), &next);
         }
         for key in ["allOf", "oneOf", "anyOf"] {
-            let list = given(schema, key).and_then(Value::as_array);
+            let list = non_null(schema, key).and_then(Value::as_array);
             for (at, branch) in list.into_iter().flatten().enumerate() {
-                self.walk(branch, &path.child(key).index(at), &next);
+                self.check_node(branch, &path.child(key).index(at), &next);
             }
         }
-        for (name, below) in map(schema, "definitions").into_iter().flatten() {
-            self.walk(below, &path.child("definitions").key(name), &next);
+        for (name, schema) in non_empty_map(schema, "definitions").into_iter().flatten() {
+            self.check_node(schema, &path.child("definitions").key(name), &next);
         }
-        for (name, below) in map(schema, "dependencies").into_iter().flatten() {
-            if below.is_object() {
-                self.walk(below, &path.child("dependencies").key(name), &next);
+        for (name, dependency) in non_empty_map(schema, "dependencies").into_iter().flatten() {
+            if dependency.is_object() {
+                self.check_node(dependency, &path.child("dependencies").key(name), &next);
             }
         }
     }
 
-    fn items(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
-        let Some(items) = given(schema, "items") else {
+    fn check_items(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
+        let Some(items) = non_null(schema, "items") else {
             return;
         };
-        let mut next = context.below(context.node.and_then(|node| node.items.as_deref()));
-        if text(schema, LIST_TYPE) != "map" && next.unmatched.is_none() {
-            next.unmatched = Some(path.clone());
+        let mut next = context.for_child(context.node.and_then(|node| node.items.as_deref()));
+        if text(schema, LIST_TYPE) != "map" && next.uncorrelatable.is_none() {
+            next.uncorrelatable = Some(path.clone());
         }
         match items {
             Value::Array(list) => {
                 for (at, item) in list.iter().enumerate() {
-                    self.walk(item, &path.child("items").index(at), &next);
+                    self.check_node(item, &path.child("items").index(at), &next);
                 }
             }
-            item => self.walk(item, &path.child("items"), &next),
+            item => self.check_node(item, &path.child("items"), &next),
         }
     }
 
-    /// The type must be `wanted` because of `key`.
-    fn must_be(&mut self, schema: &Value, wanted: &str, key: &str, path: &Path) -> bool {
+    /// Reports a type other than `wanted`, which `key` requires. Returns whether the type is `wanted`.
+    fn require_type(&mut self, schema: &Value, wanted: &str, key: &str, path: &Path) -> bool {
         let kind = text(schema, "type");
         if kind == wanted {
             return true;
@@ -247,11 +248,11 @@ impl Found {
         false
     }
 
-    fn map_type(&mut self, schema: &Value, path: &Path) {
-        if given(schema, MAP_TYPE).is_none() {
+    fn check_map_type(&mut self, schema: &Value, path: &Path) {
+        if non_null(schema, MAP_TYPE).is_none() {
             return;
         }
-        self.must_be(schema, "object", MAP_TYPE, path);
+        self.require_type(schema, "object", MAP_TYPE, path);
         let map_type = text(schema, MAP_TYPE);
         if !matches!(map_type, "atomic" | "granular") {
             self.schema
@@ -259,19 +260,19 @@ impl Found {
         }
     }
 
-    fn list_type(&mut self, schema: &Value, path: &Path) {
-        if given(schema, LIST_TYPE).is_none() {
+    fn check_list_type(&mut self, schema: &Value, path: &Path) {
+        if non_null(schema, LIST_TYPE).is_none() {
             return;
         }
         let list_type = text(schema, LIST_TYPE);
-        if self.must_be(schema, "array", LIST_TYPE, path)
+        if self.require_type(schema, "array", LIST_TYPE, path)
             && list_type == "set"
-            && let Some(items) = given(schema, "items").filter(|items| items.is_object())
+            && let Some(items) = non_null(schema, "items").filter(|items| items.is_object())
         {
             let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
             let (list, shown) = (
                 text(items, LIST_TYPE),
-                given(items, LIST_TYPE).map_or("null".into(), show::value),
+                non_null(items, LIST_TYPE).map_or("null".into(), show::value),
             );
             match text(items, "type") {
                 "array" if !matches!(list, "" | "atomic") => {
@@ -293,27 +294,27 @@ impl Found {
         }
     }
 
-    fn list_keys(&mut self, schema: &Value, path: &Path) {
+    fn check_list_keys(&mut self, schema: &Value, path: &Path) {
         let keys = strings(schema, MAP_KEYS);
         let list_type = text(schema, LIST_TYPE);
         if !keys.is_empty() && list_type != "map" {
             let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-            if given(schema, LIST_TYPE).is_none() {
+            if non_null(schema, LIST_TYPE).is_none() {
                 self.schema.required(&path.child(LIST_TYPE), detail);
             } else {
                 self.schema.invalid(&path.child(LIST_TYPE), list_type, detail);
             }
         }
-        let items = given(schema, "items");
+        let items = non_null(schema, "items");
         if list_type == "map" {
-            self.map_list(&keys, items, path);
+            self.check_map_list(&keys, items, path);
         }
         if let Some(items) = items.filter(|items| items.is_object() && matches!(list_type, "map" | "set")) {
-            self.nullable_items(&keys, items, list_type, path);
+            self.check_list_items(&keys, items, list_type, path);
         }
     }
 
-    fn map_list(&mut self, keys: &[String], items: Option<&Value>, path: &Path) {
+    fn check_map_list(&mut self, keys: &[String], items: Option<&Value>, path: &Path) {
         if keys.is_empty() {
             let detail = "must not be empty if x-kubernetes-list-type is map";
             self.schema.required(&path.child(MAP_KEYS), detail);
@@ -356,7 +357,7 @@ impl Found {
         }
     }
 
-    fn nullable_items(&mut self, keys: &[String], items: &Value, list_type: &str, path: &Path) {
+    fn check_list_items(&mut self, keys: &[String], items: &Value, list_type: &str, path: &Path) {
         let location = path.child("items");
         if flag(items, "nullable") {
             let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
@@ -371,7 +372,7 @@ impl Found {
                 continue;
             };
             let location = location.child("properties").key(key);
-            if !required.contains(key) && given(property, "default").is_none() {
+            if !required.contains(key) && non_null(property, "default").is_none() {
                 let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
                 self.schema.required(&location.child("default"), detail);
             }
@@ -382,17 +383,17 @@ impl Found {
         }
     }
 
-    /// Validates the fields of rules.
-    fn check_rules(&mut self, schema: &Value, path: &Path, _context: &NodeContext<'_>) {
+    /// Validates the fields of the rules without compiling them.
+    fn check_rule_fields(&mut self, schema: &Value, path: &Path, _context: &NodeContext<'_>) {
         const REASONS: [&str; 4] = [
             "FieldValueDuplicate",
             "FieldValueForbidden",
             "FieldValueInvalid",
             "FieldValueRequired",
         ];
-        let lines = |text: &str| text.contains(['\n', '\r']);
+        let has_line_breaks = |text: &str| text.contains(['\n', '\r']);
         let errors = &mut self.schema;
-        let rules = given(schema, RULES).and_then(Value::as_array);
+        let rules = non_null(schema, RULES).and_then(Value::as_array);
         for (at, rule) in rules.into_iter().flatten().enumerate() {
             let location = path.child(RULES).index(at);
             let (source, message) = (text(rule, "rule").trim(), text(rule, "message"));
@@ -402,10 +403,10 @@ impl Found {
             } else if !message.is_empty() && message.trim().is_empty() {
                 let detail = "must be non-empty if specified";
                 errors.push_shown(ErrorType::Invalid, &location.child("message"), shown(), detail);
-            } else if lines(message.trim()) {
+            } else if has_line_breaks(message.trim()) {
                 let detail = "must not contain line breaks";
                 errors.push_shown(ErrorType::Invalid, &location.child("message"), shown(), detail);
-            } else if lines(source) && message.trim().is_empty() {
+            } else if has_line_breaks(source) && message.trim().is_empty() {
                 let detail = "message must be specified if rule contains line breaks";
                 errors.required(&location.child("message"), detail);
             }
@@ -414,7 +415,7 @@ impl Found {
                 let detail = "messageExpression must be non-empty if specified";
                 errors.required(&location.child("messageExpression"), detail);
             }
-            if let Some(reason) = given(rule, "reason").and_then(Value::as_str)
+            if let Some(reason) = non_null(rule, "reason").and_then(Value::as_str)
                 && !REASONS.contains(&reason)
             {
                 errors.not_supported(&location.child("reason"), reason, &REASONS);
@@ -424,7 +425,7 @@ impl Found {
             if !field.is_empty() && field.trim().is_empty() {
                 errors.invalid(&field_location, field, "must be non-empty if specified");
             }
-            if lines(field) {
+            if has_line_breaks(field) {
                 let detail = "must not contain line breaks";
                 errors.push_shown(
                     ErrorType::Invalid,
@@ -433,7 +434,7 @@ impl Found {
                     detail,
                 );
             }
-            if !field.is_empty() && paths::find(field, &Node::compile(schema), true).is_err() {
+            if !field.is_empty() && paths::resolve(field, &Node::compile(schema), true).is_err() {
                 errors.push_shown(
                     ErrorType::Invalid,
                     &field_location,
@@ -444,13 +445,13 @@ impl Found {
         }
     }
 
-    fn compile(&mut self, schema: &Value, path: &Path, node: &Node, context: &NodeContext<'_>) {
+    fn compile_rules(&mut self, schema: &Value, path: &Path, node: &Node, context: &NodeContext<'_>) {
         let errors = &mut self.rules;
-        let rules = given(schema, RULES).and_then(Value::as_array);
+        let rules = non_null(schema, RULES).and_then(Value::as_array);
         for (at, source) in rules.into_iter().flatten().enumerate() {
             let location = path.child(RULES).index(at);
-            let rule = Rule::compile(node, context.whole, source);
-            let shown = || Some(internal::rule(source));
+            let rule = Rule::compile(node, context.is_object_root, source);
+            let shown = || Some(internal::format_rule(source));
             if let Some(detail) = rule.error {
                 errors.push_shown(ErrorType::Invalid, &location.child("rule"), shown(), detail);
                 continue;
@@ -464,14 +465,14 @@ impl Found {
                 );
             }
             if rule.uses_old {
-                if let Some(from) = &context.unmatched {
+                if let Some(from) = &context.uncorrelatable {
                     let detail = format!(
                         "oldSelf cannot be used on the uncorrelatable portion of the schema within {from}"
                     );
                     let text = Some(show::quoted(text(source, "rule")));
                     errors.push_shown(ErrorType::Invalid, &location.child("rule"), text, detail);
                 }
-            } else if let Some(flag) = given(source, "optionalOldSelf") {
+            } else if let Some(flag) = non_null(source, "optionalOldSelf") {
                 let detail = "may not be set if oldSelf is not used in rule";
                 errors.invalid(&location.child("optionalOldSelf"), flag.clone(), detail);
             }

@@ -1,4 +1,4 @@
-//! Checks that a schema is structural; errors are sorted by text, as in the server.
+//! Checks that a schema is structural. Errors are sorted by text, as in the real server.
 
 use serde_json::{Map, Value, json};
 
@@ -7,8 +7,8 @@ use crate::crd::schema::text;
 use crate::crd::show;
 use crate::field::{ErrorType, FieldErrors, Path};
 
-/// The first keyword that is not allowed in any structural schema.
-pub(super) fn unsupported(schema: &Value) -> Option<String> {
+/// Returns the error for the first keyword that structural schemas do not support.
+pub(super) fn unsupported_keyword(schema: &Value) -> Option<String> {
     let has = |key: &str| {
         schema.get(key).is_some_and(|value| match value {
             Value::Null => false,
@@ -41,20 +41,20 @@ pub(super) fn unsupported(schema: &Value) -> Option<String> {
     {
         return Some("OpenAPIV3Schema 'items' must be a schema, but is an array".into());
     }
-    super::warnings::children(schema)
+    super::warnings::subschemas(schema)
         .into_iter()
-        .find_map(unsupported)
+        .find_map(unsupported_keyword)
 }
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
-/// Returns the violations of a structural schema.
+/// Returns the violations of the requirements for structural schemas.
 pub(super) fn check(schema: &Value, path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
     check_node(schema, Level::Root, path, &mut errors);
-    complete(schema, Some(schema), path, path, &mut errors);
+    check_completeness(schema, Some(schema), path, path, &mut errors);
     errors.sort();
     errors
 }
@@ -81,7 +81,7 @@ fn list<'v>(schema: &'v Value, key: &str) -> &'v [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// Checks a node of the structure itself.
+/// Checks a node of the structure.
 fn check_node(schema: &Value, level: Level, path: &Path, errors: &mut FieldErrors) {
     let kind = text(schema, "type");
     let items = schema.get("items").filter(|items| items.is_object());
@@ -92,39 +92,44 @@ fn check_node(schema: &Value, level: Level, path: &Path, errors: &mut FieldError
         check_node(items, Level::Item, &path.child("items"), errors);
     }
     let properties = map(schema, "properties");
-    for (name, below) in properties.into_iter().flatten() {
-        check_node(below, Level::Field, &path.child("properties").key(name), errors);
+    for (name, property) in properties.into_iter().flatten() {
+        check_node(
+            property,
+            Level::Field,
+            &path.child("properties").key(name),
+            errors,
+        );
     }
     let additional = schema
         .get("additionalProperties")
         .filter(|value| !value.is_null());
-    if let Some(below) = additional {
+    if let Some(values) = additional {
         let path = path.child("additionalProperties");
         if level == Level::Root {
             errors.forbidden(&path, "must not be used at the root");
         }
-        if below.is_object() {
-            check_node(below, Level::Field, &path, errors);
+        if values.is_object() {
+            check_node(values, Level::Field, &path, errors);
         }
         if flag(schema, EMBEDDED) {
             errors.forbidden(&path, "must not be used if x-kubernetes-embedded-resource is set");
         }
     }
-    extensions(schema, path, errors);
-    values(schema, level, path, errors);
-    own_type(schema, kind, level, path, errors);
-    let resource = level == Level::Root || flag(schema, EMBEDDED);
+    check_extensions(schema, path, errors);
+    check_value_validations(schema, level, path, errors);
+    check_type(schema, kind, level, path, errors);
+    let has_metadata = level == Level::Root || flag(schema, EMBEDDED);
     if let Some(properties) = properties {
-        typed_metadata(properties, resource, level, path, errors);
+        check_metadata(properties, has_metadata, level, path, errors);
     }
-    let bare = properties.is_none_or(Map::is_empty);
-    if flag(schema, EMBEDDED) && !flag(schema, PRESERVE) && bare {
+    let has_no_properties = properties.is_none_or(Map::is_empty);
+    if flag(schema, EMBEDDED) && !flag(schema, PRESERVE) && has_no_properties {
         let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
         errors.required(&path.child("properties"), detail);
     }
 }
 
-fn extensions(schema: &Value, path: &Path, errors: &mut FieldErrors) {
+fn check_extensions(schema: &Value, path: &Path, errors: &mut FieldErrors) {
     for key in [PRESERVE, EMBEDDED] {
         if flag(schema, INT_OR_STRING) && flag(schema, key) {
             errors.invalid(
@@ -136,7 +141,7 @@ fn extensions(schema: &Value, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-fn own_type(schema: &Value, kind: &str, level: Level, path: &Path, errors: &mut FieldErrors) {
+fn check_type(schema: &Value, kind: &str, level: Level, path: &Path, errors: &mut FieldErrors) {
     let path = path.child("type");
     let detail = "must be object if x-kubernetes-embedded-resource is true";
     if flag(schema, EMBEDDED) && kind != "object" {
@@ -158,16 +163,16 @@ fn own_type(schema: &Value, kind: &str, level: Level, path: &Path, errors: &mut 
     }
 }
 
-fn typed_metadata(
+fn check_metadata(
     properties: &Map<String, Value>,
-    resource: bool,
+    has_metadata: bool,
     level: Level,
     path: &Path,
     errors: &mut FieldErrors,
 ) {
     let location = |key: &str| path.child("properties").key(key);
     for key in ["kind", "apiVersion"] {
-        if let Some(schema) = properties.get(key).filter(|_| resource)
+        if let Some(schema) = properties.get(key).filter(|_| has_metadata)
             && text(schema, "type") != "string"
         {
             errors.invalid(
@@ -180,7 +185,7 @@ fn typed_metadata(
     let Some(metadata) = properties.get("metadata") else {
         return;
     };
-    if resource && text(metadata, "type") != "object" {
+    if has_metadata && text(metadata, "type") != "object" {
         errors.invalid(
             &location("metadata").child("type"),
             text(metadata, "type"),
@@ -190,19 +195,19 @@ fn typed_metadata(
     if level != Level::Root {
         return;
     }
-    let named = |properties: &Value| {
+    let has_only_names = |properties: &Value| {
         let keys = properties
             .as_object()
             .map(|map| map.keys().all(|key| key == "name" || key == "generateName"));
         keys.unwrap_or(true)
     };
-    let plain = metadata
+    let is_allowed = metadata
         .as_object()
         .into_iter()
         .flatten()
         .all(|(key, value)| match key.as_str() {
             "type" | "default" => true,
-            "properties" => named(value),
+            "properties" => has_only_names(value),
             _ => {
                 value.is_null()
                     || *value == false
@@ -210,48 +215,49 @@ fn typed_metadata(
                     || value.as_array().is_some_and(Vec::is_empty)
             }
         });
-    if !plain {
+    if !is_allowed {
         let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
         errors.forbidden(&location("metadata"), detail);
     }
 }
 
-/// The only `anyOf` over types that is allowed.
+/// Returns whether the branches are those of `x-kubernetes-int-or-string`, the only `anyOf` that may contain
+/// types.
 fn is_int_or_string(branches: &[Value]) -> bool {
     branches == [json!({"type": "integer"}), json!({"type": "string"})]
 }
 
 /// Checks the value validations of a node.
-fn values(schema: &Value, level: Level, path: &Path, errors: &mut FieldErrors) {
+fn check_value_validations(schema: &Value, level: Level, path: &Path, errors: &mut FieldErrors) {
     let all = list(schema, "allOf");
-    let first_is_choice = all
+    let first_is_int_or_string = all
         .first()
         .is_some_and(|first| is_int_or_string(list(first, "anyOf")));
-    conditions(
+    check_branches(
         schema,
         is_int_or_string(list(schema, "anyOf")),
-        first_is_choice,
+        first_is_int_or_string,
         level,
         path,
         errors,
     );
 }
 
-fn conditions(
+fn check_branches(
     schema: &Value,
-    skip_any: bool,
+    skip_any_of: bool,
     skip_first: bool,
     level: Level,
     path: &Path,
     errors: &mut FieldErrors,
 ) {
-    if !skip_any {
+    if !skip_any_of {
         for (at, branch) in list(schema, "anyOf").iter().enumerate() {
-            nested(branch, false, level, &path.child("anyOf").index(at), errors);
+            check_branch(branch, false, level, &path.child("anyOf").index(at), errors);
         }
     }
     for (at, branch) in list(schema, "allOf").iter().enumerate() {
-        nested(
+        check_branch(
             branch,
             skip_first && at == 0,
             level,
@@ -260,10 +266,10 @@ fn conditions(
         );
     }
     for (at, branch) in list(schema, "oneOf").iter().enumerate() {
-        nested(branch, false, level, &path.child("oneOf").index(at), errors);
+        check_branch(branch, false, level, &path.child("oneOf").index(at), errors);
     }
     if let Some(not) = schema.get("not").filter(|not| not.is_object()) {
-        nested(not, false, level, &path.child("not"), errors);
+        check_branch(not, false, level, &path.child("not"), errors);
     }
     let expression = text(schema, "pattern");
     if !expression.is_empty()
@@ -279,16 +285,16 @@ fn conditions(
     }
 }
 
-/// Checks a branch of a value validation, which may restrict values but not add structure.
-fn nested(branch: &Value, skip_any: bool, level: Level, path: &Path, errors: &mut FieldErrors) {
-    conditions(branch, skip_any, false, level, path, errors);
+/// Checks a branch of a value validation. It may restrict values, but not add structure.
+fn check_branch(branch: &Value, skip_any_of: bool, level: Level, path: &Path, errors: &mut FieldErrors) {
+    check_branches(branch, skip_any_of, false, level, path, errors);
     if let Some(items) = branch.get("items").filter(|items| items.is_object()) {
-        nested(items, false, level, &path.child("items"), errors);
+        check_branch(items, false, level, &path.child("items"), errors);
     }
     let properties = map(branch, "properties");
-    for (name, below) in properties.into_iter().flatten() {
-        nested(
-            below,
+    for (name, property) in properties.into_iter().flatten() {
+        check_branch(
+            property,
             false,
             Level::Field,
             &path.child("properties").key(name),
@@ -332,20 +338,27 @@ fn nested(branch: &Value, skip_any: bool, level: Level, path: &Path, errors: &mu
     }
 }
 
-/// Everything that a value validation mentions must be part of the structure.
-fn complete(branch: &Value, structure: Option<&Value>, at: &Path, from: &Path, errors: &mut FieldErrors) {
-    let mut follow = |branch: &Value, from: &Path| nested_complete(branch, structure, at, from, errors);
+/// Checks that all items and properties in value validations are part of the structure.
+fn check_completeness(
+    branch: &Value,
+    structure: Option<&Value>,
+    at: &Path,
+    from: &Path,
+    errors: &mut FieldErrors,
+) {
+    let mut check =
+        |branch: &Value, from: &Path| check_nested_completeness(branch, structure, at, from, errors);
     if let Some(not) = branch.get("not").filter(|not| not.is_object()) {
-        follow(not, &from.child("not"));
+        check(not, &from.child("not"));
     }
     for key in ["allOf", "anyOf", "oneOf"] {
         for (index, branch) in list(branch, key).iter().enumerate() {
-            follow(branch, &from.child(key).index(index));
+            check(branch, &from.child(key).index(index));
         }
     }
 }
 
-fn nested_complete(
+fn check_nested_completeness(
     branch: &Value,
     structure: Option<&Value>,
     at: &Path,
@@ -356,14 +369,26 @@ fn nested_complete(
         errors.required(at, format!("because it is defined in {from}"));
         return;
     };
-    complete(branch, Some(structure), at, from, errors);
+    check_completeness(branch, Some(structure), at, from, errors);
     if let Some(items) = branch.get("items").filter(|items| items.is_object()) {
-        let below = structure.get("items").filter(|items| items.is_object());
-        nested_complete(items, below, &at.child("items"), &from.child("items"), errors);
+        let item_structure = structure.get("items").filter(|items| items.is_object());
+        check_nested_completeness(
+            items,
+            item_structure,
+            &at.child("items"),
+            &from.child("items"),
+            errors,
+        );
     }
-    for (name, below) in map(branch, "properties").into_iter().flatten() {
+    for (name, property) in map(branch, "properties").into_iter().flatten() {
         let location = |path: &Path| path.child("properties").key(name);
-        let own = map(structure, "properties").and_then(|properties| properties.get(name));
-        nested_complete(below, own, &location(at), &location(from), errors);
+        let property_structure = map(structure, "properties").and_then(|properties| properties.get(name));
+        check_nested_completeness(
+            property,
+            property_structure,
+            &location(at),
+            &location(from),
+            errors,
+        );
     }
 }

@@ -1,27 +1,27 @@
-//! Validates a definition, in the server's order. The server moves parts that all versions share to the top
-//! first, so paths depend on whether versions differ.
+//! Validates a definition in the order of the real server. The server first moves parts that all versions
+//! share to the top level, so paths depend on whether versions differ.
 
 use serde_json::Value;
 
-use super::{conversion, internal, is_true, version};
+use super::{conversion, internal, is_condition_true, version};
 use crate::crd::show;
 use crate::field::{ErrorType, FieldErrors, Path};
 use crate::tree;
 use crate::validation::meta::IMMUTABLE;
 use crate::validation::names;
 
-/// Validates a definition, new or changed.
+/// Validates a new or changed definition.
 pub fn validate(definition: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     if old.is_none() {
-        own_name(definition, errors);
+        check_name(definition, errors);
     }
-    spec(definition, errors);
+    check_spec(definition, errors);
     if let Some(old) = old {
-        fixed(definition, old, errors);
+        check_immutable_fields(definition, old, errors);
     }
-    status(definition, errors);
-    stored_versions(definition, errors);
-    approval(definition, old, errors);
+    validate_status(definition, errors);
+    check_stored_versions(definition, errors);
+    check_approval(definition, old, errors);
     let preserve = ["spec", "preserveUnknownFields"];
     let before = old.is_some_and(|old| tree::flag(old, &preserve));
     if tree::flag(definition, &preserve) && !before {
@@ -31,14 +31,14 @@ pub fn validate(definition: &Value, old: Option<&Value>, errors: &mut FieldError
 }
 
 /// Validates the status of a definition.
-pub(crate) fn status(definition: &Value, errors: &mut FieldErrors) {
+pub(crate) fn validate_status(definition: &Value, errors: &mut FieldErrors) {
     let names = tree::get(definition, &["status", "acceptedNames"])
         .cloned()
         .unwrap_or_default();
-    all_names(&names, &Path::new("status").child("acceptedNames"), errors);
+    check_names(&names, &Path::new("status").child("acceptedNames"), errors);
 }
 
-fn own_name(definition: &Value, errors: &mut FieldErrors) {
+fn check_name(definition: &Value, errors: &mut FieldErrors) {
     let name = tree::text(definition, &["metadata", "name"]);
     let wanted = format!(
         "{}.{}",
@@ -51,7 +51,7 @@ fn own_name(definition: &Value, errors: &mut FieldErrors) {
     }
 }
 
-fn group_and_scope(definition: &Value, path: &Path, errors: &mut FieldErrors) {
+fn check_group_and_scope(definition: &Value, path: &Path, errors: &mut FieldErrors) {
     let group = tree::text(definition, &["spec", "group"]);
     let wrong = names::subdomain(group, false);
     if group.is_empty() {
@@ -69,15 +69,15 @@ fn group_and_scope(definition: &Value, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-fn spec(definition: &Value, errors: &mut FieldErrors) {
+fn check_spec(definition: &Value, errors: &mut FieldErrors) {
     let path = Path::new("spec");
-    group_and_scope(definition, &path, errors);
+    check_group_and_scope(definition, &path, errors);
     let versions = tree::list(definition, &["spec", "versions"]);
-    let parts = version::Parts::new(versions);
+    let parts = version::SharedParts::new(versions);
     let versions_path = path.child("versions");
     if !parts.has_top_schema() {
         for (at, one) in versions.iter().enumerate() {
-            if version::schema(one).is_none() {
+            if version::root_schema(one).is_none() {
                 let location = versions_path.index(at).child("schema").child("openAPIV3Schema");
                 errors.required(&location, "");
             }
@@ -90,22 +90,27 @@ fn spec(definition: &Value, errors: &mut FieldErrors) {
         if !wrong.is_empty() {
             errors.invalid(&location.child("name"), name, wrong.join(","));
         }
-        version::deprecation(one, &location, errors);
-        parts.own(one, &location, errors);
+        version::check_deprecation(one, &location, errors);
+        parts.check_version(one, &location, errors);
     }
-    count_versions(versions, &parts, &path, errors);
-    required_names(definition, &path.child("names"), errors);
+    check_version_list(versions, &parts, &path, errors);
+    check_required_names(definition, &path.child("names"), errors);
     let names = tree::get(definition, &["spec", "names"])
         .cloned()
         .unwrap_or_default();
-    all_names(&names, &path.child("names"), errors);
-    parts.shared(versions, &path, errors);
+    check_names(&names, &path.child("names"), errors);
+    parts.check_shared(versions, &path, errors);
     if let Some(conversion) = tree::get(definition, &["spec", "conversion"]) {
         conversion::check(conversion, &path.child("conversion"), errors);
     }
 }
 
-fn count_versions(versions: &[Value], parts: &version::Parts, path: &Path, errors: &mut FieldErrors) {
+fn check_version_list(
+    versions: &[Value],
+    parts: &version::SharedParts,
+    path: &Path,
+    errors: &mut FieldErrors,
+) {
     let names: Vec<&str> = versions
         .iter()
         .map(|version| tree::text(version, &["name"]))
@@ -113,7 +118,7 @@ fn count_versions(versions: &[Value], parts: &version::Parts, path: &Path, error
     let mut unique = names.clone();
     unique.sort_unstable();
     unique.dedup();
-    let shown = || Some(internal::versions(versions, &|key| parts.is_shared(key)));
+    let shown = || Some(internal::format_versions(versions, &|key| parts.is_shared(key)));
     let location = path.child("versions");
     if unique.len() != names.len() {
         errors.push_shown(
@@ -139,7 +144,7 @@ fn count_versions(versions: &[Value], parts: &version::Parts, path: &Path, error
     }
 }
 
-fn required_names(definition: &Value, path: &Path, errors: &mut FieldErrors) {
+fn check_required_names(definition: &Value, path: &Path, errors: &mut FieldErrors) {
     for key in ["plural", "singular", "kind", "listKind"] {
         if tree::text(definition, &["spec", "names", key]).is_empty() {
             errors.required(&path.child(key), "");
@@ -147,16 +152,16 @@ fn required_names(definition: &Value, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-fn all_names(given: &Value, path: &Path, errors: &mut FieldErrors) {
+fn check_names(named: &Value, path: &Path, errors: &mut FieldErrors) {
     for key in ["plural", "singular"] {
-        let name = tree::text(given, &[key]);
+        let name = tree::text(named, &[key]);
         let wrong = names::label_1035(name, false);
         if !name.is_empty() && !wrong.is_empty() {
             errors.invalid(&path.child(key), name, wrong.join(","));
         }
     }
     for key in ["kind", "listKind"] {
-        let name = tree::text(given, &[key]);
+        let name = tree::text(named, &[key]);
         let wrong = names::label_1035(&name.to_lowercase(), false);
         if !name.is_empty() && !wrong.is_empty() {
             let detail = format!(
@@ -166,8 +171,8 @@ fn all_names(given: &Value, path: &Path, errors: &mut FieldErrors) {
             errors.invalid(&path.child(key), name, detail);
         }
     }
-    labels(given, "shortNames", path, errors);
-    let (kind, list) = (tree::text(given, &["kind"]), tree::text(given, &["listKind"]));
+    check_labels(named, "shortNames", path, errors);
+    let (kind, list) = (tree::text(named, &["kind"]), tree::text(named, &["listKind"]));
     if !kind.is_empty() && kind == list {
         errors.invalid(
             &path.child("listKind"),
@@ -175,11 +180,11 @@ fn all_names(given: &Value, path: &Path, errors: &mut FieldErrors) {
             "kind and listKind may not be the same",
         );
     }
-    labels(given, "categories", path, errors);
+    check_labels(named, "categories", path, errors);
 }
 
-fn labels(given: &Value, key: &str, path: &Path, errors: &mut FieldErrors) {
-    for (at, name) in tree::list(given, &[key]).iter().enumerate() {
+fn check_labels(named: &Value, key: &str, path: &Path, errors: &mut FieldErrors) {
+    for (at, name) in tree::list(named, &[key]).iter().enumerate() {
         let name = name.as_str().unwrap_or("");
         let wrong = names::label_1035(name, false);
         if !wrong.is_empty() {
@@ -188,15 +193,16 @@ fn labels(given: &Value, key: &str, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-/// Rejects changes of immutable fields: always the resource's name, and its scope and kind once it is served.
-fn fixed(new: &Value, old: &Value, errors: &mut FieldErrors) {
-    let served: &[&[&str]] = if is_true(old, "Established") {
+/// Rejects changes of immutable fields: of group and plural name always, of scope and kind after the
+/// resource has been established.
+fn check_immutable_fields(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    let established: &[&[&str]] = if is_condition_true(old, "Established") {
         &[&["scope"], &["names", "kind"]]
     } else {
         &[]
     };
     let always: &[&[&str]] = &[&["group"], &["names", "plural"]];
-    for keys in served.iter().chain(always) {
+    for keys in established.iter().chain(always) {
         let location: Vec<&str> = ["spec"].into_iter().chain(keys.iter().copied()).collect();
         let now = tree::text(new, &location);
         if now != tree::text(old, &location) {
@@ -205,7 +211,7 @@ fn fixed(new: &Value, old: &Value, errors: &mut FieldErrors) {
     }
 }
 
-fn stored_versions(definition: &Value, errors: &mut FieldErrors) {
+fn check_stored_versions(definition: &Value, errors: &mut FieldErrors) {
     let path = Path::new("status").child("storedVersions");
     let stored = tree::list(definition, &["status", "storedVersions"]);
     if stored.is_empty() {
@@ -244,15 +250,16 @@ fn stored_versions(definition: &Value, errors: &mut FieldErrors) {
     }
 }
 
-const APPROVED: &str = "api-approved.kubernetes.io";
+const APPROVAL_ANNOTATION: &str = "api-approved.kubernetes.io";
 
-/// Groups of the Kubernetes project need an approval annotation.
-fn approval(definition: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
+/// Checks the approval annotation, which is required in the API groups of the Kubernetes project.
+fn check_approval(definition: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let group = tree::text(definition, &["spec", "group"]);
-    let protected = ["k8s.io", "kubernetes.io"]
+    let is_protected = ["k8s.io", "kubernetes.io"]
         .iter()
         .any(|domain| group == *domain || group.ends_with(&format!(".{domain}")));
-    let text = |value: &Value| tree::text(value, &["metadata", "annotations", APPROVED]).to_owned();
+    let text =
+        |value: &Value| tree::text(value, &["metadata", "annotations", APPROVAL_ANNOTATION]).to_owned();
     let approval_kind = |text: &str| match text {
         "" => 0,
         text if text.starts_with("unapproved") => 1,
@@ -265,18 +272,20 @@ fn approval(definition: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
         _ => 3,
     };
     let now = text(definition);
-    if !protected || old.is_some_and(|old| approval_kind(&text(old)) == approval_kind(&now)) {
+    if !is_protected || old.is_some_and(|old| approval_kind(&text(old)) == approval_kind(&now)) {
         return;
     }
-    let path = Path::new("metadata").child("annotations").key(APPROVED);
+    let path = Path::new("metadata")
+        .child("annotations")
+        .key(APPROVAL_ANNOTATION);
     let see = "see https://github.com/kubernetes/enhancements/pull/1111";
     match approval_kind(&now) {
-        0 => errors.required(&path, format!("protected groups must have approval annotation {APPROVED:?}, {see}")),
+        0 => errors.required(&path, format!("protected groups must have approval annotation {APPROVAL_ANNOTATION:?}, {see}")),
         3 => errors.invalid(
             &path,
             now,
             format!(
-                "protected groups must have approval annotation {APPROVED:?} with either a URL or a reason starting with \"unapproved\", {see}"
+                "protected groups must have approval annotation {APPROVAL_ANNOTATION:?} with either a URL or a reason starting with \"unapproved\", {see}"
             ),
         ),
         _ => {}

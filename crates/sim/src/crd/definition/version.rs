@@ -9,52 +9,56 @@ use crate::crd::show;
 use crate::field::{ErrorType, FieldErrors, Path};
 use crate::tree;
 
-/// The schema of a version.
-pub(super) fn schema(version: &Value) -> Option<&Value> {
+/// Returns the schema of a version.
+pub(super) fn root_schema(version: &Value) -> Option<&Value> {
     tree::get(version, &["schema", "openAPIV3Schema"]).filter(|schema| !schema.is_null())
 }
 
-/// Which parts all versions share.
-pub(super) struct Parts {
-    shared: Vec<&'static str>,
-    top: Option<Value>,
+/// Parts that all versions share.
+pub(super) struct SharedParts {
+    names: Vec<&'static str>,
+    first_version: Option<Value>,
 }
 
-const PARTS: [&str; 4] = [
+const PART_NAMES: [&str; 4] = [
     "schema",
     "subresources",
     "additionalPrinterColumns",
     "selectableFields",
 ];
 
-impl Parts {
+impl SharedParts {
     pub(super) fn new(versions: &[Value]) -> Self {
         let first = versions.first();
         let part = |version: &Value, key: &str| version.get(key).filter(|part| !is_empty(part)).cloned();
-        let same = |key: &str| {
-            let wanted = first.and_then(|first| part(first, key));
-            versions.iter().all(|version| part(version, key) == wanted)
+        let is_equal = |key: &str| {
+            let first_part = first.and_then(|first| part(first, key));
+            versions.iter().all(|version| part(version, key) == first_part)
         };
         Self {
-            shared: PARTS.into_iter().filter(|key| same(key)).collect(),
-            top: first.cloned(),
+            names: PART_NAMES.into_iter().filter(|key| is_equal(key)).collect(),
+            first_version: first.cloned(),
         }
     }
 
     pub(super) fn is_shared(&self, key: &str) -> bool {
-        self.shared.contains(&key)
+        self.names.contains(&key)
     }
 
     /// Returns whether all versions share a schema.
     pub(super) fn has_top_schema(&self) -> bool {
-        self.is_shared("schema") && self.top.as_ref().is_some_and(|top| schema(top).is_some())
+        self.is_shared("schema")
+            && self
+                .first_version
+                .as_ref()
+                .is_some_and(|first| root_schema(first).is_some())
     }
 
     /// Validates the parts that are specific to a version.
-    pub(super) fn own(&self, version: &Value, path: &Path, errors: &mut FieldErrors) {
+    pub(super) fn check_version(&self, version: &Value, path: &Path, errors: &mut FieldErrors) {
         let has_status = has_status(version);
         if !self.is_shared("schema")
-            && let Some(schema) = schema(version)
+            && let Some(schema) = root_schema(version)
         {
             check_schema(
                 schema,
@@ -64,21 +68,21 @@ impl Parts {
             );
         }
         if !self.is_shared("subresources") {
-            subresources(version, &path.child("subresources"), errors);
+            check_subresources(version, &path.child("subresources"), errors);
         }
         if !self.is_shared("additionalPrinterColumns") {
-            columns(version, &path.child("additionalPrinterColumns"), errors);
+            check_columns(version, &path.child("additionalPrinterColumns"), errors);
         }
         if !self.is_shared("selectableFields") {
-            selectable(version, &path.child("selectableFields"), errors);
+            check_selectable_fields(version, &path.child("selectableFields"), errors);
         }
     }
 
     /// Validates the parts that all versions share.
-    pub(super) fn shared(&self, versions: &[Value], path: &Path, errors: &mut FieldErrors) {
-        let Some(top) = &self.top else { return };
+    pub(super) fn check_shared(&self, versions: &[Value], path: &Path, errors: &mut FieldErrors) {
+        let Some(first) = &self.first_version else { return };
         if self.is_shared("schema")
-            && let Some(schema) = schema(top)
+            && let Some(schema) = root_schema(first)
         {
             let any_status = versions.iter().any(has_status);
             check_schema(
@@ -89,13 +93,13 @@ impl Parts {
             );
         }
         if self.is_shared("subresources") {
-            subresources(top, &path.child("subresources"), errors);
+            check_subresources(first, &path.child("subresources"), errors);
         }
         if self.is_shared("additionalPrinterColumns") {
-            columns(top, &path.child("additionalPrinterColumns"), errors);
+            check_columns(first, &path.child("additionalPrinterColumns"), errors);
         }
         if self.is_shared("selectableFields") {
-            selectable(top, &path.child("selectableFields"), errors);
+            check_selectable_fields(first, &path.child("selectableFields"), errors);
         }
     }
 }
@@ -108,11 +112,12 @@ fn has_status(version: &Value) -> bool {
     tree::get(version, &["subresources", "status"]).is_some_and(|status| !status.is_null())
 }
 
-/// Fields of a root schema that may be combined with a status subresource, as Go names them.
-const ALLOWED: &str = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations]";
+/// Go names of the fields of a root schema that may be combined with a status subresource.
+const ALLOWED_ROOT_FIELDS: &str = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations]";
 
-/// Fields that may not, in Go's order, around `type`.
-const FORBIDDEN: [&str; 22] = [
+/// Keywords of a root schema that must not be combined with a status subresource, in the order of the Go
+/// fields. Only the `type` object is allowed.
+const FORBIDDEN_ROOT_KEYWORDS: [&str; 22] = [
     "id",
     "$schema",
     "$ref",
@@ -137,8 +142,8 @@ const FORBIDDEN: [&str; 22] = [
     "x-kubernetes-map-type",
 ];
 
-fn root_beside_status(schema: &Value, path: &Path, errors: &mut FieldErrors) {
-    for key in FORBIDDEN {
+fn check_root_with_status(schema: &Value, path: &Path, errors: &mut FieldErrors) {
+    for key in FORBIDDEN_ROOT_KEYWORDS {
         let Some(value) = schema
             .get(key)
             .filter(|value| !value.is_null() && **value != false)
@@ -154,9 +159,14 @@ fn root_beside_status(schema: &Value, path: &Path, errors: &mut FieldErrors) {
             return;
         }
         let detail = format!(
-            "only {ALLOWED} fields are allowed at the root of the schema if the status subresource is enabled"
+            "only {ALLOWED_ROOT_FIELDS} fields are allowed at the root of the schema if the status subresource is enabled"
         );
-        errors.push_shown(ErrorType::Invalid, path, Some(internal::schema(schema)), detail);
+        errors.push_shown(
+            ErrorType::Invalid,
+            path,
+            Some(internal::format_schema(schema)),
+            detail,
+        );
         return;
     }
 }
@@ -164,24 +174,24 @@ fn root_beside_status(schema: &Value, path: &Path, errors: &mut FieldErrors) {
 fn check_schema(schema: &Value, has_status: bool, path: &Path, errors: &mut FieldErrors) {
     let mut found = FieldErrors::new();
     if has_status {
-        root_beside_status(schema, path, &mut found);
+        check_root_with_status(schema, path, &mut found);
     }
     if schema.get("nullable").is_some_and(|flag| flag == true) {
         found.forbidden(&path.child("nullable"), "nullable cannot be true at the root");
     }
-    let unsupported = structural::unsupported(schema);
-    let mut rules = false;
+    let unsupported = structural::unsupported_keyword(schema);
+    let mut compile_rules = false;
     if unsupported.is_none() {
         let broken = structural::check(schema, path);
         if broken.is_empty() {
             let wrong = defaults::check(schema, path);
-            rules = wrong.is_empty();
+            compile_rules = wrong.is_empty();
             found.append(wrong);
         } else {
             found.append(broken);
         }
     }
-    found.append(openapi::check(schema, path, rules));
+    found.append(openapi::check(schema, path, compile_rules));
     if let Some(detail) = unsupported.filter(|_| found.is_empty()) {
         found.push_shown(ErrorType::Invalid, path, Some("\"\"".into()), detail);
     }
@@ -189,7 +199,7 @@ fn check_schema(schema: &Value, has_status: bool, path: &Path, errors: &mut Fiel
 }
 
 /// Validates the deprecation warning of a version.
-pub(super) fn deprecation(version: &Value, path: &Path, errors: &mut FieldErrors) {
+pub(super) fn check_deprecation(version: &Value, path: &Path, errors: &mut FieldErrors) {
     let Some(text) = version.get("deprecationWarning").and_then(Value::as_str) else {
         return;
     };
@@ -205,17 +215,18 @@ pub(super) fn deprecation(version: &Value, path: &Path, errors: &mut FieldErrors
     if text.is_empty() {
         wrong("must not be an empty string".into());
     }
-    let odd = text
+    let non_printable = text
         .char_indices()
         .find(|(_, c)| c.is_control() || c.is_whitespace() && *c != ' ');
-    if let Some((at, _)) = odd {
+    if let Some((at, _)) = non_printable {
         wrong(format!(
             "must only contain printable UTF-8 characters; non-printable character found at index {at}"
         ));
     }
 }
 
-fn simple_path(text: &str, path: &Path, errors: &mut FieldErrors) -> bool {
+/// Reports a path without a leading dot. Returns whether it has one.
+fn check_simple_path(text: &str, path: &Path, errors: &mut FieldErrors) -> bool {
     if text.starts_with('.') {
         return true;
     }
@@ -223,7 +234,7 @@ fn simple_path(text: &str, path: &Path, errors: &mut FieldErrors) -> bool {
     false
 }
 
-fn subresources(version: &Value, path: &Path, errors: &mut FieldErrors) {
+fn check_subresources(version: &Value, path: &Path, errors: &mut FieldErrors) {
     let Some(scale) = tree::get(version, &["subresources", "scale"]).filter(|scale| !scale.is_null()) else {
         return;
     };
@@ -231,7 +242,7 @@ fn subresources(version: &Value, path: &Path, errors: &mut FieldErrors) {
         let (text, location) = (tree::text(scale, &[key]), path.child(&format!("scale.{key}")));
         if text.is_empty() {
             errors.required(&location, "");
-        } else if simple_path(text, &location, errors) && !text.starts_with(&format!("{below}.")) {
+        } else if check_simple_path(text, &location, errors) && !text.starts_with(&format!("{below}.")) {
             errors.invalid(&location, text, format!("should be a json path under {below}"));
         }
     }
@@ -240,7 +251,7 @@ fn subresources(version: &Value, path: &Path, errors: &mut FieldErrors) {
         path.child("scale.labelSelectorPath"),
     );
     if !text.is_empty()
-        && simple_path(text, &location, errors)
+        && check_simple_path(text, &location, errors)
         && !text.starts_with(".spec.")
         && !text.starts_with(".status.")
     {
@@ -264,7 +275,7 @@ const FORMATS: [&str; 8] = [
     "password",
 ];
 
-fn columns(version: &Value, path: &Path, errors: &mut FieldErrors) {
+fn check_columns(version: &Value, path: &Path, errors: &mut FieldErrors) {
     for (at, column) in tree::list(version, &["additionalPrinterColumns"])
         .iter()
         .enumerate()
@@ -285,7 +296,7 @@ fn columns(version: &Value, path: &Path, errors: &mut FieldErrors) {
         }
         match text("jsonPath") {
             "" => errors.required(&path.child("JSONPath"), ""),
-            text => drop(simple_path(text, &path.child("JSONPath"), errors)),
+            text => drop(check_simple_path(text, &path.child("JSONPath"), errors)),
         }
     }
 }
@@ -293,12 +304,14 @@ fn columns(version: &Value, path: &Path, errors: &mut FieldErrors) {
 /// Maximum number of selectable fields.
 const MAX_SELECTABLE_FIELDS: usize = 8;
 
-fn selectable(version: &Value, path: &Path, errors: &mut FieldErrors) {
+fn check_selectable_fields(version: &Value, path: &Path, errors: &mut FieldErrors) {
     let fields = tree::list(version, &["selectableFields"]);
     if fields.is_empty() {
         return;
     }
-    let Some(schema) = schema(version) else { return };
+    let Some(schema) = root_schema(version) else {
+        return;
+    };
     let node = Node::compile(schema);
     let mut seen: Vec<String> = Vec::new();
     for (at, field) in fields.iter().enumerate() {
@@ -307,7 +320,7 @@ fn selectable(version: &Value, path: &Path, errors: &mut FieldErrors) {
             errors.required(&location, "");
             continue;
         }
-        let found = match paths::find(text, &node, false) {
+        let found = match paths::resolve(text, &node, false) {
             Ok(found) => found,
             Err(detail) => {
                 errors.invalid(&location, text, format!("is an invalid path: {detail}"));
@@ -317,8 +330,8 @@ fn selectable(version: &Value, path: &Path, errors: &mut FieldErrors) {
         if found.root == "metadata" {
             errors.invalid(&location, text, "must not point to fields in metadata");
         }
-        let scalar = |node: &Node| matches!(node.kind.as_str(), "string" | "boolean" | "integer");
-        if !found.node.is_some_and(scalar) {
+        let is_scalar = |node: &Node| matches!(node.kind.as_str(), "string" | "boolean" | "integer");
+        if !found.node.is_some_and(is_scalar) {
             let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
             errors.invalid(&location, text, detail);
         }

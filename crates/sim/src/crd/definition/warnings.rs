@@ -1,4 +1,4 @@
-//! Warns about new formats that are not validated.
+//! Warnings about new string formats that are not validated.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::crd::schema::{supported_format, text};
 use crate::tree;
 
-/// Warns about formats without effect.
+/// Warns about formats that are new in the definition and not validated.
 pub(crate) fn warn(new: &Value, old: Option<&Value>, context: &mut Context) {
     let known = old.map(unknown_formats).unwrap_or_default();
     for format in unknown_formats(new) {
@@ -20,24 +20,24 @@ fn unknown_formats(definition: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for version in tree::list(definition, &["spec", "versions"]) {
         if let Some(schema) = tree::get(version, &["schema", "openAPIV3Schema"]) {
-            walk(schema, &mut found);
+            collect_unknown_formats(schema, &mut found);
         }
     }
     found
 }
 
-fn walk(schema: &Value, found: &mut Vec<String>) {
+fn collect_unknown_formats(schema: &Value, found: &mut Vec<String>) {
     let format = text(schema, "format");
     if !format.is_empty() && supported_format(schema).is_empty() {
         found.push(format.to_owned());
     }
-    for below in children(schema) {
-        walk(below, found);
+    for subschema in subschemas(schema) {
+        collect_unknown_formats(subschema, found);
     }
 }
 
-/// The direct subschemas of a schema.
-pub(super) fn children(schema: &Value) -> Vec<&Value> {
+/// Returns the direct subschemas of a schema.
+pub(super) fn subschemas(schema: &Value) -> Vec<&Value> {
     let mut all = Vec::new();
     for key in [
         "items",
@@ -50,13 +50,13 @@ pub(super) fn children(schema: &Value) -> Vec<&Value> {
     ] {
         match schema.get(key) {
             Some(Value::Array(list)) => all.extend(list),
-            Some(below @ Value::Object(_)) => all.push(below),
+            Some(subschema @ Value::Object(_)) => all.push(subschema),
             _ => {}
         }
     }
     for key in ["properties", "patternProperties", "definitions", "dependencies"] {
         if let Some(Value::Object(map)) = schema.get(key) {
-            all.extend(map.values().filter(|below| below.is_object()));
+            all.extend(map.values().filter(|subschema| subschema.is_object()));
         }
     }
     all

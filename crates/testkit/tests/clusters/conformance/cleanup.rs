@@ -1,4 +1,4 @@
-//! Cleanup between two scenarios: deletes the cluster-scoped objects that were created since the start.
+//! Cleanup between scenarios: deletes the cluster-scoped objects that were created since the start.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ impl Cleanup {
     pub(crate) async fn run(&self) {
         for path in list_paths(&self.client).await.difference(&self.known) {
             let request = Request::delete(path).body(Vec::new()).unwrap();
-            // An object that is being deleted may no longer exist.
+            // Errors are ignored: an object that is being deleted may no longer exist.
             let _ = self.client.request_text(request).await;
         }
     }

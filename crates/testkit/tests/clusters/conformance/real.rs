@@ -1,4 +1,4 @@
-//! A real cluster as a host of scenarios.
+//! A real cluster that scenarios run on.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) struct Real {
 }
 
 impl Real {
-    /// Starts a cluster without workload controllers and kubelet: objects stay as written.
+    /// Starts a cluster without workload controllers and kubelet: objects stay as they were written.
     pub(crate) async fn without_kubelet() -> Self {
         let options = Options {
             controllers: BASIC_CONTROLLERS.to_vec(),

@@ -1,22 +1,23 @@
-//! Decides from the script of a scenario whether it can run concurrently with others.
+//! Determines from the script of a scenario whether the scenario can run concurrently with others.
 
 use std::collections::BTreeSet;
 
 use mainstay_conformance::{Command, Scenario, Script};
 
-/// The objects that a scenario can affect.
+/// Objects that a scenario can affect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Its own namespace, objects named after it, and custom kinds of a group that no other scenario has.
+    /// Objects in its own namespace, objects named after the scenario, and custom kinds in a group that no
+    /// other scenario uses.
     Namespace,
-    /// The whole cluster: it reads or writes objects that other scenarios use.
+    /// Objects of the whole cluster, which other scenarios may use.
     Cluster,
 }
 
-/// Parts of paths whose objects affect requests of other scenarios, whatever their names.
+/// Parts of paths. Objects at these paths affect requests of other scenarios, independent of their names.
 const CLUSTER_WIDE_PARTS: [&str; 4] = ["webhookconfigurations", "admissionpolic", "/nodes", "apiservices"];
 
-/// Paths that affect no object.
+/// Paths whose requests affect no object.
 const READ_ONLY: [&str; 6] = [
     "selfsubject",
     "subjectaccessreviews",
@@ -29,7 +30,7 @@ const READ_ONLY: [&str; 6] = [
 const REQUESTS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "WATCH", "UNTIL"];
 
 impl Scope {
-    /// Returns the scope of `script`, which is one of `all`.
+    /// Returns the scope of `script`. `all` includes the scenario itself.
     pub(crate) fn for_script(script: &str, all: &[Scenario]) -> Self {
         let commands = Script::parse(script).0;
         let groups: Vec<&str> = groups(script)

@@ -1,4 +1,4 @@
-//! Flow style, `[a, {b: c}]`: the states of the parser between brackets.
+//! States of the parser inside brackets (flow style): `[a, {b: c}]`.
 
 use super::{Allowed, Event, EventKind, Parse, Parser, Properties, State};
 use crate::Error;
@@ -48,7 +48,7 @@ impl<'a> Parser<'a> {
         let end = token.end;
         match token.kind {
             TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd => {
-                // libyaml consumes the token together with the missing key.
+                // libyaml consumes this token together with the missing key.
                 self.scanner.take()?;
                 Ok(self.empty(end, State::FlowPairValue))
             }

@@ -1,4 +1,4 @@
-//! `%YAML` and `%TAG`.
+//! The directives `%YAML` and `%TAG`.
 
 use super::{Scan, Scanner};
 use crate::read::token::TokenKind;
@@ -16,26 +16,26 @@ impl Scanner<'_> {
             _ => return Err(self.error("found unknown directive name")),
         };
         self.push(kind, start);
-        self.need(1)?;
+        self.require(1)?;
         self.skip_blanks(true)?;
         self.skip_comment()?;
-        if self.break_at(0) == 0 && self.byte(0) != 0 {
+        if self.break_len_at(0) == 0 && self.byte(0) != 0 {
             return Err(self.error("did not find expected comment or line break"));
         }
-        if self.break_at(0) > 0 {
-            self.need(2)?;
+        if self.break_len_at(0) > 0 {
+            self.require(2)?;
             self.skip_break();
         }
         Ok(())
     }
 
     fn directive_name(&mut self) -> Scan<&str> {
-        self.need(1)?;
+        self.require(1)?;
         let name = self.word()?;
         if name.is_empty() {
             return Err(self.error("could not find expected directive name"));
         }
-        if !self.blank_or_end(0) {
+        if !self.is_blank_or_end(0) {
             return Err(self.error("found unexpected non-alphabetical character"));
         }
         Ok(name)
@@ -52,7 +52,7 @@ impl Scanner<'_> {
     }
 
     fn version_number(&mut self) -> Scan<u8> {
-        self.need(1)?;
+        self.require(1)?;
         let (mut value, mut length) = (0, 0);
         while self.byte(0).is_ascii_digit() {
             length += 1;
@@ -61,7 +61,7 @@ impl Scanner<'_> {
             }
             value = value * 10 + (self.byte(0) - b'0');
             self.skip();
-            self.need(1)?;
+            self.require(1)?;
         }
         if length == 0 {
             return Err(self.error("did not find expected version number"));
@@ -72,14 +72,14 @@ impl Scanner<'_> {
     fn tag_directive(&mut self) -> Scan<TokenKind<'static>> {
         self.skip_blanks(true)?;
         let handle = self.tag_handle(true)?;
-        self.need(1)?;
-        if !self.blank() {
+        self.require(1)?;
+        if !self.is_blank() {
             return Err(self.error("did not find expected whitespace"));
         }
         self.skip_blanks(true)?;
         let prefix = self.tag_uri("")?;
-        self.need(1)?;
-        if !self.blank_or_end(0) {
+        self.require(1)?;
+        if !self.is_blank_or_end(0) {
             return Err(self.error("did not find expected whitespace or line break"));
         }
         Ok(TokenKind::TagDirective(Box::new((handle, prefix))))

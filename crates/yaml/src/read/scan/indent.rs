@@ -1,10 +1,10 @@
-//! Structure: indentation, simple keys, flow brackets, and their tokens.
+//! Tokens of the structure: indentation, simple keys and flow brackets.
 
 use super::{MAX_DEPTH, MAX_KEY_LEN, NO_KEY, Scan, Scanner, SimpleKey, error_at};
 use crate::read::token::{ScanPosition, TokenKind};
 
 impl<'a> Scanner<'a> {
-    /// Reports whether the simple key `number` is still possible.
+    /// Whether the simple key `number` is still possible.
     pub(super) fn key_is_valid(&mut self, number: usize) -> Scan<bool> {
         let (here, skipped) = (self.here, self.skipped);
         let Some(key) = self.simple_keys.get_mut(number).filter(|key| key.possible) else {
@@ -19,7 +19,7 @@ impl<'a> Scanner<'a> {
         Ok(key.possible)
     }
 
-    /// Records that a simple key may start here.
+    /// Records that a simple key may start at the current position.
     pub(super) fn save_key(&mut self) -> Scan<()> {
         if !self.key_allowed {
             return Ok(());
@@ -66,7 +66,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Opens a block at `column` if it is indented further; its token is inserted before the token `number`.
+    /// Opens a block at `column` if it is indented more than the current block. Its token is inserted
+    /// before token `number`.
     fn roll_indent(
         &mut self,
         column: u32,
@@ -86,7 +87,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Closes the blocks that are indented further than `column`.
+    /// Closes the blocks that are indented more than `column`.
     pub(super) fn unroll_indent(&mut self, column: i64) {
         if self.flow_level > 0 {
             return;
@@ -127,7 +128,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn one_character(&mut self, kind: TokenKind<'a>) {
+    fn push_one_character(&mut self, kind: TokenKind<'a>) {
         let start = self.here;
         self.skip();
         self.push(kind, start);
@@ -145,7 +146,7 @@ impl<'a> Scanner<'a> {
             return Err(self.error("exceeded max depth of 10000"));
         }
         self.key_allowed = true;
-        self.one_character(kind);
+        self.push_one_character(kind);
         Ok(())
     }
 
@@ -153,21 +154,21 @@ impl<'a> Scanner<'a> {
         self.remove_key()?;
         if self.flow_level > 0 {
             self.flow_level -= 1;
-            // If no key was saved on this level, its number is that of the bracket: go-yaml then drops the
-            // possibility that the whole collection is a key.
+            // If no key was saved on this level, the key's token number is that of the bracket: go-yaml
+            // then drops the possibility that the whole collection is a key.
             if let Some(key) = self.simple_keys.pop() {
                 self.set_key(key.token, NO_KEY);
             }
         }
         self.key_allowed = false;
-        self.one_character(kind);
+        self.push_one_character(kind);
         Ok(())
     }
 
     pub(super) fn fetch_flow_entry(&mut self) -> Scan<()> {
         self.remove_key()?;
         self.key_allowed = true;
-        self.one_character(TokenKind::FlowEntry);
+        self.push_one_character(TokenKind::FlowEntry);
         Ok(())
     }
 
@@ -185,7 +186,7 @@ impl<'a> Scanner<'a> {
         }
         self.remove_key()?;
         self.key_allowed = true;
-        self.one_character(TokenKind::BlockEntry);
+        self.push_one_character(TokenKind::BlockEntry);
         Ok(())
     }
 
@@ -203,7 +204,7 @@ impl<'a> Scanner<'a> {
         }
         self.remove_key()?;
         self.key_allowed = self.flow_level == 0;
-        self.one_character(TokenKind::Key);
+        self.push_one_character(TokenKind::Key);
         Ok(())
     }
 
@@ -237,7 +238,7 @@ impl<'a> Scanner<'a> {
             }
             self.key_allowed = self.flow_level == 0;
         }
-        self.one_character(TokenKind::Value);
+        self.push_one_character(TokenKind::Value);
         Ok(())
     }
 }

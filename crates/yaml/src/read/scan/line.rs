@@ -6,17 +6,17 @@ impl Scanner<'_> {
     /// Moves to the next token.
     pub(super) fn skip_to_token(&mut self) -> Scan<()> {
         loop {
-            self.need(1)?;
+            self.require(1)?;
             if self.here.column == 0 && self.starts_with_mark() {
                 self.skip();
-                self.need(1)?;
+                self.require(1)?;
             }
             self.skip_blanks(self.flow_level > 0 || !self.key_allowed)?;
             self.skip_comment()?;
-            if self.break_at(0) == 0 {
+            if self.break_len_at(0) == 0 {
                 return Ok(());
             }
-            self.need(2)?;
+            self.require(2)?;
             self.skip_break();
             if self.flow_level == 0 {
                 self.key_allowed = true;
@@ -24,32 +24,32 @@ impl Scanner<'_> {
         }
     }
 
-    /// Whether the text starts with a second byte order mark: go-yaml looks for one at the start of its
-    /// buffer only, and then loses the first character of each line until the buffer moves.
+    /// Whether the text starts with a second byte order mark. go-yaml looks for one only at the start of
+    /// its buffer, and then loses the first character of each line until the buffer moves.
     fn starts_with_mark(&self) -> bool {
         self.here.at < 512 && self.text.starts_with('\u{feff}')
     }
 
-    /// Skips spaces, and tabs where they cannot be indentation.
+    /// Skips spaces, and tabs if they cannot be indentation.
     pub(super) fn skip_blanks(&mut self, tabs: bool) -> Scan<()> {
         self.skip_spaces(usize::MAX);
         while tabs && self.byte(0) == b'\t' {
             self.skip();
             self.skip_spaces(usize::MAX);
         }
-        self.need(1)
+        self.require(1)
     }
 
     pub(super) fn skip_comment(&mut self) -> Scan<()> {
         if self.byte(0) == b'#' {
             let end = self.line_end();
             self.advance_to(end);
-            self.need(1)?;
+            self.require(1)?;
         }
         Ok(())
     }
 
-    /// Returns the end of this line.
+    /// Returns the end of the current line.
     pub(super) fn line_end(&self) -> usize {
         let mut at = self.here.at as usize;
         let rest = self.source.get(at..).unwrap_or_default();

@@ -24,25 +24,25 @@ impl Scanner<'_> {
 impl<'a> Scanner<'a> {
     fn quoted(&mut self, single: bool) -> Scan<Cow<'a, str>> {
         let quote = if single { b'\'' } else { b'"' };
-        if let Some(end) = self.easy_end(quote) {
+        if let Some(end) = self.find_simple_end(quote) {
             let value = self.slice(self.here.at as usize, end);
             self.advance_to(end);
             return Ok(Cow::Borrowed(value));
         }
         let mut out = String::new();
-        // Start of the text that has been read but not copied.
+        // Start of the text that was read but not yet copied.
         let mut start = self.here.at as usize;
         let mut copied = false;
         loop {
-            self.need(4)?;
-            if self.here.column == 0 && self.document_marker() {
+            self.require(4)?;
+            if self.here.column == 0 && self.is_document_marker() {
                 return Err(self.error("found unexpected document indicator"));
             }
             if self.byte(0) == 0 {
                 return Err(self.error("found unexpected end of stream"));
             }
             let mut folding = false;
-            while !self.blank_or_end(0) && self.byte(0) != quote || self.doubled(single) {
+            while !self.is_blank_or_end(0) && self.byte(0) != quote || self.is_doubled_quote(single) {
                 let at = self.here.at as usize;
                 if self.byte(0) == quote {
                     out.push_str(self.slice(start, at + 1));
@@ -51,8 +51,8 @@ impl<'a> Scanner<'a> {
                 } else if !single && self.byte(0) == b'\\' {
                     out.push_str(self.slice(start, at));
                     copied = true;
-                    if self.break_at(1) > 0 {
-                        self.need(3)?;
+                    if self.break_len_at(1) > 0 {
+                        self.require(3)?;
                         self.skip();
                         self.skip_break();
                         folding = true;
@@ -65,9 +65,9 @@ impl<'a> Scanner<'a> {
                     let end = self.quoted_run(at, quote);
                     self.advance_to(end);
                 }
-                self.need(2)?;
+                self.require(2)?;
             }
-            self.need(1)?;
+            self.require(1)?;
             let at = self.here.at as usize;
             if self.byte(0) == quote {
                 if !copied {
@@ -82,9 +82,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Returns the position of the closing quote of a scalar without escapes and line breaks, which is the
+    /// Returns the position of the closing quote if the scalar has no escapes and line breaks, which is the
     /// common case.
-    fn easy_end(&self, quote: u8) -> Option<usize> {
+    fn find_simple_end(&self, quote: u8) -> Option<usize> {
         let start = self.here.at as usize;
         let rest = self.source.get(start..).filter(|_| self.failure.is_none())?;
         let end = rest
@@ -94,12 +94,13 @@ impl<'a> Scanner<'a> {
         easy.then_some(start + end)
     }
 
-    /// Two single quotes, which stand for one.
-    fn doubled(&self, single: bool) -> bool {
+    /// Whether two single quotes, which represent one, are at the current position of a single-quoted
+    /// scalar.
+    fn is_doubled_quote(&self, single: bool) -> bool {
         single && self.byte(0) == b'\'' && self.byte(1) == b'\''
     }
 
-    /// Returns the end of the characters that need no special handling.
+    /// Returns the end of the characters that need no special handling, starting at `from`.
     fn quoted_run(&self, from: usize, quote: u8) -> usize {
         let mut at = from;
         loop {
@@ -121,23 +122,23 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Scans blanks and line breaks inside quotes; returns `false` if there is no line break, and then keeps
-    /// the blanks.
+    /// Scans blanks and line breaks inside quotes. Returns `false` if there is no line break; the blanks
+    /// are then kept.
     fn fold_quoted(&mut self, out: &mut String, start: usize, escaped: bool) -> Scan<bool> {
         let blanks = self.here.at as usize;
         let (mut folding, mut breaks) = (escaped, String::new());
         loop {
-            if self.blank() {
+            if self.is_blank() {
                 self.skip();
                 self.skip_spaces(usize::MAX);
-            } else if self.break_at(0) > 0 {
-                self.need(2)?;
+            } else if self.break_len_at(0) > 0 {
+                self.require(2)?;
                 self.read_break(&mut breaks);
                 folding = true;
             } else {
                 break;
             }
-            self.need(1)?;
+            self.require(1)?;
         }
         if !folding {
             return Ok(false);
@@ -176,7 +177,7 @@ impl<'a> Scanner<'a> {
             out.push(character);
             return Ok(());
         }
-        self.need(digits)?;
+        self.require(digits)?;
         let at = self.here.at as usize;
         let code = self
             .text
@@ -194,8 +195,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Folds line breaks: one becomes a space, further ones stay; after an escaped one all stay, and separators
-/// always do.
+/// Appends folded line breaks: one becomes a space, further ones are kept. After an escaped line break all
+/// are kept; separators are always kept.
 pub(super) fn push_folded(out: &mut String, breaks: &str, escaped: bool) {
     if escaped {
         out.push_str(breaks);

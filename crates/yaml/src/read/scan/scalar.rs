@@ -1,4 +1,4 @@
-//! Scalars without quotes: plain scalars, and blocks after `|` and `>`.
+//! Scalars without quotes: plain scalars, and block scalars after `|` and `>`.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use super::{Scan, Scanner};
 use crate::chars;
 use crate::read::token::{ScanPosition, Style, Token, TokenKind};
 
-/// Handling of the line breaks at the end of a block.
+/// Handling of line breaks at the end of a block scalar.
 #[derive(Clone, Copy, PartialEq)]
 enum Chomp {
     Strip,
@@ -27,8 +27,8 @@ impl Scanner<'_> {
         let mut breaks = String::new();
         let indent = self.indent + 1;
         loop {
-            self.need(4)?;
-            if (self.here.column == 0 && self.document_marker()) || self.byte(0) == b'#' {
+            self.require(4)?;
+            if (self.here.column == 0 && self.is_document_marker()) || self.byte(0) == b'#' {
                 break;
             }
             let at = self.here.at as usize;
@@ -42,9 +42,9 @@ impl Scanner<'_> {
                 }
                 self.advance_to(run);
                 end = self.here;
-                self.need(2)?;
+                self.require(2)?;
             }
-            if !self.blank() && self.break_at(0) == 0 {
+            if !self.is_blank() && self.break_len_at(0) == 0 {
                 break;
             }
             self.plain_blanks(&mut breaks, &mut folding, indent)?;
@@ -71,7 +71,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Returns the end of the plain characters that start at `from`.
+    /// Returns the end of the run of plain characters that starts at `from`.
     fn plain_run(&self, from: usize) -> usize {
         let flow = self.flow_level > 0;
         let mut at = from;
@@ -98,22 +98,22 @@ impl Scanner<'_> {
     }
 
     fn plain_blanks(&mut self, breaks: &mut String, folding: &mut bool, indent: i64) -> Scan<()> {
-        self.need(1)?;
+        self.require(1)?;
         loop {
-            if self.blank() {
+            if self.is_blank() {
                 if *folding && i64::from(self.here.column) < indent && self.byte(0) == b'\t' {
                     return Err(self.error("found a tab character that violates indentation"));
                 }
                 self.skip();
                 self.skip_spaces(usize::MAX);
-            } else if self.break_at(0) > 0 {
-                self.need(2)?;
+            } else if self.break_len_at(0) > 0 {
+                self.require(2)?;
                 self.read_break(breaks);
                 *folding = true;
             } else {
                 return Ok(());
             }
-            self.need(1)?;
+            self.require(1)?;
         }
     }
 
@@ -131,10 +131,10 @@ impl Scanner<'_> {
         let mut value = String::new();
         let (mut last_break, mut breaks) = (String::new(), String::new());
         self.block_breaks(&mut indent, &mut breaks, &mut end)?;
-        self.need(1)?;
+        self.require(1)?;
         let mut led_by_blank = false;
         while i64::from(self.here.column) == indent && self.byte(0) != 0 {
-            let blank = self.blank();
+            let blank = self.is_blank();
             if !literal && !led_by_blank && !blank && last_break.starts_with('\n') {
                 if breaks.is_empty() {
                     value.push(' ');
@@ -149,7 +149,7 @@ impl Scanner<'_> {
             let (from, to) = (self.here.at as usize, self.line_end());
             value.push_str(self.slice(from, to));
             self.advance_to(to);
-            self.need(2)?;
+            self.require(2)?;
             self.read_break(&mut last_break);
             self.block_breaks(&mut indent, &mut breaks, &mut end)?;
         }
@@ -169,30 +169,30 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Scans the rest of the indicator's line.
+    /// Scans the rest of the line of the block scalar's indicator.
     fn block_header(&mut self) -> Scan<(Chomp, i64)> {
-        self.need(1)?;
+        self.require(1)?;
         let (mut chomp, mut increment) = (self.chomp(), 0);
         if chomp.is_some() {
             self.skip();
-            self.need(1)?;
+            self.require(1)?;
             increment = self.increment()?;
         } else if self.byte(0).is_ascii_digit() {
             increment = self.increment()?;
-            self.need(1)?;
+            self.require(1)?;
             chomp = self.chomp();
             if chomp.is_some() {
                 self.skip();
             }
         }
-        self.need(1)?;
+        self.require(1)?;
         self.skip_blanks(true)?;
         self.skip_comment()?;
-        if self.break_at(0) == 0 && self.byte(0) != 0 {
+        if self.break_len_at(0) == 0 && self.byte(0) != 0 {
             return Err(self.error("did not find expected comment or line break"));
         }
-        if self.break_at(0) > 0 {
-            self.need(2)?;
+        if self.break_len_at(0) > 0 {
+            self.require(2)?;
             self.skip_break();
         }
         Ok((chomp.unwrap_or(Chomp::Clip), increment))
@@ -218,12 +218,12 @@ impl Scanner<'_> {
         Ok(i64::from(byte - b'0'))
     }
 
-    /// Scans indentation and empty lines; detects the indentation unless the indicator specifies it.
+    /// Scans indentation and empty lines. Detects the indentation unless the header specifies it.
     fn block_breaks(&mut self, indent: &mut i64, breaks: &mut String, end: &mut ScanPosition) -> Scan<()> {
         *end = self.here;
         let mut deepest = 0;
         loop {
-            self.need(1)?;
+            self.require(1)?;
             let missing = (*indent - i64::from(self.here.column)).max(0);
             let most = if *indent == 0 {
                 usize::MAX
@@ -231,15 +231,15 @@ impl Scanner<'_> {
                 missing as usize
             };
             self.skip_spaces(most);
-            self.need(1)?;
+            self.require(1)?;
             deepest = deepest.max(i64::from(self.here.column));
             if (*indent == 0 || i64::from(self.here.column) < *indent) && self.byte(0) == b'\t' {
                 return Err(self.error("found a tab character where an indentation space is expected"));
             }
-            if self.break_at(0) == 0 {
+            if self.break_len_at(0) == 0 {
                 break;
             }
-            self.need(2)?;
+            self.require(2)?;
             self.read_break(breaks);
             *end = self.here;
         }

@@ -9,9 +9,9 @@ impl<'a> Scanner<'a> {
         self.key_allowed = false;
         let start = self.here;
         self.skip();
-        self.need(1)?;
+        self.require(1)?;
         let name = self.word()?;
-        let ends = self.blank_or_end(0)
+        let ends = self.is_blank_or_end(0)
             || matches!(
                 self.byte(0),
                 b'?' | b':' | b',' | b']' | b'}' | b'%' | b'@' | b'`'
@@ -34,7 +34,7 @@ impl<'a> Scanner<'a> {
         let rest = self.source.get(start..).unwrap_or_default();
         let len = rest.iter().take_while(|byte| is_word(**byte)).count();
         self.advance_to(start + len);
-        self.need(1)?;
+        self.require(1)?;
         Ok(self.slice(start, start + len))
     }
 
@@ -42,14 +42,14 @@ impl<'a> Scanner<'a> {
         self.save_key()?;
         self.key_allowed = false;
         let start = self.here;
-        self.need(2)?;
+        self.require(2)?;
         let (handle, suffix) = if self.byte(1) == b'<' {
             self.verbatim_tag()?
         } else {
             self.short_tag()?
         };
-        self.need(1)?;
-        if !self.blank_or_end(0) {
+        self.require(1)?;
+        if !self.is_blank_or_end(0) {
             return Err(self.error("did not find expected whitespace or line break"));
         }
         self.push(TokenKind::Tag(Box::new(Tag { handle, suffix })), start);
@@ -73,7 +73,7 @@ impl<'a> Scanner<'a> {
             return Ok((handle, self.tag_uri("")?));
         }
         let suffix = self.tag_uri(&handle)?;
-        // `!` alone is a tag.
+        // `!` without a suffix is a complete tag.
         Ok(if suffix.is_empty() {
             (suffix, "!".into())
         } else {
@@ -82,12 +82,12 @@ impl<'a> Scanner<'a> {
     }
 
     pub(super) fn tag_handle(&mut self, directive: bool) -> Scan<String> {
-        self.need(1)?;
+        self.require(1)?;
         if self.byte(0) != b'!' {
             return Err(self.error("did not find expected '!'"));
         }
         self.skip();
-        self.need(1)?;
+        self.require(1)?;
         let mut handle = format!("!{}", self.word()?);
         if self.byte(0) == b'!' {
             self.skip();
@@ -98,11 +98,11 @@ impl<'a> Scanner<'a> {
         Ok(handle)
     }
 
-    /// Scans the rest of a tag, after the part that was scanned as a handle.
+    /// Scans the rest of a tag. `head` is the part that was already scanned as a handle.
     pub(super) fn tag_uri(&mut self, head: &str) -> Scan<String> {
         let mut uri: Vec<u8> = head.bytes().skip(1).collect();
         let mut any = !head.is_empty();
-        self.need(1)?;
+        self.require(1)?;
         while is_uri(self.byte(0)) {
             if self.byte(0) == b'%' {
                 self.uri_escape(&mut uri)?;
@@ -110,7 +110,7 @@ impl<'a> Scanner<'a> {
                 uri.push(self.byte(0));
                 self.skip();
             }
-            self.need(1)?;
+            self.require(1)?;
             any = true;
         }
         if !any {
@@ -119,11 +119,11 @@ impl<'a> Scanner<'a> {
         Ok(String::from_utf8_lossy(&uri).into_owned())
     }
 
-    /// Decodes one character of UTF-8, each byte as `%XX`.
+    /// Decodes one UTF-8 character, each byte written as `%XX`.
     fn uri_escape(&mut self, out: &mut Vec<u8>) -> Scan<()> {
         let mut left = 0;
         loop {
-            self.need(3)?;
+            self.require(3)?;
             let digits = self
                 .text
                 .get(self.here.at as usize + 1..self.here.at as usize + 3);

@@ -1,4 +1,4 @@
-//! Block collections, line by line.
+//! Recognition of block collections, line by line.
 
 #![allow(
     clippy::option_option,
@@ -12,7 +12,7 @@ use super::{Frame, Kind, MAX_DEPTH, Recognizer, Value};
 /// A key or a dash whose value may start on a later line.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    /// Column of the key or the dash; `None` for the document.
+    /// Column of the key or the dash; `None` for the start of the document.
     indent: Option<usize>,
     is_key: bool,
     value: Value,
@@ -21,17 +21,17 @@ struct Pending {
 /// A line without its line break.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
-    /// Start of the first character that is not a space.
+    /// Offset of the first character that is not a space.
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) indent: usize,
-    /// Start of the next line.
+    /// Offset of the next line.
     pub(super) next: usize,
 }
 
 impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
     /// Recognises the whole text.
-    pub(super) fn document(&mut self) -> Option<()> {
+    pub(super) fn recognize_document(&mut self) -> Option<()> {
         let mut pending = Some(Pending {
             indent: None,
             is_key: false,
@@ -40,12 +40,15 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         let mut is_marked = false;
         while let Some(line) = self.line(self.at) {
             self.at = line.next;
-            if self.is_silent(line.start, line.end) {
+            if self.is_blank_or_comment(line.start, line.end) {
                 continue;
             }
             if line.indent == 0 && self.is_marker(line.start) {
                 let first = !is_marked && self.frames.is_empty();
-                if !first || self.byte(line.start) != b'-' || !self.is_silent(line.start + 3, line.end) {
+                if !first
+                    || self.byte(line.start) != b'-'
+                    || !self.is_blank_or_comment(line.start + 3, line.end)
+                {
                     return None;
                 }
                 is_marked = true;
@@ -54,10 +57,10 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
             if self.frames.is_empty() && matches!(self.byte(line.start), b'{' | b'[') {
                 return self.flow_document(line.start);
             }
-            pending = self.content(&line, pending)?;
+            pending = self.recognize_line(&line, pending)?;
         }
         while let Some(frame) = self.frames.pop() {
-            self.close(&frame);
+            self.close_collection(&frame);
         }
         Some(())
     }
@@ -80,8 +83,8 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         })
     }
 
-    /// Reports whether a range is blank or starts with a comment after spaces.
-    pub(super) fn is_silent(&self, start: usize, end: usize) -> bool {
+    /// Whether a range is blank, or contains only a comment after optional spaces.
+    pub(super) fn is_blank_or_comment(&self, start: usize, end: usize) -> bool {
         let rest = self.text.get(start..end).unwrap_or_default();
         match rest.iter().position(|byte| *byte != b' ') {
             None => true,
@@ -94,30 +97,30 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
             .is_none_or(|before| matches!(self.byte(before), b'\n' | b' '))
     }
 
-    /// Reports whether a line starts with `---` or `...`, which may be a document marker.
+    /// Whether `---` or `...`, which may be a document marker, is at offset `at`.
     fn is_marker(&self, at: usize) -> bool {
         let mark = self.text.get(at..at + 3);
         mark == Some(b"---") || mark == Some(b"...")
     }
 
-    /// Recognises a line with content; returns its last key or dash if that has no value yet.
-    fn content(&mut self, line: &Line, pending: Option<Pending>) -> Option<Option<Pending>> {
+    /// Recognises a line with content. Returns its last key or dash if this has no value on the line.
+    fn recognize_line(&mut self, line: &Line, pending: Option<Pending>) -> Option<Option<Pending>> {
         let is_dash = self.byte(line.start) == b'-' && self.is_blank(line.start + 1, line.end);
         let kind = if is_dash { Kind::List } else { Kind::Map };
         match pending {
-            Some(parent) if parent.is_filled_by(line.indent, is_dash) => {
-                self.open(line.indent, kind, parent.value)?;
+            Some(parent) if parent.is_value_at(line.indent, is_dash) => {
+                self.open_collection(line.indent, kind, parent.value)?;
             }
             _ => self.close_to(line.indent, kind)?,
         }
         Some(if is_dash {
-            self.item(line)?
+            self.recognize_item(line)?
         } else {
-            self.entry(line, line.start, line.indent)?
+            self.recognize_entry(line, line.start, line.indent)?
         })
     }
 
-    fn open(&mut self, indent: usize, kind: Kind, value: Value) -> Option<()> {
+    fn open_collection(&mut self, indent: usize, kind: Kind, value: Value) -> Option<()> {
         if self.frames.len() >= MAX_DEPTH {
             return None;
         }
@@ -125,37 +128,38 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
             indent,
             kind,
             keys: self.keys.len(),
-            many: None,
+            key_set: None,
             value,
         });
         Some(())
     }
 
-    /// Closes the collections that end before an entry of `kind` at `indent`; `None` if it continues none.
+    /// Closes the collections that end before an entry of `kind` at `indent`. Returns `None` if the entry
+    /// does not continue an open collection.
     fn close_to(&mut self, indent: usize, kind: Kind) -> Option<()> {
         loop {
             let top = self.frames.last()?;
             if top.indent == indent && top.kind == kind {
                 return Some(());
             }
-            // A list may be in the column of its key.
+            // A list may be in the same column as its key.
             let ends = top.indent > indent || (top.indent == indent && top.kind == Kind::List);
             let frame = self.frames.pop().filter(|_| ends)?;
-            self.close(&frame);
+            self.close_collection(&frame);
         }
     }
 
-    fn close(&mut self, frame: &Frame<'a>) {
+    fn close_collection(&mut self, frame: &Frame<'a>) {
         self.keys.truncate(frame.keys);
         self.end_value(&frame.value, self.content_end, false);
     }
 
-    /// Recognises an item of a list.
-    fn item(&mut self, line: &Line) -> Option<Option<Pending>> {
+    /// Recognises a list item.
+    fn recognize_item(&mut self, line: &Line) -> Option<Option<Pending>> {
         self.add_nodes(1)?;
         let opaque = self.frames.last()?.value.opaque;
         let rest = self.skip_spaces(line.start + 1, line.end);
-        if self.is_silent(line.start + 1, line.end) {
+        if self.is_blank_or_comment(line.start + 1, line.end) {
             self.content_end = line.start + 1;
             return Some(Some(Pending {
                 indent: Some(line.indent),
@@ -172,25 +176,25 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
                 opaque,
                 ..Value::default()
             };
-            self.open(indent, Kind::Map, value)?;
-            return self.entry(line, rest, indent);
+            self.open_collection(indent, Kind::Map, value)?;
+            return self.recognize_entry(line, rest, indent);
         }
-        self.scalar(line, rest, line.indent)?;
+        self.recognize_scalar(line, rest, line.indent)?;
         Some(None)
     }
 
-    /// Recognises a key, which starts at `start`, and its value.
-    fn entry(&mut self, line: &Line, start: usize, indent: usize) -> Option<Option<Pending>> {
+    /// Recognises a key at `start`, and its value.
+    fn recognize_entry(&mut self, line: &Line, start: usize, indent: usize) -> Option<Option<Pending>> {
         self.add_nodes(2)?;
         let colon = self.key_end(start, line.end)?;
         let key = self.key_text(start, colon);
         let mut map = self.frames.pop()?;
-        self.note_key(key, &mut map);
+        self.record_key(key, &mut map);
         let value = self.start_value(key, colon + 1, map.value.opaque);
         self.frames.push(map);
-        if self.is_silent(colon + 1, line.end) {
+        if self.is_blank_or_comment(colon + 1, line.end) {
             self.content_end = colon + 1;
-            // A comment after the key stays.
+            // A comment after the key must be kept, so such a value is not elided.
             let bare = self.skip_spaces(colon + 1, line.end) == line.end;
             let value = Value {
                 start: value.start.filter(|_| bare),
@@ -204,7 +208,7 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         }
         let rest = self.skip_spaces(colon + 1, line.end);
         let is_block_scalar = matches!(self.byte(rest), b'|' | b'>');
-        self.scalar(line, rest, indent)?;
+        self.recognize_scalar(line, rest, indent)?;
         if is_block_scalar {
             self.end_value(&value, self.content_end, false);
         }
@@ -216,15 +220,15 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         at + rest.iter().position(|byte| *byte != b' ').unwrap_or(rest.len())
     }
 
-    /// Reports whether a space or the end of the line is at an offset.
+    /// Whether a space or the end of the line is at offset `at`.
     pub(super) fn is_blank(&self, at: usize, end: usize) -> bool {
         at >= end || self.byte(at) == b' '
     }
 }
 
 impl Pending {
-    /// Reports whether the next line with content is the value.
-    fn is_filled_by(&self, indent: usize, is_dash: bool) -> bool {
+    /// Whether the next line with content is the value.
+    fn is_value_at(&self, indent: usize, is_dash: bool) -> bool {
         match self.indent {
             None => true,
             Some(own) => indent > own || (self.is_key && is_dash && indent == own),

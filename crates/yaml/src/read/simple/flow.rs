@@ -1,10 +1,10 @@
-//! Flow collections: on one line of a block, or a whole document in the style of JSON.
+//! Recognition of flow collections: on one line of a block, or a whole document in the style of JSON.
 
 use super::{Frame, Kind, MAX_DEPTH, MAX_KEY, Recognizer, Value};
 
-/// The next part of a flow collection.
+/// What may follow in a flow collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum Expected {
     /// An entry or the end.
     First,
     Entry,
@@ -13,16 +13,16 @@ enum Next {
 }
 
 impl<const ELIDES: bool> Recognizer<'_, ELIDES> {
-    /// Recognises a document that consists of a flow collection, and perhaps comments after it.
+    /// Recognises a document that consists of a flow collection, optionally followed by comments.
     pub(super) fn flow_document(&mut self, start: usize) -> Option<()> {
-        let end = self.flow(start, self.text.len(), true)?;
+        let end = self.recognize_flow(start, self.text.len(), true)?;
         let line = self.line(end).map_or(end, |line| line.end.max(end));
-        if end < line && !(self.byte(end) == b' ' && self.is_silent(end, line)) {
+        if end < line && !(self.byte(end) == b' ' && self.is_blank_or_comment(end, line)) {
             return None;
         }
         let mut at = self.line(end).map_or(end, |line| line.next);
         while let Some(line) = self.line(at) {
-            if !self.is_silent(line.start, line.end) {
+            if !self.is_blank_or_comment(line.start, line.end) {
                 return None;
             }
             at = line.next;
@@ -30,19 +30,19 @@ impl<const ELIDES: bool> Recognizer<'_, ELIDES> {
         Some(())
     }
 
-    /// Returns the end of a flow collection on one line.
+    /// Returns the end of a flow collection on a single line.
     pub(super) fn flow_on_line(&mut self, start: usize, end: usize) -> Option<usize> {
         let depth = self.frames.len();
-        let end = self.flow(start, end, false)?;
+        let end = self.recognize_flow(start, end, false)?;
         debug_assert_eq!(self.frames.len(), depth, "flow collections are closed");
         Some(end)
     }
 
-    /// Returns the end of the flow collection at `start`, which ends before `end`.
-    fn flow(&mut self, start: usize, end: usize, is_document: bool) -> Option<usize> {
+    /// Returns the end of the flow collection at `start`, which must end before `end`.
+    fn recognize_flow(&mut self, start: usize, end: usize, is_document: bool) -> Option<usize> {
         let outside = self.frames.len();
         let mut at = self.flow_open(start, Value::default())?;
-        let mut next = Next::First;
+        let mut next = Expected::First;
         while self.frames.len() > outside {
             at = self.skip_white(at, end, is_document);
             if at >= end {
@@ -52,27 +52,28 @@ impl<const ELIDES: bool> Recognizer<'_, ELIDES> {
             let closer = if kind == Kind::Map { b'}' } else { b']' };
             let byte = self.byte(at);
             (at, next) = match next {
-                Next::First | Next::Separator if byte == closer => {
+                Expected::First | Expected::Separator if byte == closer => {
                     self.flow_close(at + 1, is_document);
-                    (at + 1, Next::Separator)
+                    (at + 1, Expected::Separator)
                 }
-                Next::Separator if byte == b',' => (at + 1, Next::Entry),
-                Next::Separator => return None,
-                Next::First | Next::Entry => self.flow_entry(at, end, is_document)?,
+                Expected::Separator if byte == b',' => (at + 1, Expected::Entry),
+                Expected::Separator => return None,
+                Expected::First | Expected::Entry => self.flow_entry(at, end, is_document)?,
             };
         }
         Some(at)
     }
 
-    /// Recognises an entry: an item, or a key with its value.
-    fn flow_entry(&mut self, at: usize, end: usize, is_document: bool) -> Option<(usize, Next)> {
+    /// Recognises an entry: an item, or a key with its value. Returns the position after it and what may
+    /// follow.
+    fn flow_entry(&mut self, at: usize, end: usize, is_document: bool) -> Option<(usize, Expected)> {
         self.add_nodes(2)?;
         let mut map = self.frames.pop()?;
         let opaque = map.value.opaque;
         let (start, value) = if map.kind == Kind::Map {
             let (start, colon) = self.flow_key(at, end, is_document)?;
             let key = self.key_text(at, colon);
-            self.note_key(key, &mut map);
+            self.record_key(key, &mut map);
             (start, self.start_value(key, start, opaque))
         } else {
             let opaque = Value {
@@ -83,13 +84,13 @@ impl<const ELIDES: bool> Recognizer<'_, ELIDES> {
         };
         self.frames.push(map);
         match self.byte(start) {
-            b'{' | b'[' => Some((self.flow_open(start, value)?, Next::First)),
+            b'{' | b'[' => Some((self.flow_open(start, value)?, Expected::First)),
             _ => {
                 let after = self.flow_scalar(start, end)?;
                 if is_document {
                     self.end_value(&value, after, true);
                 }
-                Some((after, Next::Separator))
+                Some((after, Expected::Separator))
             }
         }
     }
@@ -107,7 +108,7 @@ impl<const ELIDES: bool> Recognizer<'_, ELIDES> {
             indent: usize::MAX,
             kind,
             keys: self.keys.len(),
-            many: None,
+            key_set: None,
             value,
         });
         Some(at + 1)
@@ -122,7 +123,7 @@ impl<const ELIDES: bool> Recognizer<'_, ELIDES> {
         }
     }
 
-    /// Returns the start of the value after the key at `at`, and the key's colon.
+    /// Returns the start of the value after the key at `at`, and the position of the key's colon.
     fn flow_key(&self, at: usize, end: usize, is_document: bool) -> Option<(usize, usize)> {
         let quoted = matches!(self.byte(at), b'"' | b'\'');
         let colon = if quoted {
@@ -177,7 +178,7 @@ fn is_flow_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'/' | b'-' | b'+' | b'=')
 }
 
-/// Reports whether a key without quotes may be a number or null.
+/// Whether an unquoted key may be a number or null.
 fn is_special_key(key: &[u8]) -> bool {
     !key.first().is_some_and(u8::is_ascii_alphabetic) || key.eq_ignore_ascii_case(b"null")
 }

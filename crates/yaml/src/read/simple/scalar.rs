@@ -1,4 +1,4 @@
-//! Keys and scalars.
+//! Recognition of keys and scalars.
 
 #![allow(
     clippy::option_option,
@@ -11,8 +11,8 @@ use super::block::Line;
 use super::{MAX_KEY, Recognizer};
 
 impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
-    /// Returns the colon after the key at `start`, if there is one and a space or the end of the line
-    /// follows.
+    /// Returns the position of the colon after the key at `start`, or `None` if there is no key. A space or
+    /// the end of the line must follow the colon.
     pub(super) fn key_end(&self, start: usize, end: usize) -> Option<usize> {
         let rest = self.text.get(start..end)?;
         let colon = match rest.first()? {
@@ -38,28 +38,29 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         }
     }
 
-    /// Recognises the scalar at `at` in a collection at `parent`; moves after a block scalar.
-    pub(super) fn scalar(&mut self, line: &Line, at: usize, parent: usize) -> Option<()> {
+    /// Recognises the scalar at `at` in a collection with the indentation `parent`. For a block scalar,
+    /// moves to the line after it.
+    pub(super) fn recognize_scalar(&mut self, line: &Line, at: usize, parent: usize) -> Option<()> {
         let end = line.end;
         let next = match self.byte(at) {
             b'"' => self.double_quoted(at, end)?,
             b'\'' => self.single_quoted(at, end)?,
             b'[' | b'{' => self.flow_on_line(at, end)?,
-            b'|' | b'>' => return self.block_scalar(line, at, parent),
+            b'|' | b'>' => return self.recognize_block_scalar(line, at, parent),
             b'-' | b'?' | b':' if self.is_blank(at + 1, end) => return None,
             b'&' | b'*' | b'!' | b'%' | b'@' | b'`' | b'}' | b']' | b',' | b'#' | b'\t' => return None,
-            _ => return self.plain(at, end),
+            _ => return self.recognize_plain(at, end),
         };
         self.content_end = next;
-        self.is_silent_after(next, end).then_some(())
+        self.has_no_content_after(next, end).then_some(())
     }
 
-    /// Reports whether nothing or a comment follows a scalar.
-    fn is_silent_after(&self, at: usize, end: usize) -> bool {
-        at >= end || (self.byte(at) == b' ' && self.is_silent(at, end))
+    /// Whether only a comment or nothing follows a scalar.
+    fn has_no_content_after(&self, at: usize, end: usize) -> bool {
+        at >= end || (self.byte(at) == b' ' && self.is_blank_or_comment(at, end))
     }
 
-    fn plain(&mut self, start: usize, end: usize) -> Option<()> {
+    fn recognize_plain(&mut self, start: usize, end: usize) -> Option<()> {
         let text = self.text.get(start..end)?;
         if ELIDES && may_be_special(text) {
             self.obstacles += 1;
@@ -85,7 +86,7 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         }
     }
 
-    /// Returns the end of a scalar in double quotes that ends on its line.
+    /// Returns the end of a double-quoted scalar, which must end on its line.
     pub(super) fn double_quoted(&self, start: usize, end: usize) -> Option<usize> {
         let mut at = start + 1;
         loop {
@@ -99,7 +100,7 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         }
     }
 
-    /// Returns the end of a scalar in single quotes that ends on its line.
+    /// Returns the end of a single-quoted scalar, which must end on its line.
     pub(super) fn single_quoted(&self, start: usize, end: usize) -> Option<usize> {
         let mut at = start + 1;
         loop {
@@ -113,8 +114,8 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         }
     }
 
-    /// Recognises a block scalar, whose header is at `at`.
-    fn block_scalar(&mut self, line: &Line, at: usize, parent: usize) -> Option<()> {
+    /// Recognises a block scalar with its header at `at`.
+    fn recognize_block_scalar(&mut self, line: &Line, at: usize, parent: usize) -> Option<()> {
         match self.text.get(at + 1..line.end)? {
             b"" | b"-" => {}
             b"+" => self.obstacles += 1,
@@ -134,12 +135,12 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         self.content_end = first.end;
         self.block_lines(first.indent)?;
         self.scalar_end = self.content_end;
-        // What follows the last line of a text without a line break is not known.
+        // If the text does not end with a line break, it is not known what follows the scalar's last line.
         self.obstacles += usize::from(self.at >= self.text.len() && !self.text.ends_with(b"\n"));
         Some(())
     }
 
-    /// Returns the first line of a block scalar that is not empty.
+    /// Returns the first non-empty line of a block scalar, if any.
     fn first_content(&self, mut at: usize) -> Option<Option<Line>> {
         while let Some(line) = self.line(at) {
             match (line.start == line.end, line.indent) {
@@ -152,7 +153,7 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         Some(None)
     }
 
-    /// Moves after the lines of a block scalar with this indentation.
+    /// Moves to the line after a block scalar with the indentation `indent`.
     fn block_lines(&mut self, indent: usize) -> Option<()> {
         while let Some(rest) = self.text.get(self.at..).filter(|rest| !rest.is_empty()) {
             let len = memchr(b'\n', rest).unwrap_or(rest.len());
@@ -163,7 +164,7 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
             match head.iter().position(|byte| *byte != b' ') {
                 Some(at) if head.get(at) == Some(&b'\t') => return None,
                 Some(_) => return Some(()),
-                // Spaces alone may be content.
+                // A line of spaces may be content.
                 None if line.trim_ascii().is_empty() => self.obstacles += usize::from(!line.is_empty()),
                 None => self.content_end = self.at + line.len(),
             }
@@ -181,7 +182,7 @@ fn is_key_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.' | b'/' | b'-')
 }
 
-/// Reports whether the character after a backslash makes an escape of two characters.
+/// Whether a backslash before `byte` is an escape of two characters.
 fn is_simple_escape(byte: u8) -> bool {
     matches!(
         byte,
@@ -189,7 +190,7 @@ fn is_simple_escape(byte: u8) -> bool {
     )
 }
 
-/// Reports whether a plain scalar may be a number without a JSON form: infinite, not a number, or too large.
+/// Whether a plain scalar may be a number without a JSON form: infinite, NaN or too large.
 pub(super) fn may_be_special(text: &[u8]) -> bool {
     let numeric = matches!(text.first(), Some(b'+' | b'-' | b'.' | b'0'..=b'9'));
     numeric && (text.len() > 40 || text.iter().any(|byte| matches!(byte, b'e' | b'E' | b'n' | b'N')))

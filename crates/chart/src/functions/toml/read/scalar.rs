@@ -6,7 +6,7 @@ use mainstay_template::Value;
 use super::{Problem, Reader, problem};
 
 /// Parses an unquoted value.
-pub(super) fn scalar(word: &str) -> Result<Value, Problem> {
+pub(super) fn parse_scalar(word: &str) -> Result<Value, Problem> {
     match word {
         "true" => return Ok(Value::Bool(true)),
         "false" => return Ok(Value::Bool(false)),
@@ -16,32 +16,32 @@ pub(super) fn scalar(word: &str) -> Result<Value, Problem> {
         _ => {}
     }
     if is_date(word.get(..10).unwrap_or_default()) || is_time(word) {
-        return Ok(Value::string(date(word)));
+        return Ok(Value::string(format_date(word)));
     }
     if !word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-')) {
         return problem(format!("expected value but found {} instead", quote(word)));
     }
-    if let Some((radix, digits)) = radix(word) {
-        let clean = underscores(word, digits, "integer")?;
+    if let Some((radix, digits)) = split_radix(word) {
+        let clean = remove_underscores(word, digits, "integer")?;
         return i64::from_str_radix(&clean, radix)
             .map(Value::int64)
             .map_err(|_| out_of_range(word, "int64"));
     }
     if word.contains(['.', 'e', 'E']) {
-        float(word)
+        parse_float_value(word)
     } else {
-        integer(word)
+        parse_integer(word)
     }
 }
 
-fn radix(word: &str) -> Option<(u32, &str)> {
+fn split_radix(word: &str) -> Option<(u32, &str)> {
     [("0x", 16), ("0o", 8), ("0b", 2)]
         .iter()
         .find_map(|(mark, radix)| Some((*radix, word.strip_prefix(mark)?)))
 }
 
-fn integer(word: &str) -> Result<Value, Problem> {
-    let clean = underscores(word, word, "integer")?;
+fn parse_integer(word: &str) -> Result<Value, Problem> {
+    let clean = remove_underscores(word, word, "integer")?;
     let digits = clean.trim_start_matches(['+', '-']);
     if digits.len() > 1 && digits.starts_with('0') {
         return problem(format!(
@@ -59,8 +59,8 @@ fn integer(word: &str) -> Result<Value, Problem> {
     })
 }
 
-fn float(word: &str) -> Result<Value, Problem> {
-    let clean = underscores(word, word, "float")?;
+fn parse_float_value(word: &str) -> Result<Value, Problem> {
+    let clean = remove_underscores(word, word, "float")?;
     let digits = clean.trim_start_matches(['+', '-']);
     let zeroes =
         digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.") && !digits.starts_with("0e");
@@ -84,8 +84,8 @@ fn float(word: &str) -> Result<Value, Problem> {
     }
 }
 
-/// Removes underscores, each of which must be between two digits.
-fn underscores(word: &str, digits: &str, kind: &str) -> Result<String, Problem> {
+/// Removes underscores. Each must be between two digits.
+fn remove_underscores(word: &str, digits: &str, kind: &str) -> Result<String, Problem> {
     let chars: Vec<char> = digits.chars().collect();
     let misplaced = |index: usize| {
         let around = [index.checked_sub(1), Some(index + 1)];
@@ -111,7 +111,7 @@ fn out_of_range(word: &str, size: &str) -> Problem {
     Problem(format!("{word} is out of range for {size}"))
 }
 
-/// `2006-01-02`.
+/// Whether `word` has the form `2006-01-02`.
 pub(super) fn is_date(word: &str) -> bool {
     has_shape(word, "dddd-dd-dd")
 }
@@ -131,8 +131,8 @@ fn has_shape(word: &str, shape: &str) -> bool {
     word.len() == shape.len() && word.chars().zip(shape.chars()).all(matches)
 }
 
-/// Formats a date, a time or both as RFC 3339; missing parts are zero, and local times are taken as UTC.
-fn date(word: &str) -> String {
+/// Formats a date, a time or both as RFC 3339. Missing parts are zero, and local times are treated as UTC.
+fn format_date(word: &str) -> String {
     let text = word.replacen(' ', "T", 1).replacen('t', "T", 1).replace('z', "Z");
     match text.split_once('T') {
         None if is_date(&text) => format!("{text}T00:00:00Z"),
@@ -176,13 +176,13 @@ impl Reader {
         }
     }
 
-    /// Reads a multi-line string: a leading line break is ignored, and a backslash at the end of a line skips
-    /// the white space after it.
+    /// Reads a multi-line string. A leading line break is ignored, and a backslash at the end of a line
+    /// skips the white space after it.
     pub(super) fn long_basic_string(&mut self) -> Result<String, Problem> {
         self.first_line_break();
         let mut out = String::new();
         loop {
-            if self.eat("\"\"\"") {
+            if self.accept("\"\"\"") {
                 self.extra_quotes('"', &mut out);
                 return Ok(out);
             }
@@ -204,7 +204,7 @@ impl Reader {
         self.first_line_break();
         let mut out = String::new();
         loop {
-            if self.eat("'''") {
+            if self.accept("'''") {
                 self.extra_quotes('\'', &mut out);
                 return Ok(out);
             }
@@ -217,12 +217,12 @@ impl Reader {
     }
 
     fn first_line_break(&mut self) {
-        if !self.eat("\r\n") {
-            self.eat("\n");
+        if !self.accept("\r\n") {
+            self.accept("\n");
         }
     }
 
-    /// Reads up to two quotes before the closing three.
+    /// Reads up to two quotes that precede the closing three quotes.
     fn extra_quotes(&mut self, quote: char, out: &mut String) {
         for _ in 0..2 {
             if self.peek() == Some(quote) {

@@ -1,4 +1,4 @@
-//! The tables of a TOML document while it is parsed.
+//! Tables of a TOML document during parsing.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use mainstay_template::{List, ListType, NamedType, Str, Value};
 
 use super::{Problem, problem};
 
-/// The value of a key.
+/// Value of a key.
 #[derive(Debug)]
 pub(super) enum Node {
     Leaf(Value),
     Array(Vec<Node>),
     Table(Table),
-    /// `[[…]]`; the last table receives new keys.
+    /// Tables of `[[…]]` headers. New keys are added to the last table.
     Tables(Vec<Table>),
 }
 
@@ -20,14 +20,14 @@ pub(super) enum Node {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     entries: BTreeMap<String, Node>,
-    /// Whether a header defined the table; a second header is an error.
+    /// Whether a header has defined the table. A second header is an error.
     defined: bool,
-    /// Whether the table is inline and cannot receive more keys.
+    /// Whether the table is inline, so that no more keys can be added.
     closed: bool,
 }
 
 impl Table {
-    /// Returns the table at `path`, creating missing tables.
+    /// Returns the table at `path`. Creates missing tables.
     pub(super) fn at(&mut self, path: &[String]) -> Result<&mut Table, Problem> {
         let mut table = self;
         for part in path {
@@ -49,8 +49,8 @@ impl Table {
         table.ok_or_else(|| already_defined(name))
     }
 
-    /// Opens `[path]`.
-    pub(super) fn open(&mut self, path: &[String]) -> Result<(), Problem> {
+    /// Opens the table of a header `[path]`.
+    pub(super) fn open_table(&mut self, path: &[String]) -> Result<(), Problem> {
         let table = self.at(path).map_err(|_| already_defined(&path.join(".")))?;
         if table.defined || table.closed {
             return Err(already_defined(&path.join(".")));
@@ -59,8 +59,8 @@ impl Table {
         Ok(())
     }
 
-    /// Opens `[[path]]`.
-    pub(super) fn open_list(&mut self, path: &[String]) -> Result<(), Problem> {
+    /// Appends a table for a header `[[path]]`.
+    pub(super) fn open_table_list(&mut self, path: &[String]) -> Result<(), Problem> {
         let Some((name, parents)) = path.split_last() else {
             return Ok(());
         };
@@ -82,7 +82,7 @@ impl Table {
         Ok(())
     }
 
-    /// Inserts `key = value`, where the key may be dotted.
+    /// Inserts `key = value`. The key may be dotted.
     pub(super) fn insert(&mut self, key: &[String], value: Node, whole: &str) -> Result<(), Problem> {
         let Some((name, parents)) = key.split_last() else {
             return Ok(());

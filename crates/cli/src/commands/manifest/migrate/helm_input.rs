@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use mainstay_adopt::helm::{HelmRelease, newest};
+use mainstay_adopt::helm::{HelmRelease, newest_versions};
 use mainstay_adopt::{HelmChart, HelmSource};
 use mainstay_api::Values;
 use mainstay_catalog::{Catalog, Version};
-use mainstay_cluster::adopt::read_leftovers;
+use mainstay_cluster::adopt::read_installed_mesh;
 use serde_json::Value;
 
 use crate::commands::manifest::inputs::read_file;
@@ -58,7 +58,7 @@ impl HelmFlags {
     fn cluster_secrets(&self) -> Result<Vec<Value>, CliError> {
         block_on(async {
             let client = self.cluster.client().await?;
-            let found = read_leftovers(&client).await;
+            let found = read_installed_mesh(&client).await;
             let found = found.map_err(|error| {
                 CliError::new(Kind::Cluster, format!("cannot read the mesh: {}", error.message))
             })?;
@@ -178,7 +178,7 @@ fn yaml_files(path: &Path) -> Result<Vec<PathBuf>, CliError> {
 
 /// Returns the Secrets of a file, including those in Lists.
 fn secrets(text: &[u8], name: &str) -> Result<Vec<Value>, CliError> {
-    mainstay_adopt::objects(&String::from_utf8_lossy(text))
+    mainstay_adopt::parse_objects(&String::from_utf8_lossy(text))
         .map_err(|error| CliError::new(Kind::Config, format!("{name}: {}", crate::error::chain(&error))))
 }
 
@@ -188,7 +188,7 @@ fn from_releases(secrets: &[Value], catalog: &Catalog) -> Result<Vec<HelmSource>
         releases.extend(HelmRelease::from_secret(secret)?);
     }
     let mut sources = Vec::new();
-    for release in newest(releases) {
+    for release in newest_versions(releases) {
         sources.extend(HelmSource::from_release(&release, catalog)?);
     }
     sources.sort_by(|a, b| (a.chart, &a.namespace, &a.release).cmp(&(b.chart, &b.namespace, &b.release)));

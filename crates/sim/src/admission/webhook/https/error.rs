@@ -1,4 +1,4 @@
-//! Failed calls of webhooks. The texts are those of the API server where it has one.
+//! Errors of webhook calls over HTTPS, with the texts of the real API server where it has one.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use rustls::pki_types::{InvalidDnsNameError, pem};
 
 use crate::connection::TransportError;
 
-/// A call without a usable response.
+/// Failure of a webhook call.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallError {
     /// The URL is not an HTTPS URL.

@@ -1,5 +1,5 @@
 //! Verifies the certificates of webhook servers as Go does: a certificate of the CA bundle is accepted as the
-//! server's own, although it is a CA's.
+//! server's certificate even if it is a CA certificate.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, Sign
 use super::error::CallError;
 use crate::auth::certificate_validity;
 
-/// Trusts the certificates of a CA bundle and those that they issued.
+/// A verifier that accepts the certificates of a CA bundle and certificates issued by them.
 #[derive(Debug)]
 pub(super) struct BundleVerifier {
     issued: Arc<WebPkiServerVerifier>,
@@ -38,7 +38,7 @@ impl BundleVerifier {
     }
 }
 
-/// Verifies name and validity of a trusted certificate.
+/// Verifies name and validity period of a certificate of the bundle.
 fn verify_trusted(
     certificate: &CertificateDer<'_>,
     name: &ServerName<'_>,

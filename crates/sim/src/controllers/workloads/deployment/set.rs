@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::act;
+use super::super::actor;
 use super::super::names;
-use super::super::pod::created;
-use super::maths::Share;
+use super::super::pod::created_at;
+use super::sizes::SetSize;
 use super::{ACTOR, Rollout, SETS};
 use crate::object::Object;
 use crate::state::State;
@@ -15,15 +15,16 @@ use crate::status::Result;
 use crate::tree;
 
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
-pub(super) const HASH: &str = "pod-template-hash";
-const HISTORY: &str = "deployment.kubernetes.io/revision-history";
-const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
+pub(super) const HASH_LABEL: &str = "pod-template-hash";
+const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
+const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
 const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
+/// Annotations of a Deployment that are not copied to its sets.
 const NOT_COPIED: [&str; 6] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
-    HISTORY,
-    DESIRED,
+    REVISION_HISTORY,
+    DESIRED_REPLICAS,
     MAX_REPLICAS,
     "deprecated.deployment.rollback.to",
 ];
@@ -40,16 +41,19 @@ pub(super) fn list_for_deployment(state: &State, uid: &str) -> Vec<ReplicaSet> {
         .store
         .dependents(uid)
         .filter(|location| &*location.table == "replicasets.apps")
-        .filter_map(|location| act::load(state, &location.table, &location.key))
+        .filter_map(|location| actor::load(state, &location.table, &location.key))
         .filter(|(object, _)| object.meta().controller().is_some_and(|owner| &*owner.uid == uid))
         .map(|(object, value)| ReplicaSet { value, object })
         .collect();
-    sets.sort_by(|a, b| (created(&a.value), a.name()).cmp(&(created(&b.value), b.name())));
+    sets.sort_by(|a, b| (created_at(&a.value), a.name()).cmp(&(created_at(&b.value), b.name())));
     sets
 }
 
-/// Splits the sets into those of earlier templates and the one of the current template.
-pub(super) fn split(mut sets: Vec<ReplicaSet>, deployment: &Value) -> (Vec<ReplicaSet>, Option<ReplicaSet>) {
+/// Returns the sets of earlier templates and the set of the current template.
+pub(super) fn split_by_template(
+    mut sets: Vec<ReplicaSet>,
+    deployment: &Value,
+) -> (Vec<ReplicaSet>, Option<ReplicaSet>) {
     let template = tree::get(deployment, &["spec", "template"]);
     let at = sets
         .iter()
@@ -63,30 +67,30 @@ fn same_template(template: &Value, set: &Value) -> bool {
     let Some(mut theirs) = tree::get(set, &["spec", "template"]).cloned() else {
         return false;
     };
-    tree::remove(&mut theirs, &["metadata", "labels", HASH]);
+    tree::remove(&mut theirs, &["metadata", "labels", HASH_LABEL]);
     if theirs == *template {
         return true;
     }
     let mut ours = template.clone();
-    tree::remove(&mut ours, &["metadata", "labels", HASH]);
+    tree::remove(&mut ours, &["metadata", "labels", HASH_LABEL]);
     theirs == ours
 }
 
 impl ReplicaSet {
-    /// Creates a set for the Deployment's template without storing it.
-    pub(super) fn draft(deployment: &Value) -> Self {
+    /// Returns a set for the template of the Deployment. It is not stored.
+    pub(super) fn from_template(deployment: &Value) -> Self {
         let mut template = tree::get(deployment, &["spec", "template"])
             .cloned()
             .unwrap_or_default();
         let collisions = tree::int(deployment, &["status", "collisionCount"]).unwrap_or(0);
         let hash = names::template_hash(&template, collisions);
-        tree::set(&mut template, &["metadata", "labels", HASH], hash.as_str());
+        tree::set(&mut template, &["metadata", "labels", HASH_LABEL], hash.as_str());
         let name = format!("{}-{hash}", tree::text(deployment, &["metadata", "name"]));
         let mut value = json!({
             "apiVersion": "apps/v1", "kind": "ReplicaSet",
             "metadata": {
                 "name": name, "labels": tree::get(&template, &["metadata", "labels"]),
-                "ownerReferences": [act::controller_reference("apps/v1", "Deployment", deployment)],
+                "ownerReferences": [actor::controller_reference("apps/v1", "Deployment", deployment)],
             },
             "spec": {"replicas": 0, "selector": Rollout::selector_with_hash(deployment, &hash), "template": template},
         });
@@ -115,13 +119,13 @@ impl ReplicaSet {
         tree::int(&self.value, &["spec", "replicas"]).unwrap_or(1)
     }
 
-    /// Returns a counter of the status.
-    pub(super) fn status(&self, field: &str) -> i64 {
+    /// Returns a counter in the status.
+    pub(super) fn status_field(&self, field: &str) -> i64 {
         tree::int(&self.value, &["status", field]).unwrap_or(0)
     }
 
     pub(super) fn available(&self) -> i64 {
-        self.status("availableReplicas")
+        self.status_field("availableReplicas")
     }
 
     fn annotation(&self, name: &str) -> &str {
@@ -132,40 +136,47 @@ impl ReplicaSet {
         self.annotation(REVISION).parse().unwrap_or(0)
     }
 
-    /// Returns the Deployment's replicas when the set was last sized.
-    pub(super) fn desired(&self) -> Option<i64> {
-        self.annotation(DESIRED).parse::<i32>().ok().map(i64::from)
+    /// Returns the replicas of the Deployment when the set was last scaled.
+    pub(super) fn desired_replicas(&self) -> Option<i64> {
+        self.annotation(DESIRED_REPLICAS)
+            .parse::<i32>()
+            .ok()
+            .map(i64::from)
     }
 
-    pub(super) fn share(&self) -> Share {
-        Share {
-            size: self.replicas(),
-            most_before: self.annotation(MAX_REPLICAS).parse::<i32>().ok().map(i64::from),
-            created: created(&self.value).as_seconds(),
+    pub(super) fn set_size(&self) -> SetSize {
+        SetSize {
+            replicas: self.replicas(),
+            max_total: self.annotation(MAX_REPLICAS).parse::<i32>().ok().map(i64::from),
+            created: created_at(&self.value).as_seconds(),
         }
     }
 
     /// Returns whether the set has no replicas and no pods.
     pub(super) fn is_idle(&self) -> bool {
-        let seen = self.status("observedGeneration");
+        let observed = self.status_field("observedGeneration");
         let generation = tree::int(&self.value, &["metadata", "generation"]).unwrap_or(0);
-        self.status("replicas") == 0 && self.replicas() == 0 && generation <= seen && !self.deleting()
+        self.status_field("replicas") == 0
+            && self.replicas() == 0
+            && generation <= observed
+            && !self.deleting()
     }
 
-    /// Sets the desired and maximum replicas annotations; returns whether they changed.
-    pub(super) fn note_size(&mut self, desired: i64, limit: i64) -> bool {
-        let news = self.annotation(DESIRED) != desired.to_string()
+    /// Sets the annotations with the desired and the maximum replicas. Returns whether they changed.
+    pub(super) fn set_size_annotations(&mut self, desired: i64, limit: i64) -> bool {
+        let changed = self.annotation(DESIRED_REPLICAS) != desired.to_string()
             || self.annotation(MAX_REPLICAS) != limit.to_string();
-        for (name, number) in [(DESIRED, desired), (MAX_REPLICAS, limit)] {
+        for (name, number) in [(DESIRED_REPLICAS, desired), (MAX_REPLICAS, limit)] {
             tree::set(
                 &mut self.value,
                 &["metadata", "annotations", name],
                 number.to_string(),
             );
         }
-        news
+        changed
     }
 
+    /// Copies `minReadySeconds` of the Deployment. Returns whether it changed.
     pub(super) fn copy_min_ready(&mut self, deployment: &Value) -> bool {
         let seconds = |value: &Value| tree::int(value, &["spec", "minReadySeconds"]).unwrap_or(0);
         if seconds(deployment) == seconds(&self.value) {
@@ -175,7 +186,7 @@ impl ReplicaSet {
         true
     }
 
-    /// Copies the Deployment's annotations and the revision; returns whether anything changed.
+    /// Copies the annotations of the Deployment and sets the revision. Returns whether anything changed.
     pub(super) fn copy_annotations(&mut self, deployment: &Value, revision: i64, exists: bool) -> bool {
         let before = tree::get(&self.value, &["metadata", "annotations"]).cloned();
         for (key, value) in tree::map(deployment, &["metadata", "annotations"])
@@ -188,26 +199,30 @@ impl ReplicaSet {
         }
         let old = self.revision();
         if old < revision {
-            let had = self.annotation(REVISION).to_owned();
+            let old_text = self.annotation(REVISION).to_owned();
             tree::set(
                 &mut self.value,
                 &["metadata", "annotations", REVISION],
                 revision.to_string(),
             );
-            if exists && !had.is_empty() {
-                let history = self.annotation(HISTORY);
+            if exists && !old_text.is_empty() {
+                let history = self.annotation(REVISION_HISTORY);
                 let history = if history.is_empty() {
-                    had
+                    old_text
                 } else {
-                    format!("{history},{had}")
+                    format!("{history},{old_text}")
                 };
-                tree::set(&mut self.value, &["metadata", "annotations", HISTORY], history);
+                tree::set(
+                    &mut self.value,
+                    &["metadata", "annotations", REVISION_HISTORY],
+                    history,
+                );
             }
         }
         tree::get(&self.value, &["metadata", "annotations"]) != before.as_ref()
     }
 
-    /// Stores the set.
+    /// Writes the set.
     pub(super) fn store(&mut self, state: &mut State) -> Result<()> {
         self.object = ACTOR.update(state, SETS, &self.value, "")?;
         self.value = self.object.packed();

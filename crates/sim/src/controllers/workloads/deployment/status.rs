@@ -1,4 +1,4 @@
-//! The status of a Deployment: counters and conditions.
+//! Status of a Deployment: counters and conditions.
 
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ use crate::tree;
 const AVAILABLE: &str = "NewReplicaSetAvailable";
 const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 
-/// Returns whether the progress deadline applies; the maximum integer disables it.
+/// Returns whether the Deployment has a progress deadline. The maximum integer disables it.
 pub(super) fn has_deadline(deployment: &Value) -> bool {
     tree::int(deployment, &["spec", "progressDeadlineSeconds"])
         .is_some_and(|seconds| seconds != i64::from(i32::MAX))
 }
 
-fn count(status: &Value, field: &str) -> i64 {
+fn counter(status: &Value, field: &str) -> i64 {
     tree::int(status, &[field]).unwrap_or(0)
 }
 
@@ -30,45 +30,45 @@ impl Rollout<'_> {
             .unwrap_or_else(|| json!({}))
     }
 
-    fn complete_by(&self, status: &Value) -> bool {
+    fn is_complete_with(&self, status: &Value) -> bool {
         let want = self.replicas();
         let generation = tree::int(&self.deployment, &["metadata", "generation"]).unwrap_or(0);
         ["updatedReplicas", "replicas", "availableReplicas"]
             .iter()
-            .all(|field| count(status, field) == want)
-            && count(status, "observedGeneration") >= generation
+            .all(|field| counter(status, field) == want)
+            && counter(status, "observedGeneration") >= generation
     }
 
-    /// Returns whether the stored status is that of a completed rollout.
+    /// Returns whether the rollout is complete according to the stored status.
     pub(super) fn is_complete(&self) -> bool {
-        self.complete_by(&self.status())
+        self.is_complete_with(&self.status())
     }
 
-    /// Returns the status with new counters and Available condition.
-    fn counted(&self) -> Value {
-        let sum = |field: &str| self.all().map(|set| set.status(field)).sum::<i64>();
+    /// Returns the status with the current counters and the current condition `Available`.
+    fn calculate_status(&self) -> Value {
+        let sum = |field: &str| self.all_sets().map(|set| set.status_field(field)).sum::<i64>();
         let available = sum("availableReplicas");
         let mut status = json!({});
         let numbers = [
             ("availableReplicas", available),
-            ("collisionCount", count(&self.status(), "collisionCount")),
+            ("collisionCount", counter(&self.status(), "collisionCount")),
             (
                 "observedGeneration",
                 tree::int(&self.deployment, &["metadata", "generation"]).unwrap_or(0),
             ),
             ("readyReplicas", sum("readyReplicas")),
             ("replicas", sum("replicas")),
-            ("unavailableReplicas", (self.wanted_pods() - available).max(0)),
+            ("unavailableReplicas", (self.total_replicas() - available).max(0)),
             (
                 "updatedReplicas",
-                self.new.as_ref().map_or(0, |new| new.status("replicas")),
+                self.new.as_ref().map_or(0, |new| new.status_field("replicas")),
             ),
         ];
         for (field, number) in numbers.into_iter().filter(|(_, number)| *number != 0) {
             tree::set(&mut status, &[field], number);
         }
         let known = |set: &ReplicaSet| tree::get(&set.value, &["status", "terminatingReplicas"]).is_some();
-        if self.all().all(known) {
+        if self.all_sets().all(known) {
             tree::set(&mut status, &["terminatingReplicas"], sum("terminatingReplicas"));
         }
         let mut conditions = tree::list(&self.deployment, &["status", "conditions"]).to_vec();
@@ -87,9 +87,9 @@ impl Rollout<'_> {
         status
     }
 
-    /// Writes the counters without evaluating progress.
+    /// Writes the status without evaluating the progress.
     pub(super) fn write_plain_status(&mut self) -> Result<RequeueAt> {
-        let status = self.counted();
+        let status = self.calculate_status();
         self.write_status(status)?;
         Ok(None)
     }
@@ -99,22 +99,22 @@ impl Rollout<'_> {
             return Ok(false);
         }
         tree::set(&mut self.deployment, &["status"], status);
-        self.write_back()?;
+        self.store_status()?;
         Ok(true)
     }
 
-    /// Writes counters and progress; returns the time at which the deadline must be checked.
-    pub(super) fn report(&mut self) -> Result<RequeueAt> {
-        let mut status = self.counted();
+    /// Evaluates the progress and writes the status. Returns the time at which to check the deadline.
+    pub(super) fn sync_rollout_status(&mut self) -> Result<RequeueAt> {
+        let mut status = self.calculate_status();
         let mut conditions = tree::list(&status, &["conditions"]).to_vec();
         self.evaluate_progress(&status, &mut conditions);
-        match self.failure() {
+        match self.replica_failure() {
             Some(failure) => condition::set(&mut conditions, failure),
             None => condition::remove(&mut conditions, "ReplicaFailure"),
         }
         tree::set(&mut status, &["conditions"], conditions);
         self.write_status(status)?;
-        Ok(self.deadline_check())
+        Ok(self.next_deadline_check())
     }
 
     fn evaluate_progress(&self, status: &Value, conditions: &mut Vec<Value>) {
@@ -126,9 +126,9 @@ impl Rollout<'_> {
             tree::list(&self.deployment, &["status", "conditions"]),
             "Progressing",
         );
-        let finished = count(status, "replicas") == count(status, "updatedReplicas")
+        let is_finished = counter(status, "replicas") == counter(status, "updatedReplicas")
             && current.is_some_and(|one| tree::text(one, &["reason"]) == AVAILABLE);
-        if finished {
+        if is_finished {
             return;
         }
         let now = self.state.now();
@@ -136,24 +136,25 @@ impl Rollout<'_> {
             Some(set) => format!("ReplicaSet {:?} {what}", set.name()),
             None => format!("Deployment {:?} {what}", self.name()),
         };
-        if self.complete_by(status) {
+        if self.is_complete_with(status) {
             let text = text("has successfully progressed.");
             condition::set(
                 conditions,
                 condition::new(now, "Progressing", "True", AVAILABLE, &text),
             );
-        } else if self.progressed(status) {
+        } else if self.has_progressed(status) {
             let text = text("is progressing.");
             let mut new = condition::new(now, "Progressing", "True", "ReplicaSetUpdated", &text);
             if let Some(current) = current {
                 if tree::text(current, &["status"]) == "True" {
                     tree::copy(current, &mut new, &["lastTransitionTime"]);
                 }
-                // Progress updates the time, which setting an equal condition would keep.
+                // Removed, because setting a condition with the same status and reason keeps the old
+                // update time.
                 condition::remove(conditions, "Progressing");
             }
             condition::set(conditions, new);
-        } else if timed_out(&self.deployment, conditions, now) {
+        } else if has_timed_out(&self.deployment, conditions, now) {
             let text = text("has timed out progressing.");
             condition::set(
                 conditions,
@@ -162,27 +163,27 @@ impl Rollout<'_> {
         }
     }
 
-    fn progressed(&self, status: &Value) -> bool {
+    fn has_progressed(&self, status: &Value) -> bool {
         let before = self.status();
-        let old = |status: &Value| count(status, "replicas") - count(status, "updatedReplicas");
-        let more = |field: &str| count(status, field) > count(&before, field);
-        more("updatedReplicas")
-            || old(status) < old(&before)
-            || more("readyReplicas")
-            || more("availableReplicas")
+        let old_replicas = |status: &Value| counter(status, "replicas") - counter(status, "updatedReplicas");
+        let has_increased = |field: &str| counter(status, field) > counter(&before, field);
+        has_increased("updatedReplicas")
+            || old_replicas(status) < old_replicas(&before)
+            || has_increased("readyReplicas")
+            || has_increased("availableReplicas")
     }
 
-    /// Returns the failure reported by a set, the new one first.
-    fn failure(&self) -> Option<Value> {
-        let of = |set: &ReplicaSet| {
+    /// Returns the condition `ReplicaFailure` of the new set, otherwise of an old set.
+    fn replica_failure(&self) -> Option<Value> {
+        let find_failure = |set: &ReplicaSet| {
             let conditions = tree::list(&set.value, &["status", "conditions"]);
             condition::find(conditions, "ReplicaFailure").cloned()
         };
         let found = self
             .new
             .as_ref()
-            .and_then(of)
-            .or_else(|| self.old.iter().find_map(of))?;
+            .and_then(find_failure)
+            .or_else(|| self.old.iter().find_map(find_failure))?;
         let text = |field: &str| tree::text(&found, &[field]).to_owned();
         let mut failure = condition::new(
             self.state.now(),
@@ -195,34 +196,36 @@ impl Rollout<'_> {
         Some(failure)
     }
 
-    fn deadline_check(&self) -> RequeueAt {
+    fn next_deadline_check(&self) -> RequeueAt {
         let status = self.status();
         let current = condition::find(tree::list(&status, &["conditions"]), "Progressing")?;
         if !has_deadline(&self.deployment)
-            || self.complete_by(&status)
+            || self.is_complete_with(&status)
             || tree::text(current, &["reason"]) == TIMED_OUT
         {
             return None;
         }
-        let (from, seconds) = deadline(&self.deployment, current)?;
-        // One second later, because times in conditions have no fractions.
+        let (from, seconds) = progress_deadline(&self.deployment, current)?;
+        // One second after the deadline, because times in conditions have no fractions.
         Some(from.plus_seconds(seconds + 1)).filter(|at| *at > self.state.now())
     }
 }
 
-fn deadline(deployment: &Value, condition: &Value) -> Option<(Instant, i64)> {
+/// Returns the start of the deadline and its seconds.
+fn progress_deadline(deployment: &Value, condition: &Value) -> Option<(Instant, i64)> {
     let from = Instant::parse(tree::text(condition, &["lastUpdateTime"]))?;
     let seconds = tree::int(deployment, &["spec", "progressDeadlineSeconds"])?;
     Some((from, seconds))
 }
 
-fn timed_out(deployment: &Value, conditions: &[Value], now: Instant) -> bool {
+fn has_timed_out(deployment: &Value, conditions: &[Value], now: Instant) -> bool {
     let Some(current) = condition::find(conditions, "Progressing") else {
         return false;
     };
     match tree::text(current, &["reason"]) {
         AVAILABLE => false,
         TIMED_OUT => true,
-        _ => deadline(deployment, current).is_some_and(|(from, seconds)| from.plus_seconds(seconds) < now),
+        _ => progress_deadline(deployment, current)
+            .is_some_and(|(from, seconds)| from.plus_seconds(seconds) < now),
     }
 }

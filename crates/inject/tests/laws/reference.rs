@@ -1,9 +1,10 @@
-//! Independent implementation of injection on values, compared with the actual output.
+//! An independent implementation of the injection that works on values; its results are compared with the
+//! output.
 
 use mainstay_inject::{Action, Options, Outcome};
 use mainstay_yaml::{Budget, Map, Value, parse_spanned_values};
 
-/// Compares every document.
+/// Compares all documents with the result of the independent implementation.
 pub(crate) fn check(text: &[u8], outcome: &Outcome<'_>, options: &Options) -> Result<(), String> {
     if outcome
         .reports
@@ -29,7 +30,7 @@ pub(crate) fn check(text: &[u8], outcome: &Outcome<'_>, options: &Options) -> Re
     Ok(())
 }
 
-/// Removes undo records, and metadata and annotations without entries.
+/// Removes undo records, then empty annotations and metadata.
 fn remove_records(value: &mut Value) {
     match value {
         Value::List(items) => items.iter_mut().for_each(remove_records),
@@ -90,7 +91,7 @@ fn object(object: &mut Value, options: &Options) {
 
 fn pod(object: &Value, template: &mut Value, kind: &str, options: &Options) {
     let later = options.profile.name == "later";
-    let said = |name: &str| {
+    let annotation = |name: &str| {
         let key = format!("contrast.edgeless.systems/{name}");
         let at = |node: &Value| {
             node.at(&["metadata", "annotations", &key])
@@ -113,15 +114,15 @@ fn pod(object: &Value, template: &mut Value, kind: &str, options: &Options) {
     {
         return;
     }
-    let skip =
-        said("skip-initializer").is_some_and(|value| if later { value == "true" } else { value != "false" });
+    let skip = annotation("skip-initializer")
+        .is_some_and(|value| if later { value == "true" } else { value != "false" });
     let initializer = !skip && !options.skip_initializer;
     let config = [
         "servicemesh-admin-interface-port",
         "servicemesh-ingress",
         "servicemesh-egress",
     ]
-    .map(said);
+    .map(annotation);
     let mesh = !options.skip_service_mesh && config.iter().any(Option::is_some);
     let Some(spec) = template
         .as_map_mut()
@@ -136,10 +137,10 @@ fn pod(object: &Value, template: &mut Value, kind: &str, options: &Options) {
         "contrast-tls-certs"
     };
     if initializer {
-        items(spec, "initContainers").retain(|item| !is(item, "contrast-initializer"));
+        items(spec, "initContainers").retain(|item| !has_name(item, "contrast-initializer"));
     }
     if mesh {
-        items(spec, "initContainers").retain(|item| !is(item, "contrast-service-mesh"));
+        items(spec, "initContainers").retain(|item| !has_name(item, "contrast-service-mesh"));
     }
     if initializer {
         mount(spec, "containers", volume, later);
@@ -151,7 +152,7 @@ fn pod(object: &Value, template: &mut Value, kind: &str, options: &Options) {
     if mesh {
         items(spec, "initContainers").push(mesh_container(&config, options));
     }
-    if (initializer || mesh) && !items(spec, "volumes").iter().any(|item| is(item, volume)) {
+    if (initializer || mesh) && !items(spec, "volumes").iter().any(|item| has_name(item, volume)) {
         let source = if later { r#"{"medium": "Memory"}"# } else { "{}" };
         items(spec, "volumes").push(value(&format!(r#"{{"name": "{volume}", "emptyDir": {source}}}"#)));
     }
@@ -160,7 +161,7 @@ fn pod(object: &Value, template: &mut Value, kind: &str, options: &Options) {
 fn mount(spec: &mut Map, list: &str, volume: &str, later: bool) {
     for container in items(spec, list) {
         let mounts = items(container.as_map_mut().expect("a container"), "volumeMounts");
-        if !mounts.iter().any(|mount| is(mount, volume)) {
+        if !mounts.iter().any(|mount| has_name(mount, volume)) {
             let rest = if later {
                 r#""/contrast", "readOnly": true"#
             } else {
@@ -256,7 +257,7 @@ fn items<'m>(map: &'m mut Map, list: &str) -> &'m mut Vec<Value> {
     }
 }
 
-fn is(item: &Value, name: &str) -> bool {
+fn has_name(item: &Value, name: &str) -> bool {
     item.get("name") == Some(&Value::from(name))
 }
 

@@ -1,4 +1,4 @@
-//! Writes of controllers. They pass the same admission and validation as those of clients.
+//! Writes of controllers. They are admitted and validated like the writes of clients.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::status::{Result, Status};
 use crate::tree;
 use crate::write::{self, DeleteOptions, Propagation, Target};
 
-/// The supported cluster size of Kubernetes; guards against exhausting memory because of a typo in
-/// `replicas`.
+/// Maximum number of pods: the largest cluster that Kubernetes supports. It limits the memory that a typo in
+/// `replicas` can use.
 const MAX_PODS: usize = 150_000;
 
-/// A controller as a writer.
+/// Name of a controller, with methods for its writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Actor(pub(super) &'static str);
 
@@ -60,7 +60,7 @@ impl Actor {
         namespace: &str,
         value: Value,
     ) -> Result<Arc<Object>> {
-        let resource = find(state, resource)?;
+        let resource = find_resource(state, resource)?;
         if resource.is("", "pods") && state.store.count("pods") >= MAX_PODS {
             let text = format!("pods is forbidden: the cluster is full: {MAX_PODS} pods");
             return Err(Status::new(403, "Forbidden", text));
@@ -75,7 +75,7 @@ impl Actor {
         write::create(state, &target, value, &mut context)
     }
 
-    /// Updates an object; `subresource` is empty or `status`.
+    /// Updates an object. `subresource` is empty or `status`.
     pub(super) fn update(
         self,
         state: &mut State,
@@ -83,7 +83,7 @@ impl Actor {
         value: &Value,
         subresource: &str,
     ) -> Result<Arc<Object>> {
-        let resource = find(state, resource)?;
+        let resource = find_resource(state, resource)?;
         let target = Target {
             resource: &resource,
             namespace: tree::text(value, &["metadata", "namespace"]),
@@ -91,15 +91,15 @@ impl Actor {
         };
         let mut context = self.context();
         subresource.clone_into(&mut context.subresource);
-        let done = write::update(state, &target, &mut context, false, &mut |_, _, _| {
+        let written = write::update(state, &target, &mut context, false, &mut |_, _, _| {
             Ok(value.clone())
         })?;
-        Ok(done.object)
+        Ok(written.object)
     }
 
     /// Deletes an object if its uid is unchanged.
     pub(super) fn delete(self, state: &mut State, resource: (&str, &str), object: &Object) -> Result<()> {
-        let resource = find(state, resource)?;
+        let resource = find_resource(state, resource)?;
         let meta = object.meta();
         let target = Target {
             resource: &resource,
@@ -115,12 +115,12 @@ impl Actor {
     }
 }
 
-fn find(state: &State, (group, plural): (&str, &str)) -> Result<Arc<Resource>> {
+fn find_resource(state: &State, (group, plural): (&str, &str)) -> Result<Arc<Resource>> {
     let found = state.resources.preferred(group, plural).cloned();
     found.ok_or_else(|| Status::internal(&format!("{plural} are not served")))
 }
 
-/// Returns the owner reference to an object's controller.
+/// Returns an owner reference to the controller of an object.
 pub(super) fn controller_reference(api_version: &str, kind: &str, owner: &Value) -> Value {
     json!({
         "apiVersion": api_version, "kind": kind,
@@ -129,7 +129,7 @@ pub(super) fn controller_reference(api_version: &str, kind: &str, owner: &Value)
     })
 }
 
-/// Returns a pod of a template, controlled by `owner`; its name is generated if `name` ends with a dash.
+/// Returns a pod with this template and owner reference. Its name is generated if `name` ends with a dash.
 pub(super) fn pod_from_template(template: &Value, name: &str, owner: &Value) -> Value {
     let mut meta = json!({"ownerReferences": [owner]});
     let field = if name.ends_with('-') {
@@ -139,8 +139,8 @@ pub(super) fn pod_from_template(template: &Value, name: &str, owner: &Value) -> 
     };
     tree::set(&mut meta, &[field], name);
     for field in ["labels", "annotations", "finalizers"] {
-        if let Some(given) = tree::get(template, &["metadata", field]).filter(|given| !given.is_null()) {
-            tree::set(&mut meta, &[field], given.clone());
+        if let Some(value) = tree::get(template, &["metadata", field]).filter(|value| !value.is_null()) {
+            tree::set(&mut meta, &[field], value.clone());
         }
     }
     let spec = template.get("spec").cloned().unwrap_or_else(|| json!({}));

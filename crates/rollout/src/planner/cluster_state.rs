@@ -1,17 +1,17 @@
-//! The observed state by cluster and revision.
+//! Observed state of each cluster, and of each revision in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use mainstay_api::delivery::{RevisionPlacement, RolloutStatus};
 
-use super::Prepared;
+use super::PreparedRevisions;
 use super::target::from_status;
 use crate::diff::Placements;
 use crate::manifest::{ObjectKey, Role};
 use crate::names::label_value;
 use crate::snapshot::{ClusterView, Observed, Snapshot};
 
-/// One revision in one cluster.
+/// State of one revision in one cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cell<'a> {
     pub(crate) revision: String,
@@ -21,25 +21,25 @@ pub(crate) struct Cell<'a> {
     pub(crate) target: u32,
     /// Whether the revision exists at the end of the rollout.
     pub(crate) is_wanted: bool,
-    /// Whether its replicas are managed.
+    /// Whether the replicas of the revision are managed.
     pub(crate) is_managed: bool,
     /// Observed workloads.
     pub(crate) workloads: Vec<(&'a ObjectKey, &'a Observed)>,
-    /// Largest `spec.replicas` of its workloads.
+    /// Largest `spec.replicas` of the workloads.
     pub(crate) spec: u32,
-    /// Smallest `spec.replicas` of its workloads; 0 if one is missing.
+    /// Smallest `spec.replicas` of the workloads; 0 if a workload is missing.
     pub(crate) low: u32,
-    /// Fewest available pods of its workloads; 0 if one is missing.
+    /// Smallest number of available pods of the workloads; 0 if a workload is missing.
     pub(crate) available: u32,
-    /// Greatest observed weight in routes.
+    /// Largest observed weight in routes.
     pub(crate) weight: u32,
     /// Weight at the start of the rollout.
     pub(crate) source_weight: u32,
     /// Weight at the end of the rollout.
     pub(crate) target_weight: u32,
-    /// Whether a Service selects its pods.
+    /// Whether a Service selects the pods of the revision.
     pub(crate) has_service: bool,
-    /// Replicas for the current step.
+    /// Desired replicas at the current step.
     pub(crate) desired: u32,
     /// Replicas after this plan.
     pub(crate) next: u32,
@@ -61,13 +61,13 @@ pub(crate) enum Mode {
     /// The group has not started.
     #[default]
     Hold,
-    /// To the goals of the current step.
+    /// The group may proceed to the goals of the current step.
     Step,
-    /// To the end of the rollout.
+    /// The group may proceed to the end of the rollout.
     Final,
 }
 
-/// One cluster.
+/// State of one cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterState<'a> {
     pub(crate) name: String,
@@ -76,8 +76,8 @@ pub(crate) struct ClusterState<'a> {
     pub(crate) group: usize,
     pub(crate) mode: Mode,
     pub(crate) cells: BTreeMap<String, Cell<'a>>,
-    /// Growth that the budget did not allow.
-    pub(crate) not_granted: u32,
+    /// Growth that was denied because of the budget.
+    pub(crate) denied_growth: u32,
 }
 
 impl ClusterState<'_> {
@@ -106,7 +106,7 @@ impl ClusterState<'_> {
         self.cells.get(revision).map_or(0, |cell| cell.available)
     }
 
-    /// Returns how much of the growth is available, in percent.
+    /// Returns the share of the growth that is available, in percent.
     pub(crate) fn progress(&self) -> u32 {
         let growing = self.cells.values().filter(|cell| cell.increment() > 0);
         let progress = growing.map(|cell| {
@@ -122,12 +122,12 @@ pub(crate) fn is_ours(snapshot: &Snapshot, observed: &Observed) -> bool {
     observed.deployment.as_deref() == Some(label_value(snapshot.deployment.name()).as_str())
 }
 
-/// Builds the state of all clusters for a rollout that ends at `end`.
-pub(crate) fn build<'a>(
+/// Returns the states of all clusters for a rollout that ends at `end`.
+pub(crate) fn build_states<'a>(
     snapshot: &'a Snapshot,
     rollout: &RolloutStatus,
     end: &mainstay_api::delivery::Allocation,
-    prepared: &Prepared,
+    prepared: &PreparedRevisions,
 ) -> BTreeMap<String, ClusterState<'a>> {
     let mut clusters: BTreeMap<String, ClusterState<'a>> = BTreeMap::new();
     for (name, view) in &snapshot.clusters {
@@ -141,17 +141,17 @@ pub(crate) fn build<'a>(
                 group: 0,
                 mode: Mode::Hold,
                 cells,
-                not_granted: 0,
+                denied_growth: 0,
             },
         );
     }
-    set_numbers(
+    set_replicas(
         &mut clusters,
         &from_status(&rollout.source.placement),
         prepared,
         false,
     );
-    set_numbers(&mut clusters, &from_status(&end.placement), prepared, true);
+    set_replicas(&mut clusters, &from_status(&end.placement), prepared, true);
     set_weights(&mut clusters, rollout, end);
     for state in clusters.values_mut() {
         for cell in state.cells.values_mut() {
@@ -164,7 +164,7 @@ pub(crate) fn build<'a>(
 fn observe_cells<'a>(
     snapshot: &'a Snapshot,
     view: &'a ClusterView,
-    prepared: &Prepared,
+    prepared: &PreparedRevisions,
 ) -> BTreeMap<String, Cell<'a>> {
     let own = label_value(snapshot.deployment.name());
     let mut cells: BTreeMap<String, Cell<'a>> = BTreeMap::new();
@@ -175,7 +175,9 @@ fn observe_cells<'a>(
             continue;
         }
         match (Role::for_kind(&key.kind), &observed.revision) {
-            (Role::Workload, Some(revision)) => cell(&mut cells, revision).workloads.push((key, observed)),
+            (Role::Workload, Some(revision)) => {
+                cell_mut(&mut cells, revision).workloads.push((key, observed));
+            }
             (Role::Support, Some(revision)) if key.kind == "Service" => {
                 services.insert(&key.name, revision);
             }
@@ -195,12 +197,12 @@ fn observe_cells<'a>(
         }
     }
     for cell in cells.values_mut() {
-        summarize(cell, prepared);
+        summarize_workloads(cell, prepared);
     }
     cells
 }
 
-fn cell<'a, 'b>(cells: &'b mut BTreeMap<String, Cell<'a>>, revision: &str) -> &'b mut Cell<'a> {
+fn cell_mut<'a, 'b>(cells: &'b mut BTreeMap<String, Cell<'a>>, revision: &str) -> &'b mut Cell<'a> {
     cells.entry(revision.to_owned()).or_insert_with(|| Cell {
         revision: revision.to_owned(),
         is_managed: true,
@@ -208,7 +210,7 @@ fn cell<'a, 'b>(cells: &'b mut BTreeMap<String, Cell<'a>>, revision: &str) -> &'
     })
 }
 
-fn summarize(cell: &mut Cell<'_>, prepared: &Prepared) {
+fn summarize_workloads(cell: &mut Cell<'_>, prepared: &PreparedRevisions) {
     let expected = prepared
         .revisions
         .get(&cell.revision)
@@ -232,10 +234,10 @@ fn summarize(cell: &mut Cell<'_>, prepared: &Prepared) {
     }
 }
 
-fn set_numbers(
+fn set_replicas(
     clusters: &mut BTreeMap<String, ClusterState<'_>>,
     placements: &Placements,
-    prepared: &Prepared,
+    prepared: &PreparedRevisions,
     is_end: bool,
 ) {
     for (assignment, replicas) in placements {
@@ -243,7 +245,7 @@ fn set_numbers(
             continue;
         };
         let label = label_value(&assignment.revision);
-        let cell = cell(&mut state.cells, &label);
+        let cell = cell_mut(&mut state.cells, &label);
         let unmanaged = || {
             let rendered = prepared.revisions.get(&label);
             let rendered = rendered.map_or(1, |revision| revision.rendered_replicas);
@@ -288,10 +290,10 @@ fn set_weights(
     }
 }
 
-/// Returns the observed replicas of every revision, as the source of a rollout.
+/// Returns the observed replicas of all revisions, which are the source of a rollout.
 pub(crate) fn observed_placement(
     snapshot: &Snapshot,
-    prepared: &Prepared,
+    prepared: &PreparedRevisions,
     previous: Option<&RolloutStatus>,
 ) -> Vec<RevisionPlacement> {
     let names = revision_names(snapshot, previous);
@@ -309,7 +311,7 @@ pub(crate) fn observed_placement(
     super::target::to_status(&placements)
 }
 
-/// Returns the full names of revisions by label value; long names are shortened in labels.
+/// Returns the full names of revisions by label value, because long names are shortened in labels.
 fn revision_names(snapshot: &Snapshot, previous: Option<&RolloutStatus>) -> BTreeMap<String, String> {
     let known: BTreeSet<&str> = snapshot
         .revisions

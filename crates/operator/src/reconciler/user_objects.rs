@@ -1,6 +1,6 @@
-//! Workloads and namespaces, which belong to users and are migrated by us, from watches and write responses:
-//! keeps the newest version of each. A write response may be older than a watch event, and the other way
-//! round.
+//! Observes workloads and namespaces, which belong to users and are changed by migrations, from watches and
+//! write responses. Stores the newest version of each object: a write response may be older than a watch
+//! event, and vice versa.
 
 use mainstay_mesh::references::ReferrerKey;
 use mainstay_mesh::workload::{Workload, WorkloadKey};
@@ -8,7 +8,7 @@ use mainstay_mesh::{Observation, Subject};
 use serde_json::Value;
 
 use super::Reconciler;
-use super::objects::version;
+use super::objects::parse_version;
 use crate::watch::partial_object::PartialObject;
 
 impl Reconciler {
@@ -22,19 +22,19 @@ impl Reconciler {
             changed = is_changed(known, &workload);
         }
         if changed {
-            self.note_change(&Subject::Workload(key.clone()));
+            self.record_change(&Subject::Workload(key.clone()));
         }
         self.observe(Observation::Workload(key, Some(workload)));
     }
 
-    /// Records the response of a write to a workload, unless the workload was deleted meanwhile.
+    /// Records the response of a write to a workload, unless the workload has been deleted since.
     pub(crate) fn observe_written_workload(&mut self, key: WorkloadKey, workload: Workload) {
         if self.snapshot.workload(&key).is_some() {
             self.observe_workload(key, workload);
         }
     }
 
-    /// Records that a workload was deleted.
+    /// Records the deletion of a workload.
     pub(crate) fn remove_workload(&mut self, key: &WorkloadKey) {
         self.remove_subject(Subject::Workload(key.clone()));
     }
@@ -55,18 +55,18 @@ impl Reconciler {
             is_older(known, observed)
         });
         if !is_outdated {
-            self.observe(object.namespace());
+            self.observe(object.into_observation());
         }
     }
 
-    /// Records the response of a write to a namespace, unless the namespace was deleted meanwhile.
+    /// Records the response of a write to a namespace, unless the namespace has been deleted since.
     pub(crate) fn observe_written_namespace(&mut self, object: PartialObject) {
         if self.snapshot.namespace(&object.metadata.name).is_some() {
             self.observe_namespace(object);
         }
     }
 
-    /// Records that a namespace was deleted.
+    /// Records the deletion of a namespace.
     pub(crate) fn remove_namespace(&mut self, name: String) {
         if self.snapshot.namespace(&name).is_some() {
             self.remove_subject(Subject::Namespace(name));
@@ -75,7 +75,7 @@ impl Reconciler {
         }
     }
 
-    /// Records a namespace or workload that was read again; `None` if it does not exist.
+    /// Records a namespace or workload that was read again. `object` is `None` if it does not exist.
     pub(crate) fn observe_read(&mut self, subject: &Subject, object: Option<Value>) {
         match (subject, object) {
             (Subject::Workload(key), None) => self.remove_workload(key),
@@ -94,7 +94,7 @@ impl Reconciler {
         }
     }
 
-    /// Removes failures, back-off and rate limit of a deleted subject.
+    /// Removes failures, conflicts, back-off and rate limit of a deleted subject.
     pub(super) fn forget_subject(&mut self, subject: &Subject) {
         self.failed.remove(subject);
         self.last_steps.remove(subject);
@@ -108,7 +108,7 @@ impl Reconciler {
     }
 }
 
-/// Identity and version of an object.
+/// UID and resource version of an object.
 #[derive(Clone, Copy)]
 struct ObjectVersion<'a> {
     uid: &'a str,
@@ -125,11 +125,11 @@ impl<'a> From<&'a Workload> for ObjectVersion<'a> {
 }
 
 fn is_older(known: ObjectVersion<'_>, observed: ObjectVersion<'_>) -> bool {
-    let versions = version(known.version).zip(version(observed.version));
+    let versions = parse_version(known.version).zip(parse_version(observed.version));
     known.uid == observed.uid && versions.is_some_and(|(known, observed)| observed < known)
 }
 
-/// Whether a user or another controller changed a workload, as opposed to the progress of its rollout.
+/// Whether a workload changed in more than its resource version and the progress of its rollout.
 fn is_changed(known: &Workload, observed: &Workload) -> bool {
     let settings = |workload: &Workload| Workload {
         resource_version: String::new(),

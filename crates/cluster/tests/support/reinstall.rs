@@ -1,5 +1,5 @@
-//! Installs random releases twice, upgrades and removes them: the second install writes nothing. Runs on any
-//! server.
+//! Installs, upgrades and removes random releases, and checks that a second install of a release writes
+//! nothing. Runs on the simulator and on a real server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::support::{
 };
 
 /// Returns a random release of `chart` that can be rendered.
-fn release(random: &mut Random, chart: (&str, &str)) -> (String, Vec<Value>) {
+fn random_release(random: &mut Random, chart: (&str, &str)) -> (String, Vec<Value>) {
     let (versions, sets) = (versions(), value_sets());
     loop {
         let (version, set) = (random.pick(&versions), random.pick(&sets));
@@ -22,15 +22,18 @@ fn release(random: &mut Random, chart: (&str, &str)) -> (String, Vec<Value>) {
     }
 }
 
-/// Installs `count` random releases, each over another one of the same chart, and checks the stored objects
-/// after every step.
+/// Installs `count` pairs of random releases of the same chart, the second over the first, and checks the
+/// stored objects after every step.
 pub(crate) async fn run(fixture: &mut Fixture, count: usize, seed: u64) -> CaseCounts {
-    fixture.make(&attachment_definition()).await;
+    fixture.create(&attachment_definition()).await;
     let (mut random, mut counts) = (Random::new(seed), CaseCounts::default());
     let (mut objects, mut writes, mut rejected) = (0, 0, 0);
     for _ in 0..count {
         let chart = *random.pick(&CHARTS);
-        let (first, second) = (release(&mut random, chart), release(&mut random, chart));
+        let (first, second) = (
+            random_release(&mut random, chart),
+            random_release(&mut random, chart),
+        );
         for (name, rendered) in [&first, &second] {
             let desired = fixture.desired(chart.1, rendered.clone()).await;
             match fixture.install(&desired).await {
@@ -38,8 +41,8 @@ pub(crate) async fn run(fixture: &mut Fixture, count: usize, seed: u64) -> CaseC
                 Err(error) => {
                     rejected += 1;
                     let words = error.to_string();
-                    let is_right = fixture.is_rejected(&desired, &error).await;
-                    counts.count(is_right, || format!("{name}: only we are rejected: {words}"));
+                    let is_rejected = fixture.is_rejected(&desired, &error).await;
+                    counts.count(is_rejected, || format!("{name}: only we are rejected: {words}"));
                     continue;
                 }
             }
@@ -50,7 +53,8 @@ pub(crate) async fn run(fixture: &mut Fixture, count: usize, seed: u64) -> CaseC
                 format!("{name}, at once again: {:?}", summaries(&again))
             });
             fixture.restart().await;
-            // Rendered again, as after a restart: the paths that the server changes are discarded, too.
+            // The desired state is created again, as after a restart, so that it does not contain the
+            // paths that the server changes.
             let desired = fixture.desired(chart.1, rendered.clone()).await;
             let again = fixture.install(&desired).await.unwrap();
             counts.count(again.is_empty(), || {
@@ -75,15 +79,20 @@ pub(crate) async fn run(fixture: &mut Fixture, count: usize, seed: u64) -> CaseC
             counts.count(before == after, || format!("{name}: {before:?} became {after:?}"));
             fixture.restart().await;
         }
-        let evolved = fixture.state(chart.1).await;
+        let upgraded = fixture.state(chart.1).await;
         fixture.uninstall(chart.1).await;
         let rest = fixture.versions(chart.1).await;
         counts.count(rest.is_empty(), || format!("{} left {rest:?}", chart.1));
         let desired = fixture.desired(chart.1, second.1.clone()).await;
         if fixture.install(&desired).await.is_ok() {
             let fresh = fixture.state(chart.1).await;
-            counts.count(evolved == fresh, || {
-                format!("{} over {}: {}", second.0, first.0, unequal(&evolved, &fresh))
+            counts.count(upgraded == fresh, || {
+                format!(
+                    "{} over {}: {}",
+                    second.0,
+                    first.0,
+                    describe_differences(&upgraded, &fresh)
+                )
             });
         }
         fixture.uninstall(chart.1).await;
@@ -94,27 +103,27 @@ pub(crate) async fn run(fixture: &mut Fixture, count: usize, seed: u64) -> CaseC
     counts
 }
 
-/// Returns the differences between two states.
-pub(crate) fn unequal(one: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>) -> String {
-    let mut places = Vec::new();
-    differ(&json!(one), &json!(other), "", &mut places);
-    places.join("; ")
+/// Describes the differences between two states.
+pub(crate) fn describe_differences(one: &BTreeMap<String, Value>, other: &BTreeMap<String, Value>) -> String {
+    let mut paths = Vec::new();
+    collect_differences(&json!(one), &json!(other), "", &mut paths);
+    paths.join("; ")
 }
 
-fn differ(one: &Value, other: &Value, at: &str, places: &mut Vec<String>) {
+fn collect_differences(one: &Value, other: &Value, at: &str, paths: &mut Vec<String>) {
     match (one, other) {
         (Value::Object(a), Value::Object(b)) => {
             let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             for name in names {
-                differ(&one[name], &other[name], &format!("{at}/{name}"), places);
+                collect_differences(&one[name], &other[name], &format!("{at}/{name}"), paths);
             }
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
             for (index, (one, other)) in a.iter().zip(b).enumerate() {
-                differ(one, other, &format!("{at}/{index}"), places);
+                collect_differences(one, other, &format!("{at}/{index}"), paths);
             }
         }
         _ if one == other => {}
-        _ => places.push(format!("{at}: {one} and {other}")),
+        _ => paths.push(format!("{at}: {one} and {other}")),
     }
 }

@@ -1,5 +1,5 @@
-//! Paths in an object, as the server records them, as people write them, and as the table of defaults has
-//! them. Paths are borrowed during traversal; only reported ones are allocated.
+//! Paths in an object, in the notation of `managedFields`, in human-readable form, and in that of the
+//! table of defaults. Paths are borrowed during traversal; only reported ones are allocated.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::fields::Element;
 
-/// A path as the server records it: `f:spec`, `f:ports`, `k:{"port":443}`.
+/// A path in the notation of `managedFields`: `f:spec`, `f:ports`, `k:{"port":443}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path(Vec<String>);
 
 impl fmt::Display for Path {
-    /// In human-readable form: `.spec.ports[port=443].name`.
+    /// Formats the path in human-readable form: `.spec.ports[port=443].name`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|key| match key.strip_prefix("f:") {
             Some(name) => write!(f, ".{name}"),
@@ -24,11 +24,11 @@ impl fmt::Display for Path {
     }
 }
 
-/// A borrowed path during traversal.
+/// A borrowed path, used during traversal.
 #[derive(Clone, Copy)]
-pub(super) struct At<'a> {
+pub(super) struct PathRef<'a> {
     kind: &'a str,
-    above: Option<&'a At<'a>>,
+    parent: Option<&'a PathRef<'a>>,
     step: Step<'a>,
 }
 
@@ -39,35 +39,35 @@ enum Step<'a> {
     Entry(&'a str),
 }
 
-impl<'a> At<'a> {
-    /// The root.
+impl<'a> PathRef<'a> {
+    /// Returns the path of the root of an object.
     pub(super) fn root(object: &'a Value) -> Self {
         Self {
             kind: object.get("kind").and_then(Value::as_str).unwrap_or_default(),
-            above: None,
+            parent: None,
             step: Step::Root,
         }
     }
 
-    /// The path of a field.
-    pub(super) fn field(&'a self, name: &'a str) -> At<'a> {
-        self.below(Step::Field(name))
+    /// Returns the path of a field.
+    pub(super) fn field(&'a self, name: &'a str) -> PathRef<'a> {
+        self.child(Step::Field(name))
     }
 
-    /// The path of a list element, by its key in the record.
-    pub(super) fn entry(&'a self, key: &'a str) -> At<'a> {
-        self.below(Step::Entry(key))
+    /// Returns the path of a list element by its key in `managedFields`.
+    pub(super) fn entry(&'a self, key: &'a str) -> PathRef<'a> {
+        self.child(Step::Entry(key))
     }
 
-    fn below(&'a self, step: Step<'a>) -> At<'a> {
-        At {
+    fn child(&'a self, step: Step<'a>) -> PathRef<'a> {
+        PathRef {
             kind: self.kind,
-            above: Some(self),
+            parent: Some(self),
             step,
         }
     }
 
-    /// The kind of the object.
+    /// Returns the kind of the object.
     pub(super) fn kind(&self) -> &'a str {
         self.kind
     }
@@ -76,21 +76,21 @@ impl<'a> At<'a> {
         matches!(self.step, Step::Root)
     }
 
-    /// Whether this is the object's `metadata`.
+    /// Whether this is the path of the object's `metadata`.
     pub(super) fn is_metadata(&self) -> bool {
-        matches!(self.step, Step::Field("metadata")) && self.above.is_some_and(At::is_root)
+        matches!(self.step, Step::Field("metadata")) && self.parent.is_some_and(PathRef::is_root)
     }
 
-    /// Whether a field here is part of the object's identity.
+    /// Whether the field `name` at this path is part of the object's identity.
     pub(super) fn is_identity(&self, name: &str) -> bool {
         (self.is_root() && matches!(name, "apiVersion" | "kind"))
             || (self.is_metadata() && matches!(name, "name" | "namespace"))
     }
 
-    /// The owned path.
+    /// Returns the path in owned form.
     pub(super) fn path(&self) -> Path {
         let mut steps: Vec<String> = self
-            .upwards()
+            .ancestors()
             .filter_map(|at| match at.step {
                 Step::Root => None,
                 Step::Field(name) => Some(format!("f:{name}")),
@@ -101,10 +101,10 @@ impl<'a> At<'a> {
         Path(steps)
     }
 
-    /// The path with dots and without list elements: `spec.ports.name`.
+    /// Returns the field names separated by dots, without list elements: `spec.ports.name`.
     pub(super) fn dotted(&self) -> String {
         let mut names: Vec<&str> = self
-            .upwards()
+            .ancestors()
             .filter_map(|at| match at.step {
                 Step::Field(name) => Some(name),
                 _ => None,
@@ -114,18 +114,18 @@ impl<'a> At<'a> {
         names.join(".")
     }
 
-    fn upwards(&self) -> impl Iterator<Item = &At<'a>> {
-        std::iter::successors(Some(self), |at| at.above)
+    fn ancestors(&self) -> impl Iterator<Item = &PathRef<'a>> {
+        std::iter::successors(Some(self), |at| at.parent)
     }
 }
 
 impl Path {
-    /// The path of a field by the names above it and its own.
+    /// Creates the path of a field from the names of its parents and its own.
     pub(crate) fn for_fields(names: &[&str]) -> Self {
         Self(names.iter().map(|name| format!("f:{name}")).collect())
     }
 
-    /// Returns the value at this path of an object, if there is one.
+    /// Returns the value at this path of an object, or `None` if there is none.
     #[must_use]
     pub fn find<'v>(&self, object: &'v Value) -> Option<&'v Value> {
         self.0.iter().try_fold(object, |value, key| {
@@ -133,11 +133,11 @@ impl Path {
                 return value.get(name);
             }
             let element = Element::parse(key)?;
-            value.as_array()?.iter().rfind(|entry| element.is(entry))
+            value.as_array()?.iter().rfind(|entry| element.matches(entry))
         })
     }
 
-    /// The steps as recorded.
+    /// Returns the steps in the notation of `managedFields`.
     pub(super) fn steps(&self) -> &[String] {
         &self.0
     }

@@ -1,10 +1,11 @@
 //! Removes nulls, empty lists and empty dictionaries. Upstream reads values into typed structs and writes
-//! them out again, which loses exactly these: an empty list of the user does not override that of a profile.
+//! them again, which drops exactly these, so an empty list of the user does not override the list of a
+//! profile.
 
 use mainstay_api::Values;
 use serde_json::Value;
 
-/// Keys whose values are dictionaries. Every other map is a struct, which stays even if it is empty.
+/// Keys whose values are dictionaries. All other maps are structs, which are kept even if they are empty.
 const DICTIONARIES: [&str; 25] = [
     "annotations",
     "customTags",
@@ -33,7 +34,7 @@ const DICTIONARIES: [&str; 25] = [
     "volumeAttributes",
 ];
 
-/// Keys with any content, which is not changed.
+/// Keys with arbitrary content, which is not changed.
 const RAW: [&str; 2] = ["experimental", "gatewayClasses"];
 
 /// Removes empty values. Values come from parsers with a depth limit, so recursion is safe.
@@ -42,15 +43,15 @@ pub(super) fn remove_empty(values: &mut Values) {
         if RAW.contains(&key.as_str()) {
             return true;
         }
-        descend(value);
+        remove_empty_in(value);
         !is_empty(key, value)
     });
 }
 
-fn descend(value: &mut Value) {
+fn remove_empty_in(value: &mut Value) {
     match value {
         Value::Object(map) => remove_empty(map),
-        Value::Array(items) => items.iter_mut().for_each(descend),
+        Value::Array(items) => items.iter_mut().for_each(remove_empty_in),
         _ => {}
     }
 }
@@ -67,12 +68,12 @@ fn is_empty(key: &str, value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::testing::{map, shown};
+    use crate::values::testing::{map, to_json};
 
     fn check(before: &str, after: &str) {
         let mut values = map(before);
         remove_empty(&mut values);
-        assert_eq!(shown(&values), after, "{before}");
+        assert_eq!(to_json(&values), after, "{before}");
     }
 
     #[test]
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_that_of_the_definitions() {
+    fn dictionaries_equal_those_of_the_definitions() {
         let names = mainstay_api::crd::VersionNames {
             all: &["v1.29.1"],
             concrete: &["v1.29.1"],

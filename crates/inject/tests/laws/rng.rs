@@ -2,9 +2,9 @@
 
 /// Random number generator (`SplitMix64`).
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(u64);
+pub(crate) struct Rng(u64);
 
-impl Dice {
+impl Rng {
     /// Creates a generator with the given seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)

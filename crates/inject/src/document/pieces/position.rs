@@ -1,18 +1,18 @@
-//! Positions in a text that is processed in pieces.
+//! Positions in texts that are processed in pieces.
 
 use crate::Place;
 
-/// A place in a text, counted from 0.
+/// A position in a text; offset, line and column start at 0.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Spot {
+pub(super) struct TextPosition {
     pub(super) offset: usize,
     line: usize,
     column: usize,
 }
 
-impl Spot {
-    /// Where one is having passed `text`.
-    pub(super) fn behind(self, text: &[u8]) -> Self {
+impl TextPosition {
+    /// Returns the position after `text`, which starts at this position.
+    pub(super) fn after(self, text: &[u8]) -> Self {
         let characters = |line: &[u8]| line.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
         let column = match memchr::memrchr(b'\n', text) {
             Some(at) => characters(text.get(at + 1..).unwrap_or_default()),
@@ -25,8 +25,9 @@ impl Spot {
         }
     }
 
-    /// A place behind `base`, where the head of a piece ends, as one behind this; `None` for one in the head.
-    pub(super) fn place(self, base: Self, place: Place) -> Option<Place> {
+    /// Moves a place from a text in which it follows position `base` to a text in which it follows this
+    /// position; `None` if it precedes `base`.
+    pub(super) fn move_place(self, base: Self, place: Place) -> Option<Place> {
         let offset = place.offset.checked_sub(base.offset)? + self.offset;
         let line = place.line.checked_sub(base.line)? + self.line;
         let first_line = place.line == base.line + 1;
