@@ -1,5 +1,5 @@
-//! Injection: whole runs beside `istioctl kube-inject`, and the throughput of `mainstay generate` on streams of
-//! several kinds.
+//! Injection: whole runs beside `istioctl kube-inject`, and the throughput of `mainstay generate` on
+//! streams of several kinds.
 
 pub(crate) mod istioctl;
 mod manifests;

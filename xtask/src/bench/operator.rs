@@ -11,7 +11,8 @@ use super::Bench;
 use super::figure::{Figure, Goal, Peer, Sample};
 use crate::build::{self, Profile};
 
-/// Names the binary of the Sail Operator. It is not a pinned peer: the Go module proxy does not have its module.
+/// Names the binary of the Sail Operator. It is not a pinned peer: the Go module proxy does not have its
+/// module.
 const SAIL_OPERATOR: &str = "MAINSTAY_SAIL_OPERATOR";
 
 /// A measurement of the example `bench` of the operator.

@@ -30,8 +30,8 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// The `mainstay` binary beside this program, or this program if it was not built. The operator detects the
-    /// platform unless it is given.
+    /// The `mainstay` binary beside this program, or this program if it was not built. The operator detects
+    /// the platform unless it is given.
     pub(crate) fn mainstay(server: &Server, is_platform_given: bool) -> Self {
         let own = std::env::current_exe().unwrap();
         let binary = own.parent().unwrap().parent().unwrap().join("mainstay");

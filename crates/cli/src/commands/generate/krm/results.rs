@@ -142,11 +142,12 @@ pub(super) fn for_report(report: &Report, items: &[Item], check: bool) -> Vec<Kr
     action.into_iter().chain(findings).collect()
 }
 
-/// Appends results in JSON to a `ResourceList`, after earlier ones and in their style; without results the text
-/// is unchanged. Returns `None` if the new text does not read as the old list with the results appended.
+/// Appends results in JSON to a `ResourceList`, after earlier ones and in their style; without results the
+/// text is unchanged. Returns `None` if the new text does not read as the old list with the results
+/// appended.
 ///
-/// Every result is read by itself, and the list with the first one: reading all results in the list would take
-/// many times the memory of their text.
+/// Every result is read by itself, and the list with the first one: reading all results in the list would
+/// take many times the memory of their text.
 pub(super) fn insert(text: &[u8], results: &[String]) -> Option<Vec<u8>> {
     let Some(first) = results.get(..1) else {
         return Some(text.to_vec());
