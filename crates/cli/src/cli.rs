@@ -12,7 +12,7 @@ use crate::commands::{
 use crate::commands::{demo, rehearse, sandbox};
 use crate::error::{CliError, usage_error};
 use crate::ui::style::Color;
-use crate::ui::verbose;
+use crate::ui::{help, verbose};
 
 /// Render and operate an Istio service mesh
 #[derive(Parser)]
@@ -81,7 +81,7 @@ enum Command {
     Migration(Box<migration::Args>),
     /// Plan, apply, watch and control application rollouts
     Rollout(rollout::Args),
-    /// List the clusters of application rollouts
+    /// Add, check and list the clusters of application rollouts
     Cluster(cluster::Args),
     #[cfg(feature = "simulator")]
     /// Rehearse an upgrade on a copy of the cluster
@@ -181,7 +181,7 @@ fn with_exit_code(error: CliError, argv: &[OsString]) -> CliError {
 /// wins, values may begin with a dash), which the derive macro cannot express for all of them.
 fn command() -> clap::Command {
     let tree = Cli::command().mut_subcommand("operator", |it| operator::as_go_flags(it, as_go_flag));
-    tree.mut_subcommand("template", |template| {
+    let tree = tree.mut_subcommand("template", |template| {
         template
             .args_override_self(true)
             .mut_args(|arg| match arg.get_action() {
@@ -189,7 +189,8 @@ fn command() -> clap::Command {
                 ArgAction::Set | ArgAction::Append if !arg.is_positional() => arg.allow_hyphen_values(true),
                 _ => arg,
             })
-    })
+    });
+    help::join_paragraphs(tree)
 }
 
 fn as_go_flag(arg: clap::Arg) -> clap::Arg {
@@ -211,6 +212,20 @@ mod tests {
     #[test]
     fn the_command_tree_is_valid() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples() {
+        fn check(command: &clap::Command) {
+            let help = command.get_after_help().map(ToString::to_string);
+            let name = command.get_name();
+            assert!(
+                help.unwrap_or_default().contains("Examples:\n"),
+                "no examples: {name}"
+            );
+            command.get_subcommands().for_each(check);
+        }
+        check(&command());
     }
 
     fn flag(argv: &[&str]) -> Result<bool, clap::Error> {

@@ -1,6 +1,7 @@
 //! Terminal output shared by all commands: styles, tables, source snippets, progress and error chains.
 
 pub(crate) mod chain;
+pub(crate) mod help;
 pub(crate) mod progress;
 pub(crate) mod snippet;
 pub(crate) mod style;
@@ -10,3 +11,8 @@ mod width;
 
 pub(crate) use chain::chain;
 pub(crate) use progress::{BarRow, Bars, Progress};
+
+/// Formats a count with its noun: `1 proxy`, `2 proxies`.
+pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}

@@ -11,6 +11,10 @@ use crate::error::CliError;
 /// Arguments of `charts`.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
+#[command(after_help = "Examples:
+  mainstay charts list
+  mainstay charts show v1.29.1
+  mainstay charts pull 1.29.2")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

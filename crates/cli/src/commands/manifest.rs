@@ -15,6 +15,11 @@ use crate::error::CliError;
 /// Arguments of `manifest`.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
+#[command(after_help = "Examples:
+  mainstay manifest generate -f mesh.yaml
+  mainstay manifest validate -f mesh.yaml
+  mainstay manifest diff mesh.yaml --live
+  mainstay manifest migrate -f mesh.yaml --to sail")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

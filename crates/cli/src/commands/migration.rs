@@ -31,6 +31,10 @@ const PERIOD: Duration = Duration::from_secs(2);
 
 /// Arguments of `migration`.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  mainstay migration plan --to v1.29.1
+  mainstay migration watch
+  mainstay migration retry")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -59,8 +63,14 @@ Exit codes: 0 completed or in progress, 2 workloads failed, 1 the cluster could 
 Exit codes: 0 completed, 2 workloads failed, 1 the cluster could not be read.")]
     Watch(StatusArgs),
     /// Pause a migration; workloads in progress continue
+    #[command(after_help = "Examples:
+  mainstay migration pause
+  mainstay migration pause prod --context staging")]
     Pause(WhichArgs),
     /// Resume a paused migration
+    #[command(after_help = "Examples:
+  mainstay migration resume
+  mainstay migration resume prod")]
     Resume(WhichArgs),
     /// Retry failed workloads
     #[command(after_help = "Examples:

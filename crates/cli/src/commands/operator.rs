@@ -11,6 +11,8 @@ pub(crate) use spelling::{as_go_flags, with_two_dashes};
 /// Arguments of `operator`.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
+#[command(after_help = "Examples:
+  mainstay operator run --leader-elect=false")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

@@ -14,6 +14,10 @@ use crate::error::{CliError, Kind};
 /// Arguments of `profile`.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
+#[command(after_help = "Examples:
+  mainstay profile list
+  mainstay profile dump demo
+  mainstay profile diff default demo")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

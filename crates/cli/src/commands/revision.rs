@@ -19,6 +19,9 @@ use crate::ui::table;
 
 /// Arguments of `revision`.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  mainstay revision list
+  mainstay revision describe default-v1-29-1")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

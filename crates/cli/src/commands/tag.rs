@@ -17,6 +17,10 @@ use crate::ui::table;
 /// Arguments of `tag`.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
+#[command(after_help = "Examples:
+  mainstay tag list
+  mainstay tag set prod --revision 1-29-1
+  mainstay tag remove prod")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,

@@ -10,6 +10,9 @@ use crate::ui::table;
 
 /// Arguments of `charts list`.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:
+  mainstay charts list
+  mainstay charts list --all -o json")]
 pub(crate) struct Args {
     /// Also list versions that must be pulled or are end of life
     #[arg(long)]

@@ -13,7 +13,9 @@ use mainstay_operator::server::Bind;
 #[derive(clap::Args)]
 #[command(
     after_help = "Flags are those of the Sail Operator, in all spellings of Go (-flag, --flag, --flag=value).
+
 Environment: POD_NAMESPACE (else the service account's), KUBECONFIG (else the service account, else ~/.kube/config).
+
 Exits with 0 after SIGTERM or SIGINT (a second signal exits immediately), and with 1 when the lease is lost.
 
 Examples:
