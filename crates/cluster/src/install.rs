@@ -37,7 +37,7 @@ pub use error::InstallError;
 pub use readiness::{Readiness, readiness};
 pub use sets::{InstalledSet, SetName, installed_sets};
 pub use tags::LiveRevisionTag;
-pub use uninstall::{RemovalPlan, UninstallRequest};
+pub use uninstall::{RemovalEvent, RemovalPlan, UninstallRequest};
 pub use verify::{Problem, VerifiedObject};
 
 use crate::apply::{Engine, Preview};

@@ -23,6 +23,7 @@ pub(crate) use args::Args;
 use mainstay_inject::{Images, Mode, Options, PodTemplatePath, Profile};
 
 use crate::error::{CliError, Kind};
+use crate::ui::counted;
 use args::ReportFormat;
 use inputs::{Input, Source};
 use output::Plan;
@@ -151,8 +152,4 @@ fn describe_failures(summary: &Summary) -> String {
         parts.push(counted(summary.objects_failed, "object failed", "objects failed"));
     }
     parts.join(", ")
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use mainstay_cluster::desired::ObjectId;
-use mainstay_cluster::install::{Installer, RemovalPlan, UninstallRequest};
+use mainstay_cluster::install::{Installer, RemovalEvent, RemovalPlan, UninstallRequest};
 
 use super::install::confirm;
 use crate::commands::{print, print_styled};
 use crate::error::{CliError, Kind};
 use crate::kubeconfig::{ClusterFlags, block_on};
+use crate::ui::counted;
 
 /// Proxies that are listed; more are only counted.
 const MAX_LISTED: usize = 30;
@@ -79,10 +80,29 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         if !args.skip_confirmation && !confirm(&prompt)? {
             return Err(CliError::new(Kind::Usage, "cancelled").unless_quiet_exit(1));
         }
-        let show = |id: &ObjectId| drop(print(format!("deleted {}\n", name(id)).as_bytes()));
+        let show = |event: RemovalEvent<'_>| drop(print(event_line(&event).as_bytes()));
         let deleted = installer.uninstall(plan, &show).await?;
         print(format!("Uninstall complete: {deleted} objects deleted\n").as_bytes())
     })
+}
+
+fn event_line(event: &RemovalEvent<'_>) -> String {
+    match event {
+        RemovalEvent::Deleted(id) => format!("deleted {}\n", name(id)),
+        RemovalEvent::Waiting {
+            count: 1,
+            object,
+            reason,
+        } => format!("waiting for {} ({reason})\n", name(object)),
+        RemovalEvent::Waiting {
+            count,
+            object,
+            reason,
+        } => format!(
+            "waiting for {count} objects, such as {} ({reason})\n",
+            name(object)
+        ),
+    }
 }
 
 /// Rejects an uninstallation that disconnects proxies and tags without `--force`.
@@ -90,8 +110,9 @@ fn check_users(args: &Args, plan: &RemovalPlan) -> Result<(), CliError> {
     if args.force || (plan.proxies.is_empty() && plan.tags.is_empty()) {
         return Ok(());
     }
-    let (proxies, tags) = (plan.proxies.len(), plan.tags.len());
-    let message = format!("the revision is in use by {proxies} proxies and {tags} tags");
+    let proxies = counted(plan.proxies.len(), "proxy", "proxies");
+    let tags = counted(plan.tags.len(), "tag", "tags");
+    let message = format!("the revision is in use by {proxies} and {tags}");
     let hint = "migrate the workloads and move the tags first, or continue with --force";
     Err(CliError::new(Kind::Cluster, message).hint(hint))
 }

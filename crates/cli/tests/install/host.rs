@@ -280,8 +280,20 @@ impl Host {
         }
     }
 
+    /// Waits until no pod in `istio-system` has the label `app` with this value.
+    pub(crate) async fn until_no_pods(&self, app: &str) {
+        let path = format!("/api/v1/namespaces/istio-system/pods?labelSelector=app%3D{app}");
+        let mut ticks = tokio::time::interval(Duration::from_millis(200));
+        let begin = tokio::time::Instant::now();
+        while self.send("GET", &path, None).await["items"] != json!([]) {
+            assert!(begin.elapsed() < DEADLINE, "pods of {app} are left");
+            ticks.tick().await;
+        }
+    }
+
     /// Waits until the cluster has exactly these objects.
     pub(crate) async fn until_inventory(&self, expected: &BTreeSet<String>) {
+        let mut ticks = tokio::time::interval(Duration::from_millis(200));
         let begin = tokio::time::Instant::now();
         loop {
             let found = self.inventory().await;
@@ -294,7 +306,7 @@ impl Host {
                 begin.elapsed() < DEADLINE,
                 "left behind: {extra:#?}, lost: {lost:#?}"
             );
-            tokio::time::interval(Duration::from_millis(200)).tick().await;
+            ticks.tick().await;
         }
     }
 }

@@ -61,12 +61,14 @@ pub enum InstallError {
         all: usize,
     },
     /// Objects were not removed in time.
-    #[error("objects are still being deleted: {count} left, such as {example}")]
+    #[error("objects are still being deleted: {count} left, such as {example} ({reason})")]
     NotDeleted {
         /// Number of remaining objects.
         count: usize,
         /// One of the remaining objects.
         example: String,
+        /// Why it still exists.
+        reason: String,
     },
     /// No installation has this revision.
     #[error("no installation has the revision {0:?}")]

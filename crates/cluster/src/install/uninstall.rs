@@ -21,6 +21,24 @@ const STALL_TIMEOUT: Duration = Duration::from_mins(5);
 /// check lists all kinds.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(4);
+/// Interval of polling from which on remaining objects are reported: after about two seconds.
+const REPORT_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Progress of an uninstallation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RemovalEvent<'a> {
+    /// An object was deleted. It may still exist until its finalizers are removed.
+    Deleted(&'a ObjectId),
+    /// Objects still exist. Reported whenever number or reason change.
+    Waiting {
+        /// Number of remaining objects.
+        count: usize,
+        /// One of the remaining objects.
+        object: &'a ObjectId,
+        /// Why it still exists, according to its conditions and finalizers.
+        reason: String,
+    },
+}
 
 /// Selection of what to uninstall.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,7 +185,7 @@ impl Installer {
     pub async fn uninstall(
         &self,
         plan: RemovalPlan,
-        report: &(dyn Fn(&ObjectId) + Sync),
+        report: &(dyn Fn(RemovalEvent<'_>) + Sync),
     ) -> Result<usize, InstallError> {
         let mut deleted = Vec::new();
         let kept = plan.kept;
@@ -175,10 +193,10 @@ impl Installer {
         for (set, members) in plan.sets.into_iter().rev() {
             let changes = self.engine.prune(&set.key, members).await;
             for change in changes.map_err(|partial| set_error(&set.key, partial))? {
-                report(&change.id);
+                report(RemovalEvent::Deleted(&change.id));
                 deleted.push(change.id);
             }
-            let has_kept = self.await_deletion(&set, &kept).await?;
+            let has_kept = self.await_deletion(&set, &kept, report).await?;
             if has_kept {
                 continue;
             }
@@ -198,15 +216,26 @@ impl Installer {
         &self,
         set: &InstalledSet,
         kept: &BTreeSet<ObjectId>,
+        report: &(dyn Fn(RemovalEvent<'_>) + Sync),
     ) -> Result<bool, InstallError> {
         let (mut fewest, mut until, mut interval) = (usize::MAX, Instant::now(), POLL_INTERVAL);
+        let mut reported = (usize::MAX, String::new());
         loop {
             let mut left = member::members(&self.client, set).await?;
             let all = left.len();
             left.retain(|id, _| !kept.contains(id));
-            let Some(id) = left.keys().next() else {
+            let Some((id, live)) = left.iter().next() else {
                 return Ok(all > 0);
             };
+            let current = (left.len(), pending_reason(live));
+            if interval >= REPORT_INTERVAL && current != reported {
+                report(RemovalEvent::Waiting {
+                    count: current.0,
+                    object: id,
+                    reason: current.1.clone(),
+                });
+                reported = current;
+            }
             if left.len() < fewest {
                 (fewest, until) = (left.len(), Instant::now() + STALL_TIMEOUT);
                 interval = POLL_INTERVAL;
@@ -215,6 +244,7 @@ impl Installer {
                 return Err(InstallError::NotDeleted {
                     count: left.len(),
                     example: super::error::label(id),
+                    reason: pending_reason(live),
                 });
             }
             sleep(interval).await;
@@ -238,9 +268,10 @@ impl Installer {
     }
 
     /// Returns the pods that use a revision or its tags according to their annotation, without the pods
-    /// of removed workloads.
+    /// of removed workloads and without terminating pods.
     async fn find_proxies(&self, revision: &str, plan: &RemovalPlan) -> Result<Vec<String>, InstallError> {
         let pods = api::list(&self.client, "/api/v1/pods", "").await?;
+        let is_terminating = |pod: &Value| pod.pointer("/metadata/deletionTimestamp").is_some();
         let uses = |pod: &Value| {
             let injected = pod
                 .pointer("/metadata/annotations/istio.io~1rev")
@@ -259,7 +290,7 @@ impl Installer {
         };
         Ok(pods
             .iter()
-            .filter(|pod| uses(pod) && !plan.removes(pod))
+            .filter(|pod| uses(pod) && !is_terminating(pod) && !plan.removes(pod))
             .map(name)
             .collect())
     }
@@ -277,10 +308,52 @@ fn instances_path(definition: &Value) -> Option<String> {
     Some(format!("/apis/{group}/{version}/{plural}"))
 }
 
+/// Returns why an object in deletion still exists: the message of its condition `Terminating`, or its
+/// finalizers.
+fn pending_reason(live: &Value) -> String {
+    let conditions = live.pointer("/status/conditions").and_then(Value::as_array);
+    let terminating = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition.get("type").and_then(Value::as_str) == Some("Terminating"));
+    let message = terminating
+        .and_then(|condition| condition.get("message"))
+        .and_then(Value::as_str);
+    if let Some(message) = message {
+        return message.to_owned();
+    }
+    let finalizers = live.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let names: Vec<&str> = finalizers
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    match names.as_slice() {
+        [] => "deletion in progress".to_owned(),
+        names => format!("finalizers: {}", names.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_reason_of_a_pending_deletion_is_a_condition_or_the_finalizers() {
+        let condition = json!({"type": "Terminating", "message": "CustomResource deletion is in progress"});
+        let finalizers = json!(["example.com/a", "example.com/b"]);
+        let check = |live: Value, expected: &str| assert_eq!(pending_reason(&live), expected);
+        check(
+            json!({"metadata": {"finalizers": finalizers}, "status": {"conditions": [condition]}}),
+            "CustomResource deletion is in progress",
+        );
+        check(
+            json!({"metadata": {"finalizers": finalizers}}),
+            "finalizers: example.com/a, example.com/b",
+        );
+        check(json!({"metadata": {}}), "deletion in progress");
+    }
 
     #[test]
     fn pods_of_removed_workloads_do_not_count_as_users() {
