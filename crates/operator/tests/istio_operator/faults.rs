@@ -1,20 +1,18 @@
 //! The fault matrix. Runs each scenario with a fault at every call of the controller, and compares the
 //! result with the run without faults.
 
-use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use mainstay_harness::SimulatedCluster;
-use mainstay_sim::fault::{Fault, Rule, Trigger};
+use mainstay_sim::fault::RequestCounts;
 use mainstay_sim::snapshot;
 use serde_json::{Value, json};
 
-use crate::final_state::{FinalState, masked, panic_message, with_sorted_conditions};
+use crate::final_state::{FinalState, masked, with_sorted_conditions};
 use crate::run;
-use crate::sim_faults::{call_faults, sample, watch_faults};
+use crate::sim_faults::{InjectedFault, assert_no_problems, faults_between, find_problems, sample};
 use crate::world::{CLIENT, World, catalog, cluster_options, operator, operator_path, path, proxy};
 
 type Steps = for<'a> fn(&'a mut World) -> LocalBoxFuture<'a, ()>;
@@ -108,19 +106,6 @@ async fn create_healthy(world: &mut World, profile: &str) {
     world.until_state("mesh", "HEALTHY").await;
 }
 
-/// A fault at one call.
-struct InjectedFault {
-    trigger: Trigger,
-    fault: Fault,
-    name: &'static str,
-}
-
-impl fmt::Display for InjectedFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {:?}", self.name, self.trigger)
-    }
-}
-
 /// Returns the initial state of all runs of a scenario.
 fn prepare(scenario: &Scenario) -> Vec<Value> {
     run(async {
@@ -133,15 +118,14 @@ fn prepare(scenario: &Scenario) -> Vec<Value> {
 }
 
 /// Returns the numbers of requests and watches of the controller.
-fn counts(world: &World) -> (u64, u64) {
-    let counts = world.simulator().sim().with(|state| state.faults.counts(CLIENT));
-    (counts.requests, counts.watches)
+fn counts(world: &World) -> RequestCounts {
+    world.simulator().sim().with(|state| state.faults.counts(CLIENT))
 }
 
 /// Outcome of a run.
 struct Outcome {
     end: FinalState,
-    calls: (u64, u64),
+    calls: RequestCounts,
     late_writes: usize,
 }
 
@@ -153,8 +137,7 @@ fn perform(scenario: &Scenario, state: &[Value], fault: Option<&InjectedFault>) 
         let cluster = SimulatedCluster::from_objects(catalog(), &cluster_options(), state.to_vec()).unwrap();
         let mut world = World::from_simulated(cluster);
         if let Some(fault) = fault {
-            let rule = Rule::once(CLIENT, fault.trigger.clone(), fault.fault.clone());
-            world.simulator().sim().add_fault(rule);
+            world.simulator().sim().add_fault(fault.rule(CLIENT));
         }
         world.start();
         world.sleep(Duration::from_secs(5)).await;
@@ -185,24 +168,6 @@ fn final_state(world: &World) -> FinalState {
     masked(objects.into_iter().map(with_sorted_conditions).collect())
 }
 
-fn all_faults(calls: (u64, u64)) -> Vec<InjectedFault> {
-    let mut all = Vec::new();
-    let mut add = |trigger: Trigger, kinds: Vec<(&'static str, Fault)>| {
-        all.extend(kinds.into_iter().map(|(name, fault)| InjectedFault {
-            trigger: trigger.clone(),
-            fault,
-            name,
-        }));
-    };
-    for number in 0..calls.0 {
-        add(Trigger::Request(number), call_faults());
-    }
-    for number in 0..calls.1 {
-        add(Trigger::Watch(number), watch_faults());
-    }
-    all
-}
-
 fn difference(baseline: &Outcome, run: &Outcome) -> Option<String> {
     if let Some(difference) = baseline.end.difference(&run.end) {
         return Some(format!("another final state: {difference}"));
@@ -215,35 +180,19 @@ fn check(name: &str) {
     let state = prepare(scenario);
     let baseline = perform(scenario, &state, None);
     assert_eq!(baseline.late_writes, 0, "not idle without any fault");
-    let mut faults = all_faults(baseline.calls);
+    let mut faults = faults_between("", RequestCounts::default(), baseline.calls);
     sample(&mut faults, 1, 18);
-    let mut wrong = Vec::new();
-    for fault in &faults {
-        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| perform(scenario, &state, Some(fault))));
-        let problem = match outcome {
-            Err(panic) => Some(format!("did not complete: {}", panic_message(&*panic))),
-            Ok(run) => difference(&baseline, &run),
-        };
-        wrong.extend(problem.map(|problem| format!("{name} × {fault}: {problem}")));
-    }
-    println!(
-        "matrix {name}: {} calls, {} runs, {} as without faults",
-        baseline.calls.0,
-        faults.len(),
-        faults.len() - wrong.len()
+    let problems = find_problems(
+        &faults,
+        |fault| perform(scenario, &state, Some(fault)),
+        |run| difference(&baseline, run),
     );
     println!(
         "controller faults: {} run, {} as without faults",
         faults.len(),
-        faults.len() - wrong.len()
+        faults.len() - problems.len()
     );
-    let shown: Vec<&String> = wrong.iter().take(12).collect();
-    assert!(
-        wrong.is_empty(),
-        "{} of {} runs: {shown:#?}",
-        wrong.len(),
-        faults.len()
-    );
+    assert_no_problems(name, baseline.calls.requests, faults.len(), &problems);
 }
 
 macro_rules! tests {

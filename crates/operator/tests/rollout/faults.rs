@@ -1,24 +1,22 @@
 //! The fault matrix. Runs each scenario with a fault at every call to every cluster, and compares the
 //! result with the run without faults.
 
-use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use mainstay_harness::SimulatedCluster;
-use mainstay_sim::fault::{Fault, Rule, Trigger};
+use mainstay_sim::fault::RequestCounts;
 use mainstay_sim::snapshot;
 use serde_json::Value;
 
 use crate::end_state::comparable_state;
-use crate::final_state::{FinalState, panic_message};
+use crate::final_state::FinalState;
 use crate::fleet::{CLIENT, Fleet};
 use crate::objects::{self, DEPLOYMENT, deployment_of, with_traffic};
 use crate::run;
-use crate::sim_faults::{call_faults, sample, watch_faults};
+use crate::sim_faults::{InjectedFault, assert_no_problems, faults_between, find_problems, sample};
 
 const DEPLOYMENTS: &str = "applicationdeployments";
 const V1: &str = "example-app-v1";
@@ -115,31 +113,13 @@ async fn change_spec(fleet: &mut Fleet, deployment: Value) {
     fleet.until_phase("Healthy").await;
 }
 
-/// A fault at one call to one cluster.
-struct InjectedFault {
-    cluster: String,
-    trigger: Trigger,
-    fault: Fault,
-    name: &'static str,
-}
-
-impl fmt::Display for InjectedFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} at {:?} of cluster {:?}",
-            self.name, self.trigger, self.cluster
-        )
-    }
-}
-
 /// Numbers of requests and watches of the controllers, by cluster.
-type Counts = Vec<(String, u64, u64)>;
+type Counts = Vec<(String, RequestCounts)>;
 
 fn counts(fleet: &Fleet) -> Counts {
     let count = |(name, cluster): (&String, &Arc<SimulatedCluster>)| {
         let counts = cluster.sim().with(|state| state.faults.counts(CLIENT));
-        (name.clone(), counts.requests, counts.watches)
+        (name.clone(), counts)
     };
     fleet.clusters.iter().map(count).collect()
 }
@@ -168,8 +148,7 @@ fn perform(scenario: &Scenario, fault: Option<&InjectedFault>) -> Outcome {
         (scenario.set_up)(&mut fleet).await;
         let start = counts(&fleet);
         if let Some(fault) = fault {
-            let rule = Rule::once(CLIENT, fault.trigger.clone(), fault.fault.clone());
-            fleet.clusters[&fault.cluster].sim().add_fault(rule);
+            fleet.clusters[&fault.cluster].sim().add_fault(fault.rule(CLIENT));
         }
         (scenario.action)(&mut fleet).await;
         fleet.until_idle().await;
@@ -196,25 +175,10 @@ fn final_state(cluster: &SimulatedCluster) -> FinalState {
     comparable_state(cluster.sim().with(|state| snapshot::dump(state)))
 }
 
-fn all_faults(baseline: &Outcome) -> Vec<InjectedFault> {
-    let mut all = Vec::new();
-    for (start, finish) in baseline.start.iter().zip(&baseline.finish) {
-        let mut add = |trigger: Trigger, kinds: Vec<(&'static str, Fault)>| {
-            all.extend(kinds.into_iter().map(|(name, fault)| InjectedFault {
-                cluster: start.0.clone(),
-                trigger: trigger.clone(),
-                fault,
-                name,
-            }));
-        };
-        for number in start.1..finish.1 {
-            add(Trigger::Request(number), call_faults());
-        }
-        for number in start.2..finish.2 {
-            add(Trigger::Watch(number), watch_faults());
-        }
-    }
-    all
+/// Returns the numbers of requests and watches of the action, by cluster.
+fn action_counts(outcome: &Outcome) -> impl Iterator<Item = (&str, RequestCounts, RequestCounts)> {
+    let pairs = outcome.start.iter().zip(&outcome.finish);
+    pairs.map(|((cluster, start), (_, finish))| (cluster.as_str(), *start, *finish))
 }
 
 fn difference(baseline: &Outcome, run: &Outcome) -> Option<String> {
@@ -229,35 +193,18 @@ fn check(name: &str) {
     let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name).unwrap();
     let baseline = perform(scenario, None);
     assert_eq!(baseline.late_writes, 0, "not idle without any fault");
-    let mut faults = all_faults(&baseline);
-    let calls: u64 = baseline
-        .finish
-        .iter()
-        .zip(&baseline.start)
-        .map(|(end, start)| end.1 - start.1)
-        .sum();
+    let all = action_counts(&baseline);
+    let mut faults: Vec<InjectedFault> = all
+        .flat_map(|(cluster, start, finish)| faults_between(cluster, start, finish))
+        .collect();
     sample(&mut faults, 6, 19);
-    let mut wrong = Vec::new();
-    for fault in &faults {
-        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| perform(scenario, Some(fault))));
-        let problem = match outcome {
-            Err(panic) => Some(format!("did not complete: {}", panic_message(&*panic))),
-            Ok(run) => difference(&baseline, &run),
-        };
-        wrong.extend(problem.map(|problem| format!("{name} × {fault}: {problem}")));
-    }
-    println!(
-        "matrix {name}: {calls} calls, {} runs, {} as without faults",
-        faults.len(),
-        faults.len() - wrong.len()
+    let problems = find_problems(
+        &faults,
+        |fault| perform(scenario, Some(fault)),
+        |run| difference(&baseline, run),
     );
-    let shown: Vec<&String> = wrong.iter().take(12).collect();
-    assert!(
-        wrong.is_empty(),
-        "{} of {} runs: {shown:#?}",
-        wrong.len(),
-        faults.len()
-    );
+    let calls = action_counts(&baseline).map(|(_, start, finish)| finish.requests - start.requests);
+    assert_no_problems(name, calls.sum(), faults.len(), &problems);
 }
 
 macro_rules! tests {

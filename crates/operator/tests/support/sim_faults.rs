@@ -1,15 +1,90 @@
-//! Faults of calls and watches on the simulator, and samples of them.
+//! Faults of calls and watches on the simulator, and runs with each of them.
 
+use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use mainstay_sim::fault::Fault;
+use mainstay_sim::fault::{Fault, RequestCounts, Rule, Trigger};
 use mainstay_sim::status::Status;
 use mainstay_testkit::Random;
+
+use crate::final_state::panic_message;
 
 /// Response time that is longer than the timeout of any call.
 const SLOW_RESPONSE_TIME: Duration = Duration::from_secs(90);
 
-pub fn call_faults() -> Vec<(&'static str, Fault)> {
+/// A fault at one call to one cluster.
+pub struct InjectedFault {
+    /// Name of the cluster; empty if there is only one.
+    pub cluster: String,
+    trigger: Trigger,
+    fault: Fault,
+    name: &'static str,
+}
+
+impl InjectedFault {
+    /// Returns the rule that injects the fault into the calls of `client`.
+    pub fn rule(&self, client: &str) -> Rule {
+        Rule::once(client, self.trigger.clone(), self.fault.clone())
+    }
+}
+
+impl fmt::Display for InjectedFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {:?}", self.name, self.trigger)?;
+        if self.cluster.is_empty() {
+            return Ok(());
+        }
+        write!(f, " of cluster {:?}", self.cluster)
+    }
+}
+
+/// Returns every fault at every call to `cluster` between two counts of requests.
+pub fn faults_between(cluster: &str, start: RequestCounts, end: RequestCounts) -> Vec<InjectedFault> {
+    let calls = (start.requests..end.requests).map(|number| (Trigger::Request(number), call_faults()));
+    let watches = (start.watches..end.watches).map(|number| (Trigger::Watch(number), watch_faults()));
+    let faults = calls.chain(watches).flat_map(|(trigger, kinds)| {
+        kinds.into_iter().map(move |(name, fault)| InjectedFault {
+            cluster: cluster.to_owned(),
+            trigger: trigger.clone(),
+            fault,
+            name,
+        })
+    });
+    faults.collect()
+}
+
+/// Runs a scenario with each fault and returns the problems. A panic is a problem, too.
+pub fn find_problems<O>(
+    faults: &[InjectedFault],
+    perform: impl Fn(&InjectedFault) -> O,
+    difference: impl Fn(&O) -> Option<String>,
+) -> Vec<String> {
+    let problem = |fault: &InjectedFault| {
+        let problem = match std::panic::catch_unwind(AssertUnwindSafe(|| perform(fault))) {
+            Err(panic) => Some(format!("did not complete: {}", panic_message(&*panic))),
+            Ok(outcome) => difference(&outcome),
+        };
+        problem.map(|problem| format!("{fault}: {problem}"))
+    };
+    faults.iter().filter_map(problem).collect()
+}
+
+/// Prints the number of runs that ended as without faults; panics with the first problems, if any.
+pub fn assert_no_problems(scenario: &str, calls: u64, runs: usize, problems: &[String]) {
+    println!(
+        "matrix {scenario}: {calls} calls, {runs} runs, {} as without faults",
+        runs - problems.len()
+    );
+    let shown: Vec<&String> = problems.iter().take(12).collect();
+    assert!(
+        problems.is_empty(),
+        "{} of {runs} runs: {shown:#?}",
+        problems.len()
+    );
+}
+
+fn call_faults() -> Vec<(&'static str, Fault)> {
     vec![
         ("crash before", Fault::CrashBefore),
         ("crash after", Fault::CrashAfter),
@@ -28,7 +103,7 @@ pub fn call_faults() -> Vec<(&'static str, Fault)> {
     ]
 }
 
-pub fn watch_faults() -> Vec<(&'static str, Fault)> {
+fn watch_faults() -> Vec<(&'static str, Fault)> {
     vec![
         ("watch dropped at once", Fault::DropWatch(0)),
         ("watch dropped after 2", Fault::DropWatch(2)),
