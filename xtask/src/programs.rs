@@ -22,12 +22,16 @@ const SAMPLING_INTERVAL: &str = "3";
 
 /// Programs that take longest. They start first, so that none of them runs alone at the end.
 const SLOWEST: &[&str] = &[
-    "simulated",
     "real",
-    "clusters",
-    "operator",
+    "istio_operator_real",
+    "adoption",
+    "rollout_servers",
+    "deploy",
     "takeover",
-    "rehearse",
+    "install",
+    "simulated",
+    "formats",
+    "operator",
 ];
 
 /// Identifies a test program: the package and the name of the test target, or of the crate for unit tests.

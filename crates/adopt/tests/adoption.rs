@@ -26,33 +26,18 @@ use mainstay_cluster::desired::ObjectId;
 use mainstay_cluster::live::Live;
 use mainstay_testkit::CaseCounts;
 use mainstay_testkit::cluster::PARTS;
-use mainstay_testkit::suite::{self, TestCase};
+use mainstay_testkit::{suite, test_cases};
 use serde_json::Value;
 
 use support::{Helm, NAMESPACE, TestEnvironment, content, without_volatile_fields};
 
 fn main() -> ExitCode {
-    let cases = [
-        TestCase {
-            name: "helm_installations_are_adopted_and_restored",
-            start: || Box::pin(helm_installations_are_adopted_and_restored()),
-        },
-        TestCase {
-            name: "istioctl_installations_are_adopted_and_restored",
-            start: || Box::pin(istioctl_installations_are_adopted_and_restored()),
-        },
-        TestCase {
-            name: "in_cluster_operator_installations_are_adopted_and_restored",
-            start: || Box::pin(in_cluster_operator::installations_are_adopted_and_restored()),
-        },
-        TestCase {
-            name: "istioctl_installations_are_transferred_to_helm",
-            start: || Box::pin(istioctl_installations_are_transferred_to_helm()),
-        },
-        TestCase {
-            name: "no_pod_restarts_under_controllers",
-            start: || Box::pin(no_pod_restarts()),
-        },
+    let cases = test_cases![
+        "helm_installations_are_adopted_and_restored" => helm_installations_are_adopted_and_restored(),
+        "istioctl_installations_are_adopted_and_restored" => istioctl_installations_are_adopted_and_restored(),
+        "in_cluster_operator_installations_are_adopted_and_restored" => in_cluster_operator::installations_are_adopted_and_restored(),
+        "istioctl_installations_are_transferred_to_helm" => istioctl_installations_are_transferred_to_helm(),
+        "no_pod_restarts_under_controllers" => no_pod_restarts(),
     ];
     let peers: Vec<&str> = PARTS.into_iter().chain(["helm4", "helm3", "istioctl"]).collect();
     suite::main(&peers, &cases)

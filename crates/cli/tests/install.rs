@@ -26,7 +26,7 @@ use mainstay_catalog::Catalog;
 use mainstay_sim::script::Script;
 use mainstay_testkit::SAMPLE;
 use mainstay_testkit::cluster::PARTS;
-use mainstay_testkit::suite::{self, TestCase};
+use mainstay_testkit::{suite, test_cases};
 use serde_json::json;
 
 fn main() -> ExitCode {
@@ -34,29 +34,26 @@ fn main() -> ExitCode {
         println!("not tested: this build embeds no charts, run `cargo xtask charts` first");
         return ExitCode::FAILURE;
     }
-    macro_rules! cases {
-        ($($name:ident: $test:expr),* $(,)?) => {
-            [$(TestCase { name: stringify!($name), start: || Box::pin($test) }),*]
-        };
-    }
     let mut peers = PARTS.to_vec();
     peers.push("istioctl");
-    let mut cases = cases![
-            life_cycle_simulated: async { life_cycle(Host::simulated().await, &["--profile", "demo"]).await },
-            life_cycle_real: async { life_cycle(Host::real().await, &["--profile", "ambient"]).await },
-            revisions_simulated: async { revisions(Host::simulated().await).await },
-            a_failed_component_stops_its_children_real: async { failed_component(Host::real().await).await },
-            differences_are_reported_simulated: async { differences(Host::simulated().await).await },
-            a_foreign_object_is_not_taken_simulated: async { foreign(Host::simulated().await).await },
-            checks_before_an_installation_simulated: async { prechecks(Host::simulated().await).await },
-            manifests_are_compared_simulated: async { manifest_diff(Host::simulated().await).await },
-            tags_equal_those_of_istioctl_simulated: async { tags::equal_to_istioctl(Host::simulated().await).await },
-            killed_installations_converge_simulated: async { kill::everywhere().await },
+    let mut cases = test_cases![
+            "life_cycle_simulated" => async { life_cycle(Host::simulated().await, &["--profile", "demo"]).await },
+            "life_cycle_real" => async { life_cycle(Host::real().await, &["--profile", "ambient"]).await },
+            "revisions_simulated" => async { revisions(Host::simulated().await).await },
+            "a_failed_component_stops_its_children_real" => async { failed_component(Host::real().await).await },
+            "differences_are_reported_simulated" => async { differences(Host::simulated().await).await },
+            "a_foreign_object_is_not_taken_simulated" => async { foreign(Host::simulated().await).await },
+            "checks_before_an_installation_simulated" => async { prechecks(Host::simulated().await).await },
+            "manifests_are_compared_simulated" => async { manifest_diff(Host::simulated().await).await },
+            "tags_equal_those_of_istioctl_simulated" => async { tags::equal_to_istioctl(Host::simulated().await).await },
+            "killed_installations_converge_simulated" => async { kill::everywhere().await },
         ]
         .to_vec();
     // Takes minutes on a real server, so only the full proof runs it.
     if std::env::var_os(SAMPLE).is_none() {
-        cases.extend(cases![killed_installations_converge_real: async { kill::everywhere_real().await }]);
+        cases.extend(
+            test_cases!["killed_installations_converge_real" => async { kill::everywhere_real().await }],
+        );
     }
     suite::main(&peers, &cases)
 }
@@ -124,6 +121,7 @@ async fn revisions(host: Host) {
         pruned.contains("pruned Deployment istio-egressgateway"),
         "{pruned}"
     );
+    host.until_no_pods("istio-egressgateway").await;
     assert_eq!(host.run(&["uninstall"]).await.code, 2);
     let listed = host.ok(&["uninstall", "--revision=canary", "--dry-run"]).await;
     assert!(

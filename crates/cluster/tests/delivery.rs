@@ -17,35 +17,22 @@ use mainstay_api::crd::delivery_definitions;
 use mainstay_api::delivery::{API_VERSION, GROUP};
 use mainstay_cluster::definitions;
 use mainstay_testkit::cluster::{Cluster, Options, PARTS};
-use mainstay_testkit::suite::{self, TestCase};
+use mainstay_testkit::{suite, test_cases};
 use serde_json::{Value, json};
 
 const OBJECTS: &str = include_str!("delivery/objects.txt");
 
 fn main() -> ExitCode {
-    let cases = [
-        TestCase {
-            name: "delivery_definitions_simulated",
-            start: || {
-                Box::pin(async {
-                    let cluster = mainstay_sim::Cluster::default();
-                    check(Client::new(cluster.connect("test"), "default")).await;
-                })
-            },
+    let cases = test_cases![
+        "delivery_definitions_simulated" => async {
+            let cluster = mainstay_sim::Cluster::default();
+            check(Client::new(cluster.connect("test"), "default")).await;
         },
-        TestCase {
-            name: "delivery_definitions_real",
-            start: || {
-                Box::pin(async {
-                    let cluster = Cluster::start(Options::default()).await.unwrap();
-                    check(cluster.client("admin").unwrap()).await;
-                })
-            },
+        "delivery_definitions_real" => async {
+            let cluster = Cluster::start(Options::default()).await.unwrap();
+            check(cluster.client("admin").unwrap()).await;
         },
-        TestCase {
-            name: "delivery_definitions_are_stored",
-            start: || Box::pin(async { stored_files_are_fresh() }),
-        },
+        "delivery_definitions_are_stored" => async { stored_files_are_fresh() },
     ];
     suite::main(&PARTS, &cases)
 }

@@ -22,8 +22,8 @@ use std::process::ExitCode;
 
 use mainstay_cluster::apply::ChangeKind;
 use mainstay_testkit::cluster::{Cluster, Options, PARTS};
-use mainstay_testkit::suite::{self, TestCase};
 use mainstay_testkit::{CaseCounts, Random, case_count};
+use mainstay_testkit::{suite, test_cases};
 use serde_json::{Value, json};
 
 use helm::Helm;
@@ -34,30 +34,15 @@ fn main() -> ExitCode {
         helm::post_render();
         return ExitCode::SUCCESS;
     }
-    let trials = [
-        TestCase {
-            name: "a_second_install_writes_nothing",
-            start: || Box::pin(a_second_install_writes_nothing()),
-        },
-        TestCase {
-            name: "edits_of_other_clients_are_reverted_or_kept",
-            start: || Box::pin(edits_of_other_clients_are_reverted_or_kept()),
-        },
-        TestCase {
-            name: "releases_of_the_sail_operator_are_taken_over_without_a_write",
-            start: || Box::pin(releases_of_the_sail_operator_are_taken_over_without_a_write()),
-        },
-        TestCase {
-            name: "releases_of_helm_get_an_owner_and_no_other_change",
-            start: || Box::pin(releases_of_helm_get_an_owner_and_no_other_change()),
-        },
-        TestCase {
-            name: "an_upgrade_after_a_takeover_equals_a_fresh_install",
-            start: || Box::pin(an_upgrade_after_a_takeover_equals_a_fresh_install()),
-        },
+    let cases = test_cases![
+        "a_second_install_writes_nothing" => a_second_install_writes_nothing(),
+        "edits_of_other_clients_are_reverted_or_kept" => edits_of_other_clients_are_reverted_or_kept(),
+        "releases_of_the_sail_operator_are_taken_over_without_a_write" => releases_of_the_sail_operator_are_taken_over_without_a_write(),
+        "releases_of_helm_get_an_owner_and_no_other_change" => releases_of_helm_get_an_owner_and_no_other_change(),
+        "an_upgrade_after_a_takeover_equals_a_fresh_install" => an_upgrade_after_a_takeover_equals_a_fresh_install(),
     ];
     let peers: Vec<&str> = PARTS.into_iter().chain(["helm4", "helm3"]).collect();
-    suite::main(&peers, &trials)
+    suite::main(&peers, &cases)
 }
 
 /// Starts a server without controllers, so that only the test writes objects.

@@ -39,6 +39,14 @@ pub struct TestCase {
     pub start: fn() -> TestFuture,
 }
 
+/// Makes an array of test cases from pairs of a name and a future.
+#[macro_export]
+macro_rules! test_cases {
+    ($($name:literal => $run:expr),+ $(,)?) => {
+        [$($crate::suite::TestCase { name: $name, start: || ::std::boxed::Box::pin($run) }),+]
+    };
+}
+
 /// Returns all test cases, or every N-th of each group if [`SAMPLE`] is N. CI runs a sample of the suites
 /// whose test cases also run on the simulator; proofs run all test cases.
 #[must_use]

@@ -28,7 +28,7 @@ use mainstay_operator::Clock;
 use mainstay_operator::istio_operator::webhook::{Webhook, WebhookOptions};
 use mainstay_testkit::cluster::{Cluster, Options, PARTS};
 use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
-use mainstay_testkit::suite::{self, TestCase};
+use mainstay_testkit::{suite, test_cases};
 use serde_json::{Value, json};
 use world::{NAMESPACE, World, operator};
 
@@ -37,19 +37,10 @@ fn main() -> ExitCode {
         println!("not tested: this build embeds no charts, run `cargo xtask charts` first");
         return ExitCode::FAILURE;
     }
-    let cases = [
-        TestCase {
-            name: "life_cycle_real",
-            start: || Box::pin(life_cycle()),
-        },
-        TestCase {
-            name: "life_cycle_with_the_charts_account_real",
-            start: || Box::pin(life_cycle_with_the_charts_account()),
-        },
-        TestCase {
-            name: "webhook_real",
-            start: || Box::pin(webhook()),
-        },
+    let cases = test_cases![
+        "life_cycle_real" => life_cycle(),
+        "life_cycle_with_the_charts_account_real" => life_cycle_with_the_charts_account(),
+        "webhook_real" => webhook(),
     ];
     let peers: Vec<&str> = PARTS.into_iter().chain(["helm4"]).collect();
     suite::main(&peers, &cases)

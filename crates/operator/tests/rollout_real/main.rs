@@ -30,24 +30,15 @@ use std::process::ExitCode;
 
 use mainstay_testkit::cluster::PARTS;
 use mainstay_testkit::suite::{self, TestCase};
+use mainstay_testkit::test_cases;
 use support::final_state;
 
-/// Defines a test.
-macro_rules! test_case {
-    ($name:literal => $run:expr) => {
-        TestCase {
-            name: $name,
-            start: || Box::pin($run),
-        }
-    };
-}
-
-const TEST_CASES: &[TestCase] = &[
-    test_case!("servers::the_proposal_end_to_end" => scenarios::the_proposal_end_to_end()),
-    test_case!("servers::an_api_server_killed_halfway" => scenarios::an_api_server_killed_halfway()),
-    test_case!("servers::a_rotated_kubeconfig" => scenarios::a_rotated_kubeconfig()),
-    test_case!("servers::a_deleted_cluster" => scenarios::a_deleted_cluster()),
-    test_case!("kills::every_kill_converges" => kills::every_kill_converges()),
+const TEST_CASES: &[TestCase] = &test_cases![
+    "servers::the_proposal_end_to_end" => scenarios::the_proposal_end_to_end(),
+    "servers::an_api_server_killed_halfway" => scenarios::an_api_server_killed_halfway(),
+    "servers::a_rotated_kubeconfig" => scenarios::a_rotated_kubeconfig(),
+    "servers::a_deleted_cluster" => scenarios::a_deleted_cluster(),
+    "kills::every_kill_converges" => kills::every_kill_converges(),
 ];
 
 /// Whether the complete proof runs: `MAINSTAY_MATRIX=whole`, as for the fault matrix.

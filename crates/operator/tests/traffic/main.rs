@@ -30,25 +30,16 @@ use std::process::ExitCode;
 use mainstay_testkit::cluster;
 use mainstay_testkit::mesh::{self, become_app};
 use mainstay_testkit::suite::{self, TestCase};
+use mainstay_testkit::test_cases;
 
-/// Defines a test.
-macro_rules! test_case {
-    ($name:literal => $run:expr) => {
-        TestCase {
-            name: $name,
-            start: || Box::pin($run),
-        }
-    };
-}
-
-const TEST_CASES: &[TestCase] = &[
-    test_case!("upgrade" => upgrade::no_request_fails()),
-    test_case!("controls" => controls::broken_traffic_is_detected()),
-    test_case!("failure" => upgrade::one_workload_is_held()),
-    test_case!("pruning" => upgrade::pods_are_injected_at_any_time()),
-    test_case!("rehearsal" => rehearsal::record_for_the_rehearsal()),
-    test_case!("rollout" => rollout::a_canary_fails_no_request()),
-    test_case!("api_outage" => api_outage::the_upgrade_completes()),
+const TEST_CASES: &[TestCase] = &test_cases![
+    "upgrade" => upgrade::no_request_fails(),
+    "controls" => controls::broken_traffic_is_detected(),
+    "failure" => upgrade::one_workload_is_held(),
+    "pruning" => upgrade::pods_are_injected_at_any_time(),
+    "rehearsal" => rehearsal::record_for_the_rehearsal(),
+    "rollout" => rollout::a_canary_fails_no_request(),
+    "api_outage" => api_outage::the_upgrade_completes(),
 ];
 
 fn main() -> ExitCode {

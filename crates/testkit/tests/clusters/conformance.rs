@@ -17,13 +17,14 @@ use futures::{StreamExt, stream};
 use mainstay_conformance::{Host, SCENARIOS, Scenario, Script, run};
 use mainstay_testkit::CaseCounts;
 use mainstay_testkit::suite::TestCase;
+use mainstay_testkit::test_cases;
 
 use cleanup::Cleanup;
 use real::Real;
 use scope::Scope;
 use simulated::Simulated;
 
-pub(crate) const TEST_CASES: &[TestCase] = test_cases![
+pub(crate) const TEST_CASES: &[TestCase] = &test_cases![
     "conformance::real" => on_a_real_cluster(),
     "conformance::sim" => on_the_simulator(),
 ];

@@ -11,10 +11,11 @@ use mainstay_sim::fault::{Fault, Rule, Trigger};
 use mainstay_sim::script::Script;
 use mainstay_sim::{Cluster, Options, snapshot};
 use mainstay_testkit::suite::TestCase;
+use mainstay_testkit::test_cases;
 use mainstay_testkit::{CaseCounts, Random};
 use serde_json::json;
 
-pub(crate) const TEST_CASES: &[TestCase] = test_cases!["determinism::seeds" => seeds()];
+pub(crate) const TEST_CASES: &[TestCase] = &test_cases!["determinism::seeds" => seeds()];
 
 /// Returns the number of seeds: `MAINSTAY_SEEDS` if set, otherwise 20.
 fn seed_count() -> u64 {

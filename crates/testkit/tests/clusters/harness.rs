@@ -14,9 +14,10 @@ use kube::api::{ListParams, PostParams};
 use mainstay_testkit::cluster::{Cluster, Count, Options};
 use mainstay_testkit::isolation;
 use mainstay_testkit::suite::TestCase;
+use mainstay_testkit::test_cases;
 use serde_json::json;
 
-pub(crate) const TEST_CASES: &[TestCase] = test_cases![
+pub(crate) const TEST_CASES: &[TestCase] = &test_cases![
     "harness::no_connection_leaves_the_namespace" => async { no_connection_leaves_the_namespace() },
     "harness::two_clusters_at_once" => two_clusters_at_once(),
     "harness::an_api_server_keeps_its_data_across_a_restart" => an_api_server_keeps_its_data_across_a_restart(),

@@ -17,11 +17,12 @@ use mainstay_testkit::cluster::{Cluster, Options};
 use mainstay_testkit::istiod::Istiods;
 use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
 use mainstay_testkit::suite::TestCase;
+use mainstay_testkit::test_cases;
 use serde_json::{Value, json};
 
 use crate::kubelet::wait_until;
 
-pub(crate) const TEST_CASES: &[TestCase] = test_cases!["istiod::injects_sidecars" => both_versions()];
+pub(crate) const TEST_CASES: &[TestCase] = &test_cases!["istiod::injects_sidecars" => both_versions()];
 
 const NAMESPACE: &str = "istio-system";
 

@@ -8,8 +8,9 @@ use mainstay_testkit::built_peer;
 use mainstay_testkit::cluster::{Cluster, Options};
 use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
 use mainstay_testkit::suite::TestCase;
+use mainstay_testkit::test_cases;
 
-pub(crate) const TEST_CASES: &[TestCase] = test_cases![
+pub(crate) const TEST_CASES: &[TestCase] = &test_cases![
     "kubectl::the_session_on_a_real_cluster" => on_a_real_cluster(),
     "kubectl::the_session_on_the_simulator" => on_the_simulator(),
     "kubectl::certificates_on_the_simulator" => certificates(),

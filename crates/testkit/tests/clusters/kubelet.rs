@@ -14,10 +14,11 @@ use mainstay_sim::script::Script;
 use mainstay_testkit::cluster::{Cluster, Options};
 use mainstay_testkit::kubelet::{Kubelet, KubeletOptions, PodBackend, PodProcess, PodProcessFuture, Probe};
 use mainstay_testkit::suite::TestCase;
+use mainstay_testkit::test_cases;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-pub(crate) const TEST_CASES: &[TestCase] = test_cases![
+pub(crate) const TEST_CASES: &[TestCase] = &test_cases![
     "kubelet::pods_follow_their_scripts" => pods_follow_their_scripts(),
     "kubelet::a_pod_runs_as_a_process" => a_pod_runs_as_a_process(),
 ];

@@ -9,11 +9,6 @@
     reason = "helpers of tests"
 )]
 
-/// Builds a table of test cases.
-macro_rules! test_cases {
-    ($($name:literal => $trial:expr),+ $(,)?) => { &[$(TestCase { name: $name, start: || Box::pin($trial) }),+] };
-}
-
 mod conformance;
 mod determinism;
 mod harness;

@@ -10,9 +10,10 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use mainstay_testkit::cluster::{BASIC_CONTROLLERS, Cluster, Options};
 use mainstay_testkit::suite::TestCase;
+use mainstay_testkit::test_cases;
 use serde_json::json;
 
-pub(crate) const TEST_CASES: &[TestCase] = test_cases![
+pub(crate) const TEST_CASES: &[TestCase] = &test_cases![
     "runtime::real" => on_a_real_cluster(),
     "runtime::sim" => on_the_simulator(),
 ];

@@ -15,7 +15,7 @@ pub(super) const ROWS: &[Counted] = &[
         claim: "controller: install, repair, change and delete on the simulator: objects deleted",
         package: "mainstay-operator",
         test: SIMULATED,
-        filter: "it_installs_repairs",
+        filter: "life_cycle_of_a_control_plane",
         mark: "istio operator life cycle simulated: ",
         goal: "at least 40, all deleted",
         least: 40,
