@@ -18,7 +18,7 @@ use crate::build::cargo;
 const CONCURRENT_PROGRAMS: usize = 2;
 
 /// The test step runs every N-th test case of suites that support sampling.
-const SAMPLING_INTERVAL: &str = "3";
+pub(crate) const SAMPLING_INTERVAL: &str = "3";
 
 /// Programs that take longest. They start first, so that none of them runs alone at the end.
 const SLOWEST: &[&str] = &[
@@ -40,6 +40,9 @@ pub(crate) struct ProgramName {
     pub(crate) package: &'static str,
     pub(crate) target: &'static str,
 }
+
+/// Environment variables of a test program.
+pub(crate) type Environment = Vec<(&'static str, String)>;
 
 /// One test program.
 #[derive(Clone, Debug)]
@@ -136,6 +139,13 @@ pub(crate) struct TestRun {
     duration: Duration,
 }
 
+impl TestRun {
+    /// Whether this is a run of the program called `name`.
+    pub(crate) fn is(&self, name: ProgramName) -> bool {
+        self.name == format!("{} {}", name.package, name.target)
+    }
+}
+
 impl Program {
     /// Whether `name` refers to this program.
     pub(crate) fn is(&self, name: ProgramName) -> bool {
@@ -193,6 +203,21 @@ impl Programs {
             .map(|name| self.find(*name))
             .collect::<Result<_, _>>()?;
         run_concurrently(&programs, |_, command| configure(command))
+    }
+
+    /// Runs programs with environment variables for each of them and their output.
+    pub(crate) fn run_with(&self, runs: &[(ProgramName, Environment)]) -> anyhow::Result<Vec<TestRun>> {
+        let mut programs: Vec<&Program> = runs
+            .iter()
+            .map(|(name, _)| self.find(*name))
+            .collect::<Result<_, _>>()?;
+        programs.sort_by_key(|program| start_rank(&program.target));
+        run_concurrently(&programs, |program, command| {
+            let variables = runs.iter().find(|(name, _)| program.is(*name));
+            command
+                .arg("--nocapture")
+                .envs(variables.into_iter().flat_map(|(_, variables)| variables.clone()));
+        })
     }
 
     /// Runs the programs for which `filters` returns names of tests, with only those tests and their output.

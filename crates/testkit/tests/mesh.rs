@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, ResourceExt};
-use mainstay_testkit::cluster;
 use mainstay_testkit::mesh::{
-    self, APP_IMAGE, APP_PORT, Load, Mesh, MeshOptions, READY, UPSTREAM, become_app, http,
+    self, APP_IMAGE, APP_PORT, Load, Mesh, MeshOptions, READY, UPSTREAM, become_app,
 };
 use mainstay_testkit::suite::{self, TestCase};
+use mainstay_testkit::{cluster, http};
 use serde_json::{Value, json};
 
 const TEST_CASES: &[TestCase] = &[TestCase {

@@ -2,13 +2,15 @@
 
 mod controller;
 
-use anyhow::{Context, ensure};
-use mainstay_testkit::peer;
+use std::collections::BTreeSet;
+
+use anyhow::{Context, anyhow, ensure};
+use mainstay_testkit::{SAMPLE, peer};
 
 use super::row::{Row, RowKind};
 use crate::build::{self, Profile};
 use crate::measure::{Cost, measured};
-use crate::programs::{self, ProgramName};
+use crate::programs::{self, Environment, ProgramName, TestRun};
 
 /// A test that prints `MARK: N run, M WORD`.
 struct Counted {
@@ -181,17 +183,47 @@ const QUICK_KILLS: usize = 3;
 /// Tests that take minutes.
 const SLOW: [&str; 3] = ["golden", "conversion", "adoption"];
 
-/// Returns all rows; the quick share omits slow tests and measurements.
+/// Returns all rows. The quick share omits slow tests and measurements, and runs each program once.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
-    let tests = COUNTED
-        .iter()
-        .chain(controller::ROWS)
-        .filter(|counted| !quick || !counted.is_slow());
-    let mut rows: Vec<Row> = tests.map(|counted| counted_row(counted, quick)).collect();
-    if !quick {
-        rows.extend(speed_rows());
+    if quick {
+        return quick_rows();
     }
+    let all = COUNTED.iter().chain(controller::ROWS);
+    let mut rows: Vec<Row> = all
+        .map(|counted| counted.row(run_alone(counted), false))
+        .collect();
+    rows.extend(speed_rows());
     rows
+}
+
+fn quick_rows() -> Vec<Row> {
+    let runs = programs::build().and_then(|programs| {
+        let names: Vec<ProgramName> = quick_programs().collect();
+        let with_share = |name: &ProgramName| (*name, quick_environment(*name));
+        programs.run_with(&names.iter().map(with_share).collect::<Vec<_>>())
+    });
+    let row = |counted: &Counted| match &runs {
+        Ok(runs) => {
+            let run = runs.iter().find(|run| run.is(counted.program()));
+            let numbers = run.context("the test did not run");
+            counted.row(numbers.and_then(|run| numbers_of(counted, run)), true)
+        }
+        Err(error) => counted.row(Err(anyhow!("{error:#}")), true),
+    };
+    quick_counted().map(row).collect()
+}
+
+fn quick_counted() -> impl Iterator<Item = &'static Counted> {
+    let all = COUNTED.iter().chain(controller::ROWS);
+    all.filter(|counted| !counted.is_slow())
+}
+
+/// Returns the variables that set the quick share of a program.
+fn quick_environment(name: ProgramName) -> Environment {
+    let shares = quick_counted().filter(|counted| counted.program() == name);
+    let mut variables: Environment = shares.filter_map(|counted| share(counted, true)).collect();
+    variables.push((SAMPLE, programs::SAMPLING_INTERVAL.to_owned()));
+    variables
 }
 
 /// Returns the names of all tests that the rows refer to.
@@ -200,18 +232,6 @@ pub(super) fn test_names() -> impl Iterator<Item = &'static str> {
     let all = COUNTED.iter().chain(controller::ROWS);
     all.map(|counted| counted.filter)
         .filter(|filter| !filter.is_empty())
-}
-
-fn counted_row(counted: &Counted, quick: bool) -> Row {
-    match run_test(counted, quick) {
-        Ok((run, good)) => {
-            let figure = format!("{run} run, {good} as stored");
-            let least = kill_points(counted, quick).unwrap_or(counted.least);
-            let holds = run >= least && run == good;
-            Row::correct(counted.claim, figure, counted.goal, holds)
-        }
-        Err(error) => Row::not_measured(counted.claim, counted.goal, RowKind::Correctness, &error),
-    }
 }
 
 /// Returns the number of kill points of a test that kills installations.
@@ -234,16 +254,26 @@ fn share(counted: &Counted, quick: bool) -> Option<(&'static str, String)> {
 
 /// Returns the test programs that the quick proof runs as a whole.
 pub(super) fn quick_programs() -> impl Iterator<Item = ProgramName> {
-    let quick = COUNTED
-        .iter()
-        .filter(|counted| !counted.is_slow() && counted.filter.is_empty());
-    quick.map(Counted::program)
+    let programs: BTreeSet<ProgramName> = quick_counted().map(Counted::program).collect();
+    programs.into_iter()
 }
 
 impl Counted {
     /// Whether only the full proof runs the test.
     fn is_slow(&self) -> bool {
         SLOW.contains(&self.test) || self.filter == KILLED_REAL
+    }
+
+    /// Returns the row for the numbers that the test printed.
+    fn row(&self, numbers: anyhow::Result<(usize, usize)>, quick: bool) -> Row {
+        match numbers {
+            Ok((run, good)) => {
+                let figure = format!("{run} run, {good} as stored");
+                let least = kill_points(self, quick).unwrap_or(self.least);
+                Row::correct(self.claim, figure, self.goal, run >= least && run == good)
+            }
+            Err(error) => Row::not_measured(self.claim, self.goal, RowKind::Correctness, &error),
+        }
     }
 
     fn program(&self) -> ProgramName {
@@ -254,15 +284,19 @@ impl Counted {
     }
 }
 
-/// Runs a test and returns the numbers that it prints.
-fn run_test(counted: &Counted, quick: bool) -> anyhow::Result<(usize, usize)> {
+/// Runs the test of a row alone and returns the numbers that it prints.
+fn run_alone(counted: &Counted) -> anyhow::Result<(usize, usize)> {
     let runs = programs::build()?.run(&[counted.program()], |command| {
         command
             .arg("--nocapture")
             .args((!counted.filter.is_empty()).then_some(counted.filter))
-            .envs(share(counted, quick));
+            .envs(share(counted, false));
     })?;
-    let run = runs.first().context("the test did not run")?;
+    numbers_of(counted, runs.first().context("the test did not run")?)
+}
+
+/// Returns the numbers that the test of a row printed.
+fn numbers_of(counted: &Counted, run: &TestRun) -> anyhow::Result<(usize, usize)> {
     let (mut total, mut good) = (0, 0);
     for (_, counts) in run
         .output

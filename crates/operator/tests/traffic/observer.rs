@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use kube::Client;
-use mainstay_testkit::mesh::{APP_PORT, Mesh, http};
+use mainstay_testkit::http;
+use mainstay_testkit::mesh::{APP_PORT, Mesh};
 use serde_json::{Value, json};
 
 use crate::fixtures::APPS;

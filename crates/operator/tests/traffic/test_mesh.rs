@@ -10,7 +10,8 @@ use mainstay_api::crd::delivery_definitions;
 use mainstay_catalog::Catalog;
 use mainstay_cluster::definitions;
 use mainstay_testkit::cluster::{Options, User};
-use mainstay_testkit::mesh::{Mesh, MeshOptions, http};
+use mainstay_testkit::http;
+use mainstay_testkit::mesh::{Mesh, MeshOptions};
 use serde_json::{Value, json};
 
 use crate::fixtures::{self, APPS, GATEWAY, NEW_VERSION, OLD, OPERATOR, OPERATOR_NAMESPACE};
