@@ -229,7 +229,13 @@ fn has_remote_reference(text: &str) -> bool {
 
 impl From<LayerError> for CliError {
     fn from(error: LayerError) -> Self {
-        let mut result = Self::new(Kind::Values, chain(&error));
+        let message = match &error {
+            // After Helm's text, which does not contain the cause.
+            LayerError::Json { cause, .. } => format!("{}: {}", chain(&error), chain(cause)),
+            LayerError::JsonObject { cause, .. } => format!("{}: {}", chain(&error), chain(cause)),
+            _ => chain(&error),
+        };
+        let mut result = Self::new(Kind::Values, message);
         result.place = values_place(&error);
         result
     }

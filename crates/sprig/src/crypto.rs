@@ -35,7 +35,7 @@ const RSA_4096_STEPS: u64 = 4_000_000;
 const DSA_STEPS: u64 = 4_000_000;
 const SIGN_STEPS: u64 = 100_000;
 const BCRYPT_STEPS: u64 = 3_000_000;
-const SCRYPT_STEPS: u64 = 1_000_000;
+const SCRYPT_STEPS: u64 = 2_000_000;
 
 const ONE: &[Type] = &[Type::String];
 const TWO: &[Type] = &[Type::String, Type::String];

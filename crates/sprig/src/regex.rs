@@ -55,6 +55,8 @@ pub(crate) const TABLE: &[Function] = &[
 
 /// Fuel consumed by compiling an expression.
 const COMPILE_STEPS: u64 = 4_000;
+/// Size of a compiled expression that costs one step.
+const COMPILED_BYTES_PER_STEP: u64 = 4;
 
 /// Compilation of the expression in argument 0. For an invalid expression, the `must` functions return the
 /// error, the others panic in Go. The error texts differ.
@@ -73,11 +75,16 @@ fn compile_or_panic(call: &mut Call<'_>) -> Result<Rc<Program>, Failure> {
 fn compile(call: &mut Call<'_>, format_error: fn(&[u8], String) -> String) -> Result<Rc<Program>, Failure> {
     let text = call.str(0);
     call.meter.consume_fuel(1 + text.len() as u64)?;
-    if !Program::is_cached(&text) {
+    let is_new = !Program::is_cached(&text);
+    if is_new {
         call.meter.consume_fuel(COMPILE_STEPS + 8 * text.len() as u64)?;
     }
-    let program =
-        Program::cached(&text).map_err(|error| Failure::message(format_error(&text, error.to_string())))?;
+    let compiled = Program::cached(&text);
+    if is_new {
+        let bytes = Program::compiled_bytes(&compiled) as u64;
+        call.meter.consume_fuel(bytes / COMPILED_BYTES_PER_STEP)?;
+    }
+    let program = compiled.map_err(|error| Failure::message(format_error(&text, error.to_string())))?;
     program.charge(call.str(1).len(), call.meter)?;
     Ok(program)
 }
@@ -196,6 +203,13 @@ impl Regex {
     /// Compiles `text`.
     pub fn compile(text: &str) -> Result<Self, RegexError> {
         Program::cached(text.as_bytes()).map(Self)
+    }
+
+    /// Compiles `text`, and also returns how many bytes the compilation created, for limits on its cost.
+    pub fn compile_counted(text: &str) -> (Result<Self, RegexError>, usize) {
+        let compiled = Program::cached(text.as_bytes());
+        let bytes = Program::compiled_bytes(&compiled);
+        (compiled.map(Self), bytes)
     }
 
     /// Returns the size of the compiled expression in bytes.

@@ -12,19 +12,26 @@ use crate::live;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Str(Arc<[u8]>);
 
+/// Size of a string without its bytes: reference counts, and the allocator's header and rounding.
+const OVERHEAD: usize = 32;
+
+fn live_size(bytes: &[u8]) -> usize {
+    OVERHEAD + bytes.len()
+}
+
 /// Dropping the last handle frees the bytes.
 impl Drop for Str {
     #[inline]
     fn drop(&mut self) {
         if Arc::strong_count(&self.0) == 1 {
-            live::subtract(self.0.len());
+            live::subtract(live_size(&self.0));
         }
     }
 }
 
 impl Str {
     fn new(bytes: Arc<[u8]>) -> Self {
-        live::add(bytes.len());
+        live::add(live_size(&bytes));
         Self(bytes)
     }
 
@@ -101,7 +108,7 @@ impl From<String> for Str {
 impl From<Arc<[u8]>> for Str {
     fn from(bytes: Arc<[u8]>) -> Self {
         if Arc::strong_count(&bytes) == 1 {
-            live::add(bytes.len());
+            live::add(live_size(&bytes));
         }
         Self(bytes)
     }

@@ -109,10 +109,12 @@ pub(crate) struct MapData {
     bytes: usize,
 }
 
-/// Size in bytes of a list or a map without its entries.
-pub const CONTAINER_BYTES: usize = 64;
+/// Size in bytes of a list or a map without its entries, with the allocator's headers.
+pub const CONTAINER_BYTES: usize = 112;
 /// Size in bytes of an entry of a map, including its share of the tree.
 pub const ENTRY_BYTES: usize = 96;
+/// A node of the tree of a map has space for eleven entries; one entry takes as much as five do on average.
+const MIN_ENTRIES: usize = 5;
 
 /// Go type of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,7 +230,8 @@ impl From<String> for Value {
 
 impl ListData {
     fn new(ty: ListType, nil: bool, items: Vec<Value>) -> Self {
-        let bytes = CONTAINER_BYTES + items.len() * size_of::<Value>();
+        // Collecting in place keeps the buffer of the source, whose items may have been larger.
+        let bytes = CONTAINER_BYTES + items.capacity() * size_of::<Value>();
         live::add(bytes);
         Self {
             ty,
@@ -326,7 +329,11 @@ impl MapData {
 
     /// Updates the counted size of a map that has grown after its creation.
     fn count(&mut self) {
-        let bytes = CONTAINER_BYTES + self.entries.len() * ENTRY_BYTES;
+        let entries = match self.entries.len() {
+            0 => 0,
+            length => length.max(MIN_ENTRIES),
+        };
+        let bytes = CONTAINER_BYTES + entries * ENTRY_BYTES;
         live::add(bytes);
         live::subtract(self.bytes);
         self.bytes = bytes;

@@ -137,7 +137,7 @@ fn templates() -> Vec<Hostile> {
         template(
             "a map of maps, 10^6 deep",
             "{{$d := dict}}{{range until 1000000}}{{$d = dict \"a\" $d}}{{end}}{{fail \"end\"}}",
-            "end",
+            "limit",
         ),
         template(
             "a regular expression of 10^6",

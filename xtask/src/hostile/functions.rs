@@ -106,6 +106,13 @@ fn expressions() -> Vec<Hostile> {
             "limit",
         )
     };
+    let too_large = |call: &str| {
+        let text = format!(
+            "{{{{ range until 20000 }}}}{{{{ $x := {} }}}}{{{{ end }}}}{{{{ fail \"end\" }}}}",
+            call.replace("PATTERN", "(print \"(\\\\pL{900}|b)\" .)")
+        );
+        template(format!("20,000 large patterns: {call}"), text, "limit")
+    };
     let long = |call: &str| {
         let text = format!(
             "{{{{ $t := repeat 30000000 \"a\" }}}}{{{{ $x := {call} }}}}{{{{ $y := $x }}}}{{{{ fail \"end\" }}}}"
@@ -123,6 +130,7 @@ fn expressions() -> Vec<Hostile> {
     ]
     .map(many)
     .into();
+    cases.push(too_large("regexMatch PATTERN \"x\""));
     cases.extend(
         [
             "regexFindAll \"a\" $t -1",
@@ -226,22 +234,24 @@ fn cryptography() -> Vec<Hostile> {
     ]
     .map(with_key)
     .into();
-    cases.extend(
-        [
-            "genPrivateKey \"rsa\"",
-            "genPrivateKey \"dsa\"",
-            "genPrivateKey \"ecdsa\"",
-            "genPrivateKey \"ed25519\"",
-            "genCA \"a\" 1",
-            "genSelfSignedCert \"a\" nil nil 1",
-            "derivePassword 1 \"long\" \"p\" \"u\" \"s\"",
-            "bcrypt \"a\"",
-            "encryptAES \"k\" \"text\"",
-            "sha256sum (repeat 100000 \"a\")",
-            "randAlphaNum 10000",
-        ]
-        .map(repeated),
-    );
+    let keys = [
+        "genPrivateKey \"rsa\"",
+        "genPrivateKey \"dsa\"",
+        "genCA \"a\" 1",
+        "genSelfSignedCert \"a\" nil nil 1",
+        "derivePassword 1 \"long\" \"p\" \"u\" \"s\"",
+        "bcrypt \"a\"",
+    ];
+    cases.extend(keys.map(|call| repeated(call).with_keys()));
+    let others = [
+        "genPrivateKey \"ecdsa\"",
+        "genPrivateKey \"ed25519\"",
+        "sha256sum (repeat 100000 \"a\")",
+        "randAlphaNum 10000",
+    ];
+    cases.extend(others.map(repeated));
+    // Cheap enough for 100,000 calls.
+    cases.push(repeated("encryptAES \"k\" \"text\"").or_accepted());
     cases
 }
 

@@ -148,6 +148,9 @@ const TOML_BYTES: usize = 64;
 /// Bytes of memory per node while a text is parsed: in the document, in the parsed tree and in the value.
 const NODE_BYTES: usize = 256;
 
+/// Bytes of a parsed value that cost one step.
+const BYTES_PER_STEP: u64 = 4;
+
 /// Parses the argument within the meter's limits. Consumes fuel by the size of the text and the result;
 /// memory is limited by the number of nodes.
 fn parse_argument(call: &mut Call<'_>, parse: impl FnOnce(&Str, &Budget) -> Value) -> Result<Value, Failure> {
@@ -162,7 +165,7 @@ fn parse_argument(call: &mut Call<'_>, parse: impl FnOnce(&Str, &Budget) -> Valu
     };
     let value = parse(&text, &budget);
     let created = before.saturating_sub(call.meter.available_memory());
-    call.meter.consume_fuel(created as u64 / 16)?;
+    call.meter.consume_fuel(created as u64 / BYTES_PER_STEP)?;
     Ok(value)
 }
 

@@ -25,6 +25,8 @@ const MAX_DEPTH: usize = 400;
 const MAX_STEPS: usize = 20_000_000;
 /// Cost of evaluating a schema, in steps.
 const SCHEMA_STEPS: usize = 64;
+/// Cost of an item or entry, in steps, while unevaluated ones are tracked.
+const TRACKED_STEPS: usize = 4;
 /// Number of bytes that are matched, copied or compared in one step.
 const BYTES_PER_STEP: usize = 8;
 
@@ -160,7 +162,8 @@ impl Checker<'_> {
         track_unevaluated: bool,
     ) -> Checked {
         let path: usize = at.iter().map(String::len).sum();
-        self.add_steps(SCHEMA_STEPS + child_count(value) + path / BYTES_PER_STEP);
+        let children = child_count(value) * if track_unevaluated { TRACKED_STEPS } else { 1 };
+        self.add_steps(SCHEMA_STEPS + children + path / BYTES_PER_STEP);
         if scope.depth > MAX_DEPTH {
             self.limit_exceeded.set(true);
         }
@@ -279,7 +282,9 @@ impl Checker<'_> {
         }
         let format = node.format.as_ref()?;
         self.add_steps(format_steps(format.name(), value));
-        let error = format.check(value).err()?;
+        let (result, compiled_bytes) = format.check(value);
+        self.add_steps(compiled_bytes / BYTES_PER_STEP);
+        let error = result.err()?;
         Some(visit.failure(format!(
             "{} is not valid {}: {error}",
             display(value),

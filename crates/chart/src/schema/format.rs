@@ -28,11 +28,7 @@ pub(super) struct Format {
 const FORMATS: [Format; 18] = [
     Format {
         name: "regex",
-        check: |text| {
-            Regex::compile(text)
-                .map(drop)
-                .map_err(|error| FormatError(error.to_string()))
-        },
+        check: |text| regex(text).0,
     },
     Format {
         name: "json-pointer",
@@ -114,10 +110,22 @@ impl Format {
         self.name
     }
 
-    /// Checks a value. All values except strings are valid.
-    pub(super) fn check(self, value: &Value) -> Result<(), FormatError> {
-        value.as_str().map_or(Ok(()), self.check)
+    /// Checks a value. All values except strings are valid. Also returns how many bytes were compiled for the
+    /// check.
+    pub(super) fn check(self, value: &Value) -> (Result<(), FormatError>, usize) {
+        match value.as_str() {
+            None => (Ok(()), 0),
+            Some(text) if self.name == "regex" => regex(text),
+            Some(text) => ((self.check)(text), 0),
+        }
     }
+}
+
+/// Compiles an expression, and returns how many bytes that created.
+fn regex(text: &str) -> (Result<(), FormatError>, usize) {
+    let (compiled, bytes) = Regex::compile_counted(text);
+    let result = compiled.map(drop).map_err(|error| FormatError(error.to_string()));
+    (result, bytes)
 }
 
 fn fail(text: impl Into<String>) -> Result<(), FormatError> {

@@ -41,6 +41,9 @@ fn copy_map(meter: &mut Meter, map: &Map) -> Result<Map, LimitExceeded> {
 
 fn copy_list(meter: &mut Meter, list: &List) -> Result<List, LimitExceeded> {
     charge_items(meter, list.items().len())?;
-    let copied = list.items().iter().map(|item| copy(meter, item));
-    Ok(List::new(list.ty(), copied.collect::<Result<_, _>>()?))
+    let mut copied = Vec::with_capacity(list.items().len());
+    for item in list.items() {
+        copied.push(copy(meter, item)?);
+    }
+    Ok(List::new(list.ty(), copied))
 }

@@ -43,6 +43,12 @@ pub(super) enum Reason {
     Large,
 }
 
+impl RegexError {
+    pub(super) fn is_too_large(&self) -> bool {
+        self.reason == Reason::Large
+    }
+}
+
 impl Reason {
     /// Creates the error for `part` of the expression, which the message quotes.
     pub(super) fn at(self, part: &[u8]) -> RegexError {

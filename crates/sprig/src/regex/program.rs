@@ -16,6 +16,8 @@ use super::parse::parse;
 
 /// Maximum size of a compiled expression in bytes.
 const MAX_COMPILED: usize = 16 << 20;
+/// Maximum length of an expression in bytes. Its tree takes about 200 times as much memory.
+const MAX_TEXT: usize = 512 << 10;
 /// Maximum number of cached expressions: charts use few expressions often.
 const MAX_CACHED: usize = 64;
 const MAX_CACHED_BYTES: usize = 32 << 20;
@@ -59,7 +61,20 @@ impl Program {
         self.regex.memory_usage()
     }
 
+    /// Returns how many bytes a compilation created. An expression that is too large is compiled up to the
+    /// limit.
+    pub(crate) fn compiled_bytes(result: &Result<Rc<Self>, RegexError>) -> usize {
+        match result {
+            Ok(program) => program.memory(),
+            Err(error) if error.is_too_large() => MAX_COMPILED,
+            Err(_) => 0,
+        }
+    }
+
     fn compile(text: &[u8]) -> Result<Self, RegexError> {
+        if text.len() > MAX_TEXT {
+            return Err(Reason::Large.at(b"..."));
+        }
         let parsed = parse(text)?;
         let config = Regex::config()
             .nfa_size_limit(Some(MAX_COMPILED))
