@@ -35,8 +35,8 @@ const ASCII: &[u8] =
 /// Number of random bytes that are requested at once: one system call for many characters.
 const ENTROPY_BLOCK: usize = 256;
 
-/// Returns the characters that `bytes` select uniformly; bytes beyond the last multiple of the length of `set`
-/// select none.
+/// Returns the characters that `bytes` select uniformly. Bytes beyond the last multiple of the length of
+/// `set` select none.
 fn accepted<'a>(bytes: &'a [u8], set: &'a [u8]) -> impl Iterator<Item = u8> + 'a {
     let length = set.len().max(1);
     let usable = 256 - 256 % length;

@@ -74,12 +74,19 @@ fn hostile_expressions_end_in_an_error() {
             .unwrap()
             .contains("nests too deeply")
     );
-    let open = "(".repeat(1_000_000);
+    let open = "(".repeat(500_000);
     assert!(
         call("mustRegexFind", &[open.into(), "a".into()])
             .err()
             .unwrap()
             .contains("missing closing )")
+    );
+    let long = "a".repeat(1 << 20);
+    assert!(
+        call("mustRegexFind", &[long.into(), "a".into()])
+            .err()
+            .unwrap()
+            .contains("expression too large")
     );
     let wide = "(\\pL{30}){30}".repeat(300);
     assert!(
