@@ -28,6 +28,7 @@ const DERIVED: &[&str] = &[
     "EndpointSlice",
     "Endpoints",
     "Lease",
+    "IPAddress",
 ];
 
 enum Running {
