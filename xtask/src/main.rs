@@ -104,7 +104,11 @@ fn dispatch(task: Task) -> anyhow::Result<()> {
         Task::Charts(arguments) => charts::run(&arguments),
         Task::Codegen(arguments) => codegen::run(&arguments),
         Task::Peers { names } => peers::run(&names),
-        Task::Advisories => deny::check_advisories(),
+        Task::Advisories => {
+            let date = deny::check_advisories()?;
+            println!("advisories: none, database of {date}");
+            Ok(())
+        }
         Task::Picture(arguments) => picture::run(&arguments),
         Task::Dist(arguments) => dist::run(&arguments),
         Task::Docs(arguments) => docs::run(&arguments),

@@ -156,7 +156,7 @@ pub(super) fn hostile_row(quick: bool) -> Row {
 pub(super) fn full_rows() -> Vec<Row> {
     let (claim, goal) = ("supply chain: advisories of the RustSec database", "none");
     let row = match deny::check_advisories() {
-        Ok(()) => Row::correct(claim, "no advisories".into(), goal, true),
+        Ok(date) => Row::correct(claim, format!("none, database of {date}"), goal, true),
         Err(error) => Row::not_measured(claim, goal, RowKind::Correctness, &error),
     };
     vec![row]
