@@ -37,7 +37,10 @@ pub(crate) fn check_advisories() -> anyhow::Result<String> {
     };
     let scratch = tempfile::tempdir()?;
     let database = scratch.path().join(DATABASE_DIRECTORY);
-    git(Command::new("git").args(["clone", "--quiet"]).arg(clone).arg(&database))?;
+    git(Command::new("git")
+        .args(["clone", "--quiet"])
+        .arg(clone)
+        .arg(&database))?;
     // The time of the last download: cargo-deny rejects a database without it.
     fs::write(database.join(".git/FETCH_HEAD"), "")?;
     let config = scratch.path().join("deny.toml");
