@@ -45,7 +45,7 @@ pub(crate) fn check_advisories() -> anyhow::Result<String> {
     fs::write(database.join(".git/FETCH_HEAD"), "")?;
     let config = scratch.path().join("deny.toml");
     let rules = fs::read_to_string(repository_root().join("deny.toml"))?;
-    let location = format!("[advisories]\ndb-path = {:?}\n", scratch.path());
+    let location = format!("[advisories]\ndb-path = '{}'\n", scratch.path().display());
     fs::write(&config, rules.replacen("[advisories]\n", &location, 1))?;
     let config = config.to_str().context("the directory's name is not UTF-8")?;
     check(&["--offline", "--config", config], &checks)?;

@@ -192,6 +192,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     let mut rows: Vec<Row> = all
         .map(|counted| counted.row(run_alone(counted), false))
         .collect();
+    rows.push(controller::matrix_row());
     rows.extend(speed_rows());
     rows
 }
@@ -216,6 +217,7 @@ fn quick_rows() -> Vec<Row> {
 fn quick_counted() -> impl Iterator<Item = &'static Counted> {
     let all = COUNTED.iter().chain(controller::ROWS);
     all.filter(|counted| !counted.is_slow())
+        .chain([&controller::FAULTS])
 }
 
 /// Returns the variables that set the quick share of a program.
@@ -230,7 +232,8 @@ fn quick_environment(name: ProgramName) -> Environment {
 #[cfg(test)]
 pub(super) fn test_names() -> impl Iterator<Item = &'static str> {
     let all = COUNTED.iter().chain(controller::ROWS);
-    all.map(|counted| counted.filter)
+    all.chain([&controller::FAULTS])
+        .map(|counted| counted.filter)
         .filter(|filter| !filter.is_empty())
 }
 
@@ -247,7 +250,7 @@ fn kill_points(counted: &Counted, quick: bool) -> Option<usize> {
 fn share(counted: &Counted, quick: bool) -> Option<(&'static str, String)> {
     match counted.test {
         "conversion" => Some(("MAINSTAY_CASES", counted.least.to_string())),
-        controller::SIMULATED => Some(("MAINSTAY_MATRIX", controller::faults(quick).to_owned())),
+        controller::SIMULATED if quick => Some(("MAINSTAY_MATRIX", controller::QUICK_FAULTS.to_owned())),
         _ => kill_points(counted, quick).map(|kills| ("MAINSTAY_CASES", kills.to_string())),
     }
 }
