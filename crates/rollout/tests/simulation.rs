@@ -275,6 +275,22 @@ fn rollouts_survive_faults() {
     );
 }
 
+/// Seeds that found a defect. 1750: a route of an interrupted rollout in a cluster in which the first step
+/// starts no pod of the new revision blocked that step.
+const STORED_SEEDS: [u64; 1] = [1750];
+
+#[test]
+fn stored_seeds_survive_faults() {
+    for seed in STORED_SEEDS {
+        let world = simulate(seed, None);
+        assert!(
+            world.violations.is_empty(),
+            "seed {seed}: {:#?}",
+            world.violations
+        );
+    }
+}
+
 /// P8: after an abort in any state of a rollout, the source is restored, and no cluster ever has fewer
 /// ready pods than before the rollout.
 #[test]

@@ -74,7 +74,7 @@ fn is_reached(stage: &Stage<'_>, state: &ClusterState<'_>) -> bool {
     let is_routed = stage
         .routes
         .get(&state.name)
-        .is_some_and(|routes| routes.is_verified);
+        .is_some_and(|routes| routes.is_verified || (routes.lacks_backend && !takes_part(state)));
     let is_grown = state
         .cells
         .values()
@@ -88,6 +88,16 @@ fn is_reached(stage: &Stage<'_>, state: &ClusterState<'_>) -> bool {
         return is_routed && (is_grown || (is_blocked && state.denied_growth > 0));
     }
     is_routed && is_grown && is_cleaned_up(stage, state)
+}
+
+/// Whether a cluster runs replicas of the new revision in the current step. If not, a route that an earlier
+/// rollout left has no other backend yet; it is kept until there is one.
+fn takes_part(state: &ClusterState<'_>) -> bool {
+    state.mode != Mode::Step
+        || state
+            .cells
+            .values()
+            .any(|cell| cell.is_wanted && cell.desired > 0)
 }
 
 /// Whether a cluster has no obsolete workloads and no replicas above its target. Replicas that another
