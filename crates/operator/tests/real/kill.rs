@@ -157,10 +157,16 @@ fn writes(mark: &CallMarker) -> Writes {
 /// Checks that each template changed exactly once and that the counts are correct. The audit log may lack a
 /// write if its client was killed during the call.
 async fn check(world: &World, apps: &[ObjectPath], before: &[i64], mark: &CallMarker) -> Value {
+    let status = migration(world).await;
     let after = workload_generations(world, apps).await;
     for ((app, before), after) in apps.iter().zip(before).zip(&after) {
-        assert_eq!(*after, before + 1, "{app}: the template changes exactly once");
         let object = world.get(app).await.unwrap();
+        assert_eq!(
+            *after,
+            before + 1,
+            "{app}: the template changes exactly once: {:#} {status:#}",
+            object["metadata"]
+        );
         let history = &object["metadata"]["annotations"]["deployment.kubernetes.io/revision"];
         assert_eq!(history, "2", "{app}: one restart adds one revision");
     }
@@ -169,7 +175,6 @@ async fn check(world: &World, apps: &[ObjectPath], before: &[i64], mark: &CallMa
         patches.values().all(|count| *count == 1),
         "each workload is patched once: {patches:?}"
     );
-    let status = migration(world).await;
     let count = |key: &str| status[key].as_u64().unwrap_or(0);
     assert_eq!(status["state"], "Completed", "{status:#}");
     assert_eq!(count("totalWorkloads"), apps.len() as u64, "{status:#}");
