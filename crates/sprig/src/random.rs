@@ -32,37 +32,15 @@ const ALPHANUMERIC: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 const ASCII: &[u8] =
     b" !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~";
 
-/// Number of random bytes that are requested at once: one system call for many characters.
-const ENTROPY_BLOCK: usize = 256;
-
-/// Returns the characters that `bytes` select uniformly. Bytes beyond the last multiple of the length of
-/// `set` select none.
-fn accepted<'a>(bytes: &'a [u8], set: &'a [u8]) -> impl Iterator<Item = u8> + 'a {
-    let length = set.len().max(1);
-    let usable = 256 - 256 % length;
-    let selected = bytes
-        .iter()
-        .map(|byte| usize::from(*byte))
-        .filter(move |byte| *byte < usable);
-    selected.filter_map(move |byte| set.get(byte % length).copied())
-}
-
 /// Returns the requested number of characters of `set`. A negative count is treated as zero.
 fn random_characters(call: &mut Call<'_>, set: &[u8]) -> Result<Value, Failure> {
     let count = usize::try_from(call.int(0)).unwrap_or(0);
     call.meter.reserve_string(count)?;
     call.meter.consume_fuel(count as u64)?;
-    let mut text = Vec::with_capacity(count);
-    let mut bytes = [0; ENTROPY_BLOCK];
-    while text.len() < count {
-        call.host.entropy(&mut bytes);
-        let before = text.len();
-        text.extend(accepted(&bytes, set).take(count - before));
-        if text.len() == before {
-            // The host repeats bytes that never select a character.
-            text.resize(count, set.first().copied().unwrap_or_default());
-        }
-    }
+    let mut source = Source::new(call.host);
+    let text: Vec<u8> = (0..count)
+        .filter_map(|_| set.get(source.below(set.len() as u64) as usize).copied())
+        .collect();
     Ok(Value::string(text))
 }
 
@@ -80,7 +58,7 @@ fn rand_int(call: &mut Call<'_>) -> Result<Value, Failure> {
     let (min, max) = (call.int(0), call.int(1));
     match max.wrapping_sub(min) {
         width @ 1.. => Ok(Value::int(
-            min.wrapping_add(Source(call.host).below(width as u64) as i64),
+            min.wrapping_add(Source::new(call.host).below(width as u64) as i64),
         )),
         _ => Err(Failure::message("invalid argument to Intn")),
     }
@@ -91,7 +69,7 @@ fn shuffle(call: &mut Call<'_>) -> Result<Value, Failure> {
     call.meter.reserve_string(3 * text.len())?;
     call.meter.consume_fuel(text.len() as u64)?;
     let mut runes: Vec<char> = utf8::runes(&text).map(|(rune, _)| rune).collect();
-    let mut source = Source(call.host);
+    let mut source = Source::new(call.host);
     for last in (1..runes.len()).rev() {
         runes.swap(last, source.below(last as u64 + 1) as usize);
     }

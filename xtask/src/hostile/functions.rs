@@ -248,6 +248,7 @@ fn cryptography() -> Vec<Hostile> {
         "genPrivateKey \"ed25519\"",
         "sha256sum (repeat 100000 \"a\")",
         "randAlphaNum 10000",
+        "shuffle (repeat 10000 \"a\")",
     ];
     cases.extend(others.map(repeated));
     // Cheap enough for 100,000 calls.
