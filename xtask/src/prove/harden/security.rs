@@ -124,13 +124,13 @@ pub(super) fn hostile_row(quick: bool) -> Row {
     let (claim, goal, least) = if quick {
         (
             "command line: hostile input, one case of ten, unoptimised build",
-            "each < 12 CPU s and < 256 MiB",
+            "each < 12 CPU s (keys and password hashes 60) and < 256 MiB",
             20,
         )
     } else {
         (
             "command line: hostile input",
-            "at least 200 cases, each < 1 CPU s and < 256 MiB",
+            "at least 200 cases, each < 1 CPU s (keys and password hashes 5) and < 256 MiB",
             200,
         )
     };
