@@ -115,7 +115,7 @@ vocabulary! {
         TargetRevisionNotReady = "TargetRevisionNotReady",
         /// A setting of the migration is invalid.
         InvalidMigrationSettings = "InvalidMigrationSettings",
-        /// Workloads cannot be read.
+        /// Namespaces, pods or workloads cannot be read.
         WorkloadsUnreadable = "WorkloadsUnreadable",
         /// Some workloads are not ready on the target revision.
         WorkloadsFailed = "WorkloadsFailed",

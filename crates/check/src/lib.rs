@@ -43,6 +43,9 @@ pub enum Invariant {
     WritePreconditions,
     /// While a migration is paused, no workload is restarted and no namespace is relabelled.
     PauseStartsNothing,
+    /// While namespaces, pods or workloads cannot be read, no workload is restarted, no namespace is
+    /// relabelled and no migration ends.
+    ReadableSources,
     /// After a failure no batch starts under `FailFast`, and the migration continues otherwise.
     FailurePolicy,
     /// Only objects that the subject owns are changed or deleted.
@@ -57,7 +60,7 @@ pub enum Invariant {
 
 impl Invariant {
     /// All invariants.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::BatchSize,
         Self::NoRestartDuringRollout,
         Self::NoRepeatedMove,
@@ -69,6 +72,7 @@ impl Invariant {
         Self::OneInjectorPerNamespace,
         Self::WritePreconditions,
         Self::PauseStartsNothing,
+        Self::ReadableSources,
         Self::FailurePolicy,
         Self::OwnedObjectsOnly,
         Self::MinimalPlan,

@@ -5,10 +5,14 @@ use jiff::Timestamp;
 use mainstay_api::{Istio, MigrationState, OwnerReference, WorkloadMigrationStatus};
 use mainstay_mesh::migration::MigrationSettings;
 use mainstay_mesh::plan::{Move, NewStatus};
+use mainstay_mesh::snapshot::Source;
 use mainstay_mesh::workload::{Workload, WorkloadKey};
 use mainstay_mesh::{Action, Plan, Snapshot, Subject};
 
 use crate::{Findings, Invariant};
+
+/// Sources that determine the revision of each workload's pods.
+const SOURCES: [Source; 3] = [Source::Namespaces, Source::Pods, Source::Workloads];
 
 pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) {
     for action in plan.actions() {
@@ -17,6 +21,7 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
             Action::RelabelNamespace(relabel) => {
                 let migration = Migration::to_revision(snapshot, &relabel.revision);
                 check_pause(migration.as_ref(), &plan.subject, found);
+                check_sources(snapshot, &plan.subject, found);
             }
             Action::WriteStatus {
                 status: NewStatus::Istio(status),
@@ -25,6 +30,7 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
                 let istio = snapshot.istios().get(plan.subject.name());
                 if let Some((istio, new)) = istio.zip(status.workload_migration.as_ref()) {
                     check_counts(istio, new, found);
+                    check_end(snapshot, istio, new, found);
                 }
             }
             _ => {}
@@ -54,6 +60,7 @@ fn check_move(snapshot: &Snapshot, step: &Move, found: &mut Findings<'_>) {
         return;
     };
     check_pause(Some(&migration), &step.object.subject, found);
+    check_sources(snapshot, &step.object.subject, found);
     let (size, others) = (migration.settings.batch_size, migration.restarting_except(key));
     found.expect(Invariant::BatchSize, others < size, || {
         format!("{others} other workloads are restarting, the batch size is {size}")
@@ -84,6 +91,35 @@ fn check_pause(migration: Option<&Migration<'_>>, subject: &Subject, found: &mut
     found.expect(Invariant::PauseStartsNothing, !is_paused, || {
         format!("{subject} is changed while the migration is paused")
     });
+}
+
+fn check_sources(snapshot: &Snapshot, subject: &Subject, found: &mut Findings<'_>) {
+    for source in unreadable_sources(snapshot) {
+        found.expect(Invariant::ReadableSources, false, || {
+            format!("{subject} is changed although {} cannot be read", source.name())
+        });
+    }
+}
+
+fn check_end(snapshot: &Snapshot, istio: &Istio, new: &WorkloadMigrationStatus, found: &mut Findings<'_>) {
+    let old = istio.status.workload_migration.as_ref();
+    let is_new = old.is_none_or(|old| old.state != new.state || old.target_revision != new.target_revision);
+    let ends = matches!(new.state, MigrationState::Completed | MigrationState::Failed);
+    for source in unreadable_sources(snapshot) {
+        found.expect(Invariant::ReadableSources, !(is_new && ends), || {
+            format!(
+                "the migration ends as {:?} although {} cannot be read",
+                new.state,
+                source.name()
+            )
+        });
+    }
+}
+
+fn unreadable_sources(snapshot: &Snapshot) -> impl Iterator<Item = Source> {
+    SOURCES
+        .into_iter()
+        .filter(|source| snapshot.readable(*source).is_err())
 }
 
 fn check_counts(istio: &Istio, new: &WorkloadMigrationStatus, found: &mut Findings<'_>) {

@@ -248,6 +248,29 @@ fn migrations() {
         let step = find_move(&world.plan(&second));
         push_action(plan, Action::MoveWorkload(step));
     });
+    // Continues without a list of pods.
+    let mut blind = world.clone();
+    blind.fail_source(Source::Pods, "forbidden");
+    expect_violation(Invariant::ReadableSources, &blind, &second, |plan| {
+        let step = find_move(&world.plan(&second));
+        push_action(plan, Action::MoveWorkload(step));
+    });
+    expect_violation(Invariant::ReadableSources, &blind, &istio(), |plan| {
+        let object = Precondition::for_object(
+            istio(),
+            &blind.snapshot.istios().get("my").unwrap().metadata,
+        );
+        let mut status = blind.snapshot.istios().get("my").unwrap().status.clone();
+        status.workload_migration.as_mut().unwrap().state = mainstay_api::MigrationState::Completed;
+        plan.steps.clear();
+        push_action(
+            plan,
+            Action::WriteStatus {
+                object,
+                status: NewStatus::Istio(status),
+            },
+        );
+    });
     // Continues after a failure under FailFast, or stops under ContinueOnError.
     let (mut fast, second) = migration_in_first_batch("FailFast");
     let step = find_move(&fast.plan(&second));

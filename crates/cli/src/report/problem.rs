@@ -120,7 +120,7 @@ const REMEDIES: &[(Reason, &str)] = &[
     ),
     (
         Reason::WorkloadsUnreadable,
-        "check the operator's log and roles: it cannot read workloads",
+        "check the operator's log and roles: it cannot read namespaces, pods or workloads",
     ),
 ];
 

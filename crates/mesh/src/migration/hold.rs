@@ -8,6 +8,17 @@ use crate::Snapshot;
 use crate::planner::{is_serving, resolve_version};
 use crate::snapshot::Source;
 
+/// Sources that determine the state of a workload. If one of them is missing, workloads that must be
+/// restarted are not counted, and the migration looks complete.
+const SOURCES: [Source; 3] = [Source::Namespaces, Source::Pods, Source::Workloads];
+
+/// Returns the first source of a migration that cannot be read.
+pub(super) fn unreadable_source(snapshot: &Snapshot) -> Option<Source> {
+    SOURCES
+        .into_iter()
+        .find(|source| snapshot.readable(*source).is_err())
+}
+
 /// Reason why no batch may start.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Hold {
@@ -74,8 +85,10 @@ fn check_may_start(
     if let Some(error) = &settings.error {
         return Err(Hold::new(Reason::InvalidMigrationSettings, error.to_string()));
     }
-    if let Err(error) = snapshot.readable(Source::Workloads) {
-        let message = format!("workloads: {error}");
+    if let Some(source) = unreadable_source(snapshot)
+        && let Err(error) = snapshot.readable(source)
+    {
+        let message = format!("{}: {error}", source.name());
         return Err(Hold::new(Reason::WorkloadsUnreadable, message));
     }
     if let Some(maximum) = &settings.max_version {

@@ -8,7 +8,7 @@ use mainstay_api::{
     MigrationState, Reason, Time, UpdateStrategyType, WorkloadMigrationStatus,
 };
 
-use super::hold::Migration;
+use super::hold::{Migration, unreadable_source};
 use super::index::OpenPlaces;
 use super::moves::{batch_priority, is_relabeling};
 use super::{MigrationIndex, WorkloadCounts, batch_capacity, open_batch, requests_migration};
@@ -45,22 +45,27 @@ pub(crate) fn plan_progress(
         return Some(idle_progress(String::new(), Reason::NotRevisionBased, message));
     }
     let migration = Migration::for_istio(snapshot, istio)?;
-    // The old status stays until workloads are listed: an operator that has just started has not observed
-    // any.
-    match snapshot.source(Source::Workloads) {
-        SourceState::Pending => return None,
-        SourceState::Failing(error) => return Some(unreadable_progress(&migration, error)),
-        SourceState::Ready => {}
+    if let Some(source) = unreadable_source(snapshot) {
+        return unreadable_progress(snapshot, &migration, source);
     }
     let progress = current_progress(snapshot, &migration, plan);
     add_events(&migration, &progress.status, plan);
     Some(progress)
 }
 
-fn unreadable_progress(migration: &Migration<'_>, error: &str) -> Progress {
+/// Returns a condition about a source that cannot be read. Returns `None` if the source was not listed yet:
+/// an operator that has just started keeps the old status.
+fn unreadable_progress(
+    snapshot: &Snapshot,
+    migration: &Migration<'_>,
+    source: Source,
+) -> Option<Progress> {
+    let SourceState::Failing(error) = snapshot.source(source) else {
+        return None;
+    };
     let status = migration.istio.status.workload_migration.clone();
-    let message = format!("workloads cannot be read: {error}");
-    Progress {
+    let message = format!("{} cannot be read: {error}", source.name());
+    Some(Progress {
         status: status.unwrap_or_default(),
         condition: Condition::new(
             ConditionType::WorkloadsMigrated,
@@ -68,7 +73,7 @@ fn unreadable_progress(migration: &Migration<'_>, error: &str) -> Progress {
             Reason::WorkloadsUnreadable,
             message,
         ),
-    }
+    })
 }
 
 fn idle_progress(target_revision: String, reason: Reason, message: &str) -> Progress {

@@ -2,7 +2,7 @@
 //! others.
 
 use mainstay_api::MigrationState;
-use mainstay_mesh::snapshot::Failure;
+use mainstay_mesh::snapshot::{Failure, Source, SourceState};
 use mainstay_mesh::{ErrorClass, Observation, Subject};
 use serde_json::json;
 
@@ -227,4 +227,38 @@ fn a_namespace_that_cannot_be_relabelled_does_not_block_others() {
     assert_eq!(summary(&world), "InProgress 0+0+0 of 1, batch 1 of 1");
     complete_rollouts(&mut world);
     assert_eq!(summary(&world), "Completed 1+0+0 of 1, batch 1 of 1");
+}
+
+/// An operator that starts without permission to list pods observes no pod on an old revision.
+#[test]
+fn a_migration_waits_for_every_source() {
+    for source in [Source::Namespaces, Source::Pods, Source::Workloads] {
+        let mut world = mesh(batched(1, "0s"));
+        world.namespace("shop", &format!("istio.io/rev={OLD}"));
+        let app = world.app("shop", "a", "", "");
+        world.fail_source(source, "forbidden");
+        if source == Source::Pods {
+            world.remove_pods(&app);
+        }
+        let executed = upgrade(&mut world, batched(1, "0s"));
+        assert_eq!(migration_actions(&executed), Vec::<&str>::new(), "{source:?}");
+        let expected = format!(
+            "Unknown WorkloadsUnreadable: {} cannot be read: forbidden",
+            source.name()
+        );
+        assert_eq!(condition(&world), expected);
+        assert_ne!(status(&world).state, MigrationState::Completed, "{source:?}");
+        // The pods are injected according to the labels of the namespace, which must not have changed.
+        world.complete_rollout(&app);
+        world.observe(Observation::Source(source, SourceState::Ready));
+        let executed = world.settle();
+        assert_eq!(
+            migration_actions(&executed),
+            [
+                format!("relabel namespace shop to {NEW}"),
+                format!("restart Deployment/shop/a on {NEW} in batch 1"),
+            ],
+            "{source:?}"
+        );
+    }
 }

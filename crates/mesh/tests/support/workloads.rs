@@ -57,6 +57,10 @@ impl World {
     pub fn delete_workload(&mut self, key: &WorkloadKey) {
         self.workloads.remove(key);
         self.observe(Observation::Workload(key.clone(), None));
+        self.remove_pods(key);
+    }
+
+    pub fn remove_pods(&mut self, key: &WorkloadKey) {
         for index in 0..REPLICAS {
             self.pod_gone(key.namespace(), &pod_name(key, index));
         }
