@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,21 +12,20 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use mainstay_listen::{Limits, Server};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use crate::hook::{Hook, HookAddress, HookReply};
 
-/// Task of a server, which is aborted when dropped.
-struct ServerTask(tokio::task::AbortHandle);
-
-impl Drop for ServerTask {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
+/// Open connections are aborted when the server stops.
+const LIMITS: Limits = Limits {
+    connections: 64,
+    shutdown_grace_period: Duration::ZERO,
+};
 
 /// Error of serving a webhook.
 #[derive(Debug, thiserror::Error)]
@@ -66,18 +66,29 @@ pub async fn serve_hook(hook: Arc<Hook>) -> Result<HookAddress, HookServerError>
         });
     }
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let task = tokio::spawn(accept(listener, acceptor, hook));
+    // The server stops when the guard is dropped.
+    let (guard, stopped) = watch::channel(false);
+    tokio::spawn(mainstay_listen::run(
+        listener,
+        LIMITS,
+        HookServer { acceptor, hook },
+        stopped,
+    ));
     Ok(HookAddress {
         url,
         ca,
-        guard: Box::new(ServerTask(task.abort_handle())),
+        guard: Box::new(guard),
     })
 }
 
-async fn accept(listener: TcpListener, acceptor: TlsAcceptor, hook: Arc<Hook>) {
-    let mut connections = tokio::task::JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(serve_connection(stream, acceptor.clone(), Arc::clone(&hook)));
+struct HookServer {
+    acceptor: TlsAcceptor,
+    hook: Arc<Hook>,
+}
+
+impl Server for HookServer {
+    fn serve(&self, stream: TcpStream) -> impl Future<Output = ()> + Send + 'static {
+        serve_connection(stream, self.acceptor.clone(), Arc::clone(&self.hook))
     }
 }
 

@@ -5,6 +5,7 @@
 //! its Unicode tables are newer, and its escapes and float formats are different. Text is bytes here,
 //! because Go strings need not be UTF-8.
 
+pub mod error;
 pub mod float;
 pub mod number;
 pub mod path;

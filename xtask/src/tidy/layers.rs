@@ -19,7 +19,7 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer {
         name: "base",
-        crates: &["mainstay-gostd", "mainstay-yaml"],
+        crates: &["mainstay-gostd", "mainstay-listen", "mainstay-yaml"],
     },
     Layer {
         name: "text",

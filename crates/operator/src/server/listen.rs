@@ -1,4 +1,4 @@
-//! Accepts and serves connections, with limits on their number and duration.
+//! Serves connections over HTTP/1.1, with TLS if there are certificates, within limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,63 +6,60 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use mainstay_listen::{Limits, Server};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::{Certificates, Handler};
 
-/// Maximum number of concurrent connections. Further connections wait until one ends.
-const MAX_CONNECTIONS: usize = 64;
 /// Timeout of a TLS handshake, and of reading the headers of a request.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum duration of a connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_mins(10);
-/// Maximum time to wait for open connections at shutdown.
-const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(2);
-/// Delay after a failed accept. The most likely cause is a lack of file descriptors.
-const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 const MAX_HEADER_BYTES: usize = 16 << 10;
 
+/// Limits of the endpoints of the operator.
+const LIMITS: Limits = Limits {
+    connections: 64,
+    shutdown_grace_period: Duration::from_secs(2),
+};
+
+/// Serves `handler` until stopped.
 pub(super) async fn serve_connections(
     listener: TcpListener,
     certificates: Option<Arc<Certificates>>,
     handler: Handler,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) {
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let mut connections = JoinSet::new();
-    loop {
-        let permit = tokio::select! {
-            permit = permits.clone().acquire_owned() => permit,
-            _ = stop.wait_for(|stop| *stop) => break,
-        };
-        let stream = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = stop.wait_for(|stop| *stop) => break,
-        };
-        let Ok((stream, _)) = stream else {
-            tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
-            continue;
-        };
-        while connections.try_join_next().is_some() {}
-        let (certificates, handler, stop) = (certificates.clone(), handler.clone(), stop.clone());
-        connections.spawn(async move {
-            let _permit = permit;
-            let _ = timeout(
-                CONNECTION_TIMEOUT,
-                serve_connection(stream, certificates, handler, stop),
-            )
-            .await;
-        });
+    let endpoint = Endpoint {
+        certificates,
+        handler,
+        stop: stop.clone(),
+    };
+    mainstay_listen::run(listener, LIMITS, endpoint, stop).await;
+}
+
+struct Endpoint {
+    certificates: Option<Arc<Certificates>>,
+    handler: Handler,
+    stop: watch::Receiver<bool>,
+}
+
+impl Server for Endpoint {
+    fn serve(&self, stream: TcpStream) -> impl Future<Output = ()> + Send + 'static {
+        let connection = serve_connection(
+            stream,
+            self.certificates.clone(),
+            self.handler.clone(),
+            self.stop.clone(),
+        );
+        async {
+            let _ = timeout(CONNECTION_TIMEOUT, connection).await;
+        }
     }
-    let _ = timeout(SHUTDOWN_GRACE_PERIOD, async {
-        while connections.join_next().await.is_some() {}
-    })
-    .await;
 }
 
 async fn serve_connection(
@@ -77,8 +74,8 @@ async fn serve_connection(
     let acceptor = TlsAcceptor::from(certificates.current());
     match timeout(HEADER_TIMEOUT, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => serve_http(stream, handler, stop).await,
-        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake of a metrics client failed"),
-        Err(_) => tracing::debug!("TLS handshake of a metrics client timed out"),
+        Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+        Err(_) => tracing::debug!("TLS handshake timed out"),
     }
 }
 

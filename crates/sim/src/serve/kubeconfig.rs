@@ -16,7 +16,6 @@ pub(super) enum Credential<'a> {
     Token(&'a str),
     /// A client certificate and its key, as PEM.
     Certificate {
-        /// The certificate.
         certificate: &'a str,
         /// The private key.
         key: &'a str,

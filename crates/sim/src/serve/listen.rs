@@ -8,10 +8,10 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use mainstay_listen::{Limits, Server};
 use rustls::pki_types::CertificateDer;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
@@ -33,8 +33,6 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 /// Maximum time to wait for requests in progress at shutdown. Watches do not end by themselves and are
 /// aborted after this time.
 const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_millis(300);
-/// Interval until connections are accepted again after a failure.
-const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum number of concurrent streams per HTTP/2 connection, equal to the default of Go's server.
 const MAX_STREAMS: u32 = 250;
 
@@ -51,41 +49,40 @@ pub(super) struct Host {
 impl Guard for RequestInProgress {}
 
 /// Accepts connections until stopped.
-pub(super) async fn run(listener: TcpListener, host: Host, mut stopped: watch::Receiver<bool>) {
-    let permits = Arc::new(Semaphore::new(host.max_connections.max(1)));
-    let open = Arc::new(Connections::default());
-    let host = Arc::new(host);
-    let mut tasks = JoinSet::new();
-    loop {
-        while tasks.try_join_next().is_some() {}
-        let accepted = tokio::select! {
-            _ = stopped.changed() => break,
-            accepted = listener.accept() => accepted,
-        };
-        let Ok((stream, _)) = accepted else {
-            // The usual cause is that the process has too many open files.
-            open.close_idle();
-            tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
-            continue;
-        };
-        if permits.available_permits() == 0 {
-            open.close_idle();
-        }
-        let permit = tokio::select! {
-            _ = stopped.changed() => break,
-            permit = Arc::clone(&permits).acquire_owned() => permit,
-        };
-        let (host, stopped, connection) = (Arc::clone(&host), stopped.clone(), open.open());
-        tasks.spawn(async move {
+pub(super) async fn run(listener: TcpListener, host: Host, stopped: watch::Receiver<bool>) {
+    let limits = Limits {
+        connections: host.max_connections,
+        shutdown_grace_period: 2 * SHUTDOWN_GRACE_PERIOD,
+    };
+    let api = Api {
+        host: Arc::new(host),
+        open: Arc::new(Connections::default()),
+        stopped: stopped.clone(),
+    };
+    mainstay_listen::run(listener, limits, api, stopped).await;
+}
+
+/// The API as a server. Idle connections are closed when it needs capacity.
+struct Api {
+    host: Arc<Host>,
+    open: Arc<Connections>,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Server for Api {
+    fn serve(&self, stream: TcpStream) -> impl Future<Output = ()> + Send + 'static {
+        let (host, stopped, connection) = (Arc::clone(&self.host), self.stopped.clone(), self.open.open());
+        async move {
             tokio::select! {
                 () = connection.wait_for_close() => {}
                 () = serve_connection(stream, host, &connection, stopped) => {}
             }
-            drop(permit);
-        });
+        }
     }
-    drop(listener);
-    while tasks.join_next().await.is_some() {}
+
+    fn free_capacity(&self) {
+        self.open.close_idle();
+    }
 }
 
 async fn serve_connection(
