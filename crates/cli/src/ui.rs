@@ -1,6 +1,5 @@
 //! Terminal output shared by all commands: styles, tables, source snippets, progress and error chains.
 
-pub(crate) mod chain;
 pub(crate) mod help;
 pub(crate) mod progress;
 pub(crate) mod snippet;
@@ -9,7 +8,7 @@ pub(crate) mod table;
 pub(crate) mod verbose;
 mod width;
 
-pub(crate) use chain::chain;
+pub(crate) use mainstay_gostd::error::chain;
 pub(crate) use progress::{BarRow, Bars, Progress};
 
 /// Formats a count with its noun: `1 proxy`, `2 proxies`.

@@ -1,13 +1,13 @@
 //! Single API calls that read and write objects of our kinds, namespaces, workloads and events.
 //! [`crate::apply`] applies releases.
 
-use std::error::Error as _;
 use std::fmt;
 use std::time::Duration;
 
 use http::{Method, Request};
 use kube::Client;
 use mainstay_api::{ObjectKind, OwnerReference, names};
+use mainstay_gostd::error::chain;
 use mainstay_mesh::plan::{NewObject, Precondition};
 use mainstay_mesh::workload::WorkloadKey;
 use mainstay_mesh::{ErrorClass, Subject};
@@ -73,29 +73,16 @@ impl From<kube::Error> for WriteError {
                 retry_after: (!wait.is_zero()).then_some(wait),
             };
         }
-        Self::local(ErrorClass::Unavailable, chain(&error))
+        Self::local(ErrorClass::Unavailable, format_cause(&error))
     }
 }
 
-/// Formats an error and its causes without repetitions, and without the text of kube's wrapper of service
-/// errors.
-fn chain(error: &kube::Error) -> String {
-    let mut text = match error {
-        kube::Error::Service(_) => String::new(),
-        other => other.to_string(),
-    };
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let message = inner.to_string();
-        if !text.contains(&message) {
-            if !text.is_empty() {
-                text.push_str(": ");
-            }
-            text.push_str(&message);
-        }
-        cause = inner.source();
+/// Formats an error and its causes without the text of kube's wrapper of service errors.
+fn format_cause(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Service(inner) => chain(inner.as_ref()),
+        other => chain(other),
     }
-    text
 }
 
 /// Writer of objects of our kinds, webhook configurations, namespaces and workloads.

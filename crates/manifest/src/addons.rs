@@ -27,15 +27,10 @@ const ZIPKIN: &str = "extras/zipkin";
 /// Error of loading the objects of an add-on.
 #[derive(Debug, thiserror::Error)]
 enum AddonError {
-    #[error("{}", error_chain(.0))]
+    #[error("{}", mainstay_gostd::error::chain(.0))]
     Package(#[from] PackageError),
     #[error("the manifest is not valid YAML: {0}")]
     Yaml(Box<mainstay_yaml::Error>),
-}
-
-fn error_chain(error: &PackageError) -> String {
-    let source = std::error::Error::source(error);
-    source.map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
 /// Returns the objects of all enabled add-ons, and errors of add-ons that cannot be loaded.

@@ -6,6 +6,7 @@ use mainstay_chart::{
     Capabilities, ChartError, Dialect, File, KubeVersion, Loaded, PrepareOptions, RenderOptions, load_files,
     prepare, render,
 };
+use mainstay_gostd::error::chain;
 use mainstay_template::NoHost;
 use mainstay_yaml::{Budget, Numbers, Options, Value, parse_with};
 
@@ -116,23 +117,12 @@ enum RenderFailure {
 impl RenderFailure {
     fn into_diagnostic(self, path: &Path) -> Box<Diagnostic> {
         let message = match &self {
-            Self::Package(error) => error_chain(error),
-            Self::Chart(chart, error) => format!("chart {chart:?}: {}", error_chain(error)),
+            Self::Package(error) => chain(error),
+            Self::Chart(chart, error) => format!("chart {chart:?}: {}", chain(error)),
             Self::Yaml(file, error) => format!("{file} renders to invalid YAML: {error}"),
         };
         Box::new(Diagnostic::fatal(path.clone(), message))
     }
-}
-
-/// Formats an error and its sources.
-fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 /// Whether the CRDs of a chart are included. Those of the base chart can be disabled.

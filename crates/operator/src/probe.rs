@@ -132,11 +132,7 @@ impl Prober for HttpsProber {
 fn format_error(url: &str, error: &ProbeError) -> String {
     match error {
         ProbeError::Bundle | ProbeError::Url => error.to_string(),
-        _ => {
-            let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
-            let text = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
-            format!("Get {url:?}: {text}")
-        }
+        _ => format!("Get {url:?}: {}", mainstay_gostd::error::chain(error)),
     }
 }
 

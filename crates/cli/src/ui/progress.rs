@@ -92,7 +92,6 @@ pub(crate) struct BarRow {
     pub(crate) label: String,
     /// Completed part.
     pub(crate) done: usize,
-    /// Total.
     pub(crate) total: usize,
     /// Text after the bar.
     pub(crate) note: String,

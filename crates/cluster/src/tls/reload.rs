@@ -1,7 +1,7 @@
 //! A verifier that reads its CA certificates again once a minute, because those in a pod are replaced
 //! while it runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 
-use super::BundleVerifier;
+use super::{BundleError, BundleVerifier};
 
 /// Interval after which the file is read again.
 const INTERVAL: Duration = Duration::from_mins(1);
@@ -46,16 +46,30 @@ impl ReloadingVerifier {
         if known.1.elapsed() < self.interval {
             return known.0;
         }
-        let read = std::fs::read(&self.file).ok();
-        let fresh = if let Some(fresh) = read.and_then(|pem| BundleVerifier::from_pem(&pem).ok()) {
-            Arc::new(fresh)
-        } else {
-            tracing::warn!(file = %self.file.display(), "cannot read the CA certificates, keeping the last ones");
-            known.0
+        let fresh = match read_bundle(&self.file) {
+            Ok(fresh) => Arc::new(fresh),
+            Err(error) => {
+                let file = self.file.display();
+                tracing::warn!(%file, %error, "cannot read the CA certificates, keeping the last ones");
+                known.0
+            }
         };
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = (fresh.clone(), Instant::now());
         fresh
     }
+}
+
+fn read_bundle(file: &Path) -> Result<BundleVerifier, ReloadError> {
+    Ok(BundleVerifier::from_pem(&std::fs::read(file)?)?)
+}
+
+/// Error of reading the CA certificates again.
+#[derive(Debug, thiserror::Error)]
+enum ReloadError {
+    #[error(transparent)]
+    Read(#[from] std::io::Error),
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
 }
 
 impl ServerCertVerifier for ReloadingVerifier {

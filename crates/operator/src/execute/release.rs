@@ -1,13 +1,13 @@
 //! Installs and uninstalls releases: renders a release unless the result is cached, applies the
 //! differences, and records the result.
 
-use std::error::Error;
 use std::sync::Arc;
 
 use mainstay_cluster::apply::{ApplyError, Change, ChangeKind, PartialApply};
 use mainstay_cluster::compare::Difference;
 use mainstay_cluster::desired::Desired;
 use mainstay_cluster::write::WriteError;
+use mainstay_gostd::error::chain;
 use mainstay_mesh::ErrorClass;
 use mainstay_mesh::plan::{Release, ReleaseKey};
 use serde_json::Value;
@@ -51,7 +51,7 @@ impl Executor {
             self.renderer.set_version(&version.git_version);
             rendered = self.render_charts(release).await?;
         }
-        let objects = rendered.map_err(|error| WriteError::local(ErrorClass::Other, format_chain(&error)))?;
+        let objects = rendered.map_err(|error| WriteError::local(ErrorClass::Other, chain(&error)))?;
         let desired = self
             .engine
             .desired(release.key.clone(), release.owner.clone(), objects)
@@ -125,21 +125,7 @@ fn write_error(error: &ApplyError) -> WriteError {
     WriteError {
         code: 0,
         class: error.class(),
-        message: format_chain(error),
+        message: chain(error),
         retry_after: error.retry_after(),
     }
-}
-
-/// Formats an error with its causes. A cause that the text already contains is left out.
-fn format_chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let message = inner.to_string();
-        if !text.contains(&message) {
-            text = format!("{text}: {message}");
-        }
-        cause = inner.source();
-    }
-    text
 }

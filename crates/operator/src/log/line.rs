@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 use std::io::Write as _;
 
 use jiff::Timestamp;
+use mainstay_gostd::error::chain;
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -184,8 +185,6 @@ impl Visit for Line {
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
-        let causes = std::iter::successors(Some(value), |error| error.source());
-        let text = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
-        self.add_field(field, text.into());
+        self.add_field(field, chain(value).into());
     }
 }
