@@ -81,6 +81,20 @@ pub enum CatalogError {
         /// The system's error.
         source: std::io::Error,
     },
+    /// A directory can be neither replaced nor restored.
+    #[error(
+        "cannot write {}; its previous content is in {}",
+        path.display(),
+        aside.display()
+    )]
+    NotRestored {
+        /// Path of the directory.
+        path: PathBuf,
+        /// Path of its previous content.
+        aside: PathBuf,
+        /// The system's error of the replacement.
+        source: std::io::Error,
+    },
     /// A file or directory is not safe to use.
     #[error("{} is rejected: {reason}", path.display())]
     Rejected {

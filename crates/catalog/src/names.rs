@@ -74,6 +74,8 @@ pub(crate) fn parse_latest(name: &str) -> Option<(u64, u64)> {
 
 /// Maximum number of suggested names.
 const MAX_SUGGESTIONS: usize = 5;
+/// Maximum number of characters of a name that are compared.
+const MAX_COMPARED: usize = 64;
 /// Maximum edit distance of names with a similar spelling.
 const MAX_DISTANCE: usize = 3;
 
@@ -103,8 +105,9 @@ fn nearest_versions<'a>(wanted: &Version, names: impl Iterator<Item = &'a str>) 
 }
 
 fn similar_names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let start: String = strip_v(wanted).chars().take(MAX_COMPARED).collect();
     let mut near: Vec<(usize, &str)> = names
-        .map(|name| (edit_distance(strip_v(wanted), strip_v(name)), name))
+        .map(|name| (strsim::levenshtein(&start, strip_v(name)), name))
         .filter(|(distance, _)| *distance <= MAX_DISTANCE)
         .collect();
     near.sort_by_key(|(distance, _)| *distance);
@@ -115,25 +118,6 @@ fn similar_names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<
 /// Returns a version name without its leading `v`.
 fn strip_v(name: &str) -> &str {
     name.strip_prefix('v').unwrap_or(name)
-}
-
-/// Returns the edit distance of two names. Only the first 64 characters of `a` are compared.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=a.len()).collect();
-    for (index, letter) in b.chars().enumerate() {
-        let mut next = vec![index + 1];
-        for ((own, diagonal), above) in a.iter().zip(&row).zip(row.iter().skip(1)) {
-            let left = next.last().copied().unwrap_or_default();
-            next.push(
-                (diagonal + usize::from(*own != letter))
-                    .min(above + 1)
-                    .min(left + 1),
-            );
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -79,8 +79,12 @@ fn replace_directory(staged: &Path, target: &Path) -> Result<(), CatalogError> {
         Err(source) => return Err(write_error(target, source)),
     };
     if let Err(source) = fs::rename(staged, target) {
-        if replaces {
-            let _ = fs::rename(&aside, target);
+        if replaces && fs::rename(&aside, target).is_err() {
+            return Err(CatalogError::NotRestored {
+                path: target.to_owned(),
+                aside,
+                source,
+            });
         }
         return Err(write_error(target, source));
     }

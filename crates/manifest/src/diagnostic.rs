@@ -227,26 +227,11 @@ impl fmt::Display for Diagnostics {
 #[must_use]
 pub(crate) fn did_you_mean<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     const LONGEST: usize = 64;
-    let wanted: Vec<char> = wanted.to_lowercase().chars().take(LONGEST).collect();
-    let limit = (wanted.len() / 2).clamp(1, 3);
-    let near = names.map(|name| (distance(&wanted, &name.to_lowercase()), name));
+    let wanted: String = wanted.to_lowercase().chars().take(LONGEST).collect();
+    let limit = (wanted.chars().count() / 2).clamp(1, 3);
+    let near = names.map(|name| (strsim::levenshtein(&wanted, &name.to_lowercase()), name));
     let best = near.filter(|(far, _)| *far <= limit).min_by_key(|(far, _)| *far);
     best.map(|(_, name)| format!("did you mean {name:?}?"))
-}
-
-/// Returns the edit distance of two names.
-fn distance(a: &[char], b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=a.len()).collect();
-    for (index, letter) in b.chars().enumerate() {
-        let mut next = vec![index + 1];
-        for ((own, diagonal), above) in a.iter().zip(&row).zip(row.iter().skip(1)) {
-            let left = next.last().copied().unwrap_or_default();
-            let replaced = diagonal + usize::from(*own != letter);
-            next.push(replaced.min(above + 1).min(left + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

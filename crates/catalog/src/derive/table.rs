@@ -313,7 +313,7 @@ pub(crate) const OPERATOR: &[Edit] = &[
     },
     Edit {
         id: "profile-minimal",
-        reason: "nothing is left of it once components are gone",
+        reason: "empty after components are removed",
         within: &["profiles"],
         file: "minimal.yaml",
         applies: Applies::ALWAYS,

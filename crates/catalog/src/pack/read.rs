@@ -171,7 +171,6 @@ impl Assembler<'_> {
     }
 }
 
-/// Sizes of a block.
 struct BlockSizes {
     deflated: usize,
     inflated: usize,

@@ -114,7 +114,7 @@ fn check_metadata(context: &AnnotationContext<'_>) -> Vec<Finding> {
         all.extend(metadata(context.workload.object));
     }
     let report = |entry: Entry<'_>| {
-        let message = format!("{} stands beside `annotations`, not in it", entry.key);
+        let message = format!("{} is next to `annotations`, not inside it", entry.key);
         with_move_help(warning(Code::AnnotationLevel, entry.key_node, message))
     };
     all.into_iter()

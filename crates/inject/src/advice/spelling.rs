@@ -86,21 +86,7 @@ fn edit_distance(a: &str, b: &str) -> usize {
     if a.len().abs_diff(b.len()) > MAX_EDIT_DISTANCE {
         return MAX_EDIT_DISTANCE + 1;
     }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (cell, y) in row.iter_mut().skip(1).zip(b.bytes()) {
-            let changed = diagonal + usize::from(x != y);
-            diagonal = *cell;
-            left = changed.min(left + 1).min(*cell + 1);
-            *cell = left;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or_default()
+    strsim::levenshtein(&a, &b)
 }
 
 #[cfg(test)]

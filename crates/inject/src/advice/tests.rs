@@ -243,7 +243,7 @@ fn annotations_at_ignored_levels_are_reported() {
         beside,
         &RFC,
         &[&format!(
-            "3:3+42 Warning annotation-level: {PREFIX}skip-initializer stands beside `annotations`, not in it [move it to metadata.annotations of the pod template]"
+            "3:3+42 Warning annotation-level: {PREFIX}skip-initializer is next to `annotations`, not inside it [move it to metadata.annotations of the pod template]"
         )],
     );
 }

@@ -13,9 +13,7 @@ pub(crate) enum Shape {
     Lines(String),
     /// An empty value, which is written as `null` if the syntax requires a value.
     Nothing,
-    /// A list.
     List(Vec<Shape>),
-    /// A map.
     Map(Vec<(String, Shape)>),
 }
 
