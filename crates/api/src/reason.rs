@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_reasons_share_a_word() {
+    fn reason_names_are_unique() {
         let mut names: Vec<_> = Reason::ALL.iter().map(Reason::name).collect();
         names.sort_unstable();
         names.dedup();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_others_is_kept() {
+    fn unknown_reasons_are_preserved() {
         let text = "\"SomethingElse\"";
         let reason: Reason = serde_json::from_str(text).unwrap();
         assert_eq!(reason, Reason::Other("SomethingElse".into()));

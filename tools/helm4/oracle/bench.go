@@ -17,7 +17,7 @@ import (
 type timing struct {
 	// RenderNanos holds, per run, values coalescing and rendering.
 	RenderNanos []int64 `json:"render_nanos"`
-	// LoadNanos holds, per run, reading the chart folder.
+	// LoadNanos holds, per run, reading the chart directory.
 	LoadNanos []int64 `json:"load_nanos"`
 	// Bytes is the size of all rendered files together: both sides must have done the same work.
 	Bytes int `json:"bytes"`

@@ -1,4 +1,4 @@
-// The oracle answers questions about Go's own behaviour: one JSON request per line on standard input, one JSON answer
+// The oracle evaluates requests with Go's own libraries: one JSON request per line on standard input, one JSON response
 // per line on standard output. It is a test fixture; nothing of it ships.
 package main
 
@@ -19,7 +19,7 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 )
 
-// request is one question. Text and JSON travel as base64, so that any bytes can be asked about.
+// request is one evaluation. Text and JSON are base64, so that they can contain any bytes.
 type request struct {
 	Op    string `json:"op"`
 	Text  []byte `json:"text"`
@@ -32,7 +32,7 @@ type request struct {
 	Runs   int    `json:"runs"`
 }
 
-type answer struct {
+type response struct {
 	Out []byte `json:"out"`
 	Err string `json:"err,omitempty"`
 }
@@ -47,7 +47,7 @@ func main() {
 		}
 		reply, err := json.Marshal(respond(line))
 		if err != nil {
-			reply = []byte(`{"err":"unprintable answer"}`)
+			reply = []byte(`{"err":"unprintable response"}`)
 		}
 		out.Write(reply)
 		out.WriteByte('\n')
@@ -57,22 +57,22 @@ func main() {
 	}
 }
 
-// respond never panics: a panic of the code under question is an answer too.
-func respond(line []byte) (reply answer) {
+// respond never panics: a panic of the evaluated code is returned as an error.
+func respond(line []byte) (reply response) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			reply = answer{Err: fmt.Sprintf("panic: %v", cause)}
+			reply = response{Err: fmt.Sprintf("panic: %v", cause)}
 		}
 	}()
 	var asked request
 	if err := json.Unmarshal(line, &asked); err != nil {
-		return answer{Err: "bad request: " + err.Error()}
+		return response{Err: "bad request: " + err.Error()}
 	}
 	out, err := ask(asked)
 	if err != nil {
-		return answer{Out: out, Err: err.Error()}
+		return response{Out: out, Err: err.Error()}
 	}
-	return answer{Out: out}
+	return response{Out: out}
 }
 
 func ask(asked request) ([]byte, error) {

@@ -105,7 +105,7 @@ func walk(t reflect.Type) {
 	blocks[k] = b.String()
 }
 
-// The values a field (or the items of a list) may have; values with spaces cannot be told in this table.
+// choices returns the values that a field (or the items of a list) may have. The table has no form for values with spaces.
 func choices(p map[string]any) string {
 	values, ok := p["enum"].([]any)
 	if items, has := p["items"].(map[string]any); !ok && has {

@@ -84,7 +84,6 @@ pub(crate) struct Figure {
     pub(crate) ours: Sample,
     /// The peer's runs, if there is one.
     pub(crate) peer: Option<Peer>,
-    /// The goal.
     pub(crate) goal: Goal,
 }
 

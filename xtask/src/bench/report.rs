@@ -19,11 +19,9 @@ pub(crate) const HEADINGS: &[&str] = &[
 /// Everything that one bench measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// The machine.
     pub(crate) machine: Machine,
     /// Number of runs of each program.
     pub(crate) runs: usize,
-    /// The figures.
     pub(crate) figures: Vec<Figure>,
     /// Inputs for which both programs printed the same bytes.
     pub(crate) identical: Vec<String>,

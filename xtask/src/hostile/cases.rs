@@ -417,7 +417,6 @@ fn schemas() -> Vec<Hostile> {
     ]
 }
 
-/// Archives.
 fn archives() -> anyhow::Result<Vec<Hostile>> {
     let archive = |name: &str, bytes: Vec<u8>, expected| {
         Hostile::new(name, vec![("chart.tgz".into(), bytes)], &["@chart.tgz"], expected)

@@ -7,11 +7,9 @@ use serde::Serialize;
 /// A claim and its measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    /// The claim.
     pub(crate) claim: String,
     /// The measured figure.
     pub(crate) figure: String,
-    /// The goal.
     pub(crate) goal: String,
     /// Whether the row decides the exit code.
     pub(crate) kind: RowKind,

@@ -120,17 +120,34 @@ impl Vocabulary {
     }
 }
 
+/// Texts that users read: descriptions of custom resources and the operator's Helm chart.
+const USER_TEXTS: [&str; 4] = [
+    "crates/api/src/crd/delivery.txt",
+    "crates/api/src/crd/istio_operator.txt",
+    "crates/api/src/crd/sail.txt",
+    "deploy/",
+];
+
 /// Returns the parts of a file that the vocabulary applies to.
 fn segments<'a>(path: &str, text: &'a str) -> Vec<Segment<'a>> {
+    if USER_TEXTS.iter().any(|prefix| path.starts_with(prefix)) {
+        return lines(text, |_| true);
+    }
     match Path::new(path)
         .extension()
         .and_then(|extension| extension.to_str())
     {
         Some("rs") => scan_rust(text),
         Some("md") => lines(text, |_| true),
-        Some("toml") => lines(text, |line| line.trim_start().starts_with('#')),
+        Some("toml" | "yaml" | "yml" | "sh" | "list" | "lock" | "txt" | "py") => lines_after(text, "#"),
+        Some("go" | "mjs" | "mod" | "css") => lines_after(text, "//"),
         _ => Vec::new(),
     }
+}
+
+/// Returns the lines that are comments with the given mark.
+fn lines_after<'a>(text: &'a str, mark: &str) -> Vec<Segment<'a>> {
+    lines(text, |line| line.trim_start().starts_with(mark))
 }
 
 fn lines(text: &str, applies: impl Fn(&str) -> bool) -> Vec<Segment<'_>> {

@@ -47,7 +47,7 @@ fn dates_use_the_clock_of_the_host() {
 }
 
 #[test]
-fn errors_in_the_words_of_go() {
+fn errors_equal_go() {
     let parse = |layout: &str, value: &str, expected: &str| {
         check("mustToDate", &[layout.into(), value.into()], expected);
     };

@@ -33,7 +33,7 @@ fn the_usual_calls() {
 }
 
 #[test]
-fn errors_in_the_words_of_go() {
+fn errors_equal_go() {
     let quiet = |regex, text: &str| {
         check(
             "mustRegexFind",
