@@ -51,17 +51,27 @@ impl fmt::Debug for Lease {
     }
 }
 
+/// Identifies a Lease and the process that acquires it.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaseOptions<'a> {
+    /// Namespace of the Lease.
+    pub namespace: &'a str,
+    /// Name of the Lease.
+    pub name: &'a str,
+    /// Identity of this process.
+    pub identity: &'a str,
+}
+
 impl Lease {
-    /// Creates an election for the Lease `namespace`/`name`. `fence` is open while `identity` holds the
-    /// Lease. `writer` must not be guarded by `fence`.
+    /// Creates an election. `fence` is open while the identity of `options` holds the Lease. `writer` must
+    /// not be guarded by `fence`.
     #[must_use]
-    pub fn new(
-        (namespace, name): (&str, &str),
-        identity: &str,
-        writer: Writer,
-        fence: Fence,
-        now: Now,
-    ) -> Self {
+    pub fn new(options: LeaseOptions<'_>, writer: Writer, fence: Fence, now: Now) -> Self {
+        let LeaseOptions {
+            namespace,
+            name,
+            identity,
+        } = options;
         Self {
             writer,
             collection: format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"),

@@ -15,11 +15,10 @@ use crate::record::{self, Before, Record, Replaced};
 use crate::rejection;
 use crate::select::PodTemplate;
 use crate::splice::Splice;
-use crate::tree::{Entry, View};
+use crate::tree::{Entry, ListEntry, View};
 use crate::write::Layout;
 use crate::{Code, Finding};
 
-/// Result of an edit.
 pub(crate) type EditResult<T = ()> = Result<T, Finding>;
 
 /// Returns an error if a map of `object` contains a key twice: readers differ in which of the two applies.
@@ -279,20 +278,25 @@ impl Editor<'_, '_> {
             return self.create_list(map, key, new_items);
         };
         self.check_editable(entry, key)?;
+        let list = ListEntry {
+            map,
+            key: name,
+            list: value,
+        };
         if self.view.is_null(value) {
-            return self.fill_list(map, (name, value), key, new_items);
+            return self.fill_list(list, key, new_items);
         }
         match self.is_flow_list(value, key)? {
-            _ if self.view.items(value).is_empty() => self.fill_list(map, (name, value), key, new_items),
+            _ if self.view.items(value).is_empty() => self.fill_list(list, key, new_items),
             true if self
                 .view
                 .items(value)
                 .iter()
                 .all(|item| self.replaced_items.contains(item)) =>
             {
-                self.fill_list(map, (name, value), key, new_items)
+                self.fill_list(list, key, new_items)
             }
-            true => self.add_to_flow_list(map, (key, value), new_items),
+            true => self.add_to_flow_list(list, key, new_items),
             false => self.add_to_block_list(name, value, new_items),
         }
     }
@@ -306,17 +310,11 @@ impl Editor<'_, '_> {
     }
 
     /// Adds items to a list that is empty or null.
-    fn fill_list(
-        &mut self,
-        map: NodeId,
-        entry: (NodeId, NodeId),
-        key: &str,
-        new_items: &NewItems<'_>,
-    ) -> EditResult {
-        if is_on_own_line(self.view, map, entry.0) {
+    fn fill_list(&mut self, entry: ListEntry, key: &str, new_items: &NewItems<'_>) -> EditResult {
+        if is_on_own_line(self.view, entry.map, entry.key) {
             self.fill_block_list(entry, key, new_items)
         } else {
-            self.fill_flow_list(map, (key, entry.1), new_items)
+            self.fill_flow_list(entry, key, new_items)
         }
     }
 
@@ -360,19 +358,14 @@ impl Editor<'_, '_> {
     }
 }
 
-/// Whether the flow list `list` is on its own lines and contains only items of `names`: then its
+/// Whether the flow list of `entry` is on its own lines and contains only items of `names`: then its
 /// lines become comments when new items replace them.
-pub(crate) fn becomes_comment_lines(
-    view: &View<'_>,
-    map: NodeId,
-    (key, list): (NodeId, NodeId),
-    names: &[&str],
-) -> bool {
+pub(crate) fn becomes_comment_lines(view: &View<'_>, entry: ListEntry, names: &[&str]) -> bool {
     let is_replaced = |item: &NodeId| {
         let name = view.scalar_at(*item, &["name"]);
         name.is_some_and(|name| names.contains(&name))
     };
-    is_on_own_line(view, map, key) && view.items(list).iter().all(is_replaced)
+    is_on_own_line(view, entry.map, entry.key) && view.items(entry.list).iter().all(is_replaced)
 }
 
 /// Whether the entry of `key` in `map` starts on its own line.

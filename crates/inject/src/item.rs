@@ -11,7 +11,6 @@ pub(crate) enum Item {
     Int(i64),
     /// A boolean.
     Bool(bool),
-    /// A list.
     List(Vec<Item>),
     /// A map with its keys in output order.
     Map(Vec<(&'static str, Item)>),

@@ -52,7 +52,6 @@ pub(crate) enum Before {
 pub(crate) struct Replaced {
     /// Index among the init containers that were neither replaced nor injected.
     pub(crate) index: usize,
-    /// The container.
     pub(crate) container: Value,
 }
 

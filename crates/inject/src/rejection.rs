@@ -31,7 +31,7 @@ pub(crate) fn shared_node(view: &View<'_>, id: NodeId, what: &str) -> Finding {
 
 /// Returns the error about a node whose layout does not allow adding lines.
 pub(crate) fn unsupported_layout(view: &View<'_>, id: NodeId, what: &str) -> Finding {
-    let message = format!("{what} is laid out in a way that lines cannot be added to");
+    let message = format!("{what} has a layout that does not allow inserting lines");
     let help = "put each key and each `-` on its own line";
     reject(view, id, Code::Layout, message, help)
 }

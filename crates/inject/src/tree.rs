@@ -17,6 +17,14 @@ pub(crate) struct View<'a> {
     pub(crate) document: &'a Document<'a>,
 }
 
+/// A list as an entry of a map.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListEntry {
+    pub(crate) map: NodeId,
+    pub(crate) key: NodeId,
+    pub(crate) list: NodeId,
+}
+
 /// Entry of a map under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {

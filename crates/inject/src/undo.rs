@@ -17,7 +17,7 @@ use crate::record::{self, Lookup, Record, Replaced, is_injected_name};
 use crate::select::PodTemplate;
 use crate::semantic;
 use crate::splice::Splice;
-use crate::tree::{Entry, View};
+use crate::tree::{Entry, ListEntry, View};
 use flow::{RecordedList, Replacement};
 use replaced_line::{ReplacedLine, find_replaced_lines};
 
@@ -43,10 +43,11 @@ pub(crate) fn clear_lists(
     let mut aliased = None;
     for replacement in replacements {
         let mut replaced = Vec::new();
-        if let Some((spec, key, list)) = replaced_list(view, replacement)
-            && view.is_flow(list)
-            && !editor::becomes_comment_lines(view, spec, (key, list), &replacement.names)
+        if let Some(entry) = replaced_list(view, replacement)
+            && view.is_flow(entry.list)
+            && !editor::becomes_comment_lines(view, entry, &replacement.names)
         {
+            let list = entry.list;
             let aliased = aliased.get_or_insert_with(|| view.aliased_nodes());
             let names = &replacement.names;
             let positions = flow::clear_list(view, Replacement { list, names, aliased }, &mut cleared);
@@ -70,16 +71,13 @@ pub(crate) fn clear_lists(
     cleared
 }
 
-fn replaced_list(
-    view: &View<'_>,
-    replacement: &ContainerReplacement<'_>,
-) -> Option<(NodeId, NodeId, NodeId)> {
+fn replaced_list(view: &View<'_>, replacement: &ContainerReplacement<'_>) -> Option<ListEntry> {
     let pod = replacement.pod;
     let spec = pod
         .spec
         .filter(|_| pod.shared.is_none() && !replacement.names.is_empty())?;
     match view.entry(spec, "initContainers") {
-        Entry::Own(key, list) => Some((spec, key, list)),
+        Entry::Own(key, list) => Some(ListEntry { map: spec, key, list }),
         _ => None,
     }
 }
@@ -90,14 +88,6 @@ pub(crate) struct ContainerReplacement<'f> {
     pub(crate) pod: &'f PodTemplate,
     /// Names of these init containers.
     pub(crate) names: Vec<&'static str>,
-}
-
-/// A list as an entry of a map.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ListEntry {
-    pub(crate) map: NodeId,
-    pub(crate) key: NodeId,
-    pub(crate) list: NodeId,
 }
 
 /// Returns the sorted splices that remove the injection from all `pods`. Ranges in `frozen` are not edited.

@@ -48,8 +48,8 @@ pub struct Snapshot {
     ztunnels: Objects<ZTunnelSpec>,
     references: References,
     namespaces: BTreeMap<String, Namespace>,
-    deployments: BTreeMap<(String, String), Deployment>,
-    daemonsets: BTreeMap<(String, String), DaemonSet>,
+    deployments: BTreeMap<NamespacedName, Deployment>,
+    daemonsets: BTreeMap<NamespacedName, DaemonSet>,
     webhooks: BTreeMap<String, Webhook>,
     foreign_injectors: BTreeSet<String>,
     probes: BTreeMap<String, ProbeResult>,
@@ -67,6 +67,22 @@ pub struct Snapshot {
     /// Target of each Istio that migrates workloads.
     migration_targets: BTreeMap<String, MigrationTarget>,
     migration_indexes: BTreeMap<String, MigrationIndex>,
+}
+
+/// Key of a namespaced object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct NamespacedName {
+    namespace: String,
+    name: String,
+}
+
+impl NamespacedName {
+    fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+        }
+    }
 }
 
 impl Snapshot {
@@ -146,13 +162,13 @@ impl Snapshot {
     /// Returns an istiod Deployment.
     #[must_use]
     pub fn deployment(&self, namespace: &str, name: &str) -> Option<&Deployment> {
-        self.deployments.get(&(namespace.to_owned(), name.to_owned()))
+        self.deployments.get(&NamespacedName::new(namespace, name))
     }
 
     /// Returns the `DaemonSet` of `IstioCNI` or `ZTunnel`.
     #[must_use]
     pub fn daemonset(&self, namespace: &str, name: &str) -> Option<&DaemonSet> {
-        self.daemonsets.get(&(namespace.to_owned(), name.to_owned()))
+        self.daemonsets.get(&NamespacedName::new(namespace, name))
     }
 
     /// Returns a webhook configuration.

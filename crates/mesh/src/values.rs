@@ -46,7 +46,6 @@ pub struct ControlPlane<'a> {
     pub values: Option<&'a Values>,
 }
 
-/// Profile of `ZTunnel`.
 const ZTUNNEL_PROFILE: &str = "ambient";
 
 impl<'a> Pipeline<'a> {

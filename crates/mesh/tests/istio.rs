@@ -278,7 +278,7 @@ fn the_status_counts_its_own_revisions() {
 }
 
 #[test]
-fn a_revision_that_was_only_just_made_is_not_found_yet() {
+fn new_revision_is_reported_as_missing() {
     let mut world = World::default();
     world.istio(
         "default",
@@ -322,7 +322,7 @@ fn revisions_that_cannot_be_read_are_reported_and_not_changed() {
 }
 
 #[test]
-fn a_status_that_is_right_is_not_written() {
+fn an_unchanged_status_is_not_written() {
     let mut world = World::default();
     world.istio(
         "default",

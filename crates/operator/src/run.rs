@@ -18,7 +18,7 @@ use mainstay_catalog::Catalog;
 use mainstay_cluster::apply::Engine;
 use mainstay_cluster::connect::{Fence, Meter, guard};
 use mainstay_cluster::event::Events;
-use mainstay_cluster::lease::Lease;
+use mainstay_cluster::lease::{Lease, LeaseOptions};
 use mainstay_cluster::write::Writer;
 use mainstay_mesh::plan::Plan;
 use mainstay_mesh::{Library, Settings, Snapshot};
@@ -224,10 +224,14 @@ impl Operator {
         let clock = self.clock.clone();
         let now = Arc::new(move || clock.now());
         let options = &self.options;
-        let lock = (options.namespace.as_str(), names::LEASE);
+        let lease = LeaseOptions {
+            namespace: &options.namespace,
+            name: names::LEASE,
+            identity: &options.identity,
+        };
         options
             .leader_elect
-            .then(|| Lease::new(lock, &options.identity, Writer::new(client), fence.clone(), now))
+            .then(|| Lease::new(lease, Writer::new(client), fence.clone(), now))
     }
 
     fn executor(self, fence: Fence, meter: Meter) -> Executor {

@@ -26,8 +26,38 @@ pub(crate) fn findings(rehearsal: &Rehearsal<'_>, report: &Report) -> Vec<Findin
     found
 }
 
+/// Severity and kind of a finding.
+#[derive(Clone, Copy)]
+struct Class {
+    severity: Severity,
+    kind: FindingKind,
+}
+
+impl Class {
+    const fn error(kind: FindingKind) -> Self {
+        Self {
+            severity: Severity::Error,
+            kind,
+        }
+    }
+
+    const fn warning(kind: FindingKind) -> Self {
+        Self {
+            severity: Severity::Warning,
+            kind,
+        }
+    }
+
+    const fn info(kind: FindingKind) -> Self {
+        Self {
+            severity: Severity::Info,
+            kind,
+        }
+    }
+}
+
 fn finding(
-    (severity, kind): (Severity, FindingKind),
+    Class { severity, kind }: Class,
     subject: impl Into<String>,
     what: impl Into<String>,
     remedy: impl Into<String>,
@@ -42,7 +72,7 @@ fn finding(
 }
 
 fn add_input_findings(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
-    let class = (Severity::Info, FindingKind::MissingInput);
+    let class = Class::info(FindingKind::MissingInput);
     for (kind, why) in &rehearsal.input.missing {
         let plural = crate::input::KINDS.iter().find(|known| known.kind == *kind);
         let plural = plural.map_or("", |known| known.plural);
@@ -69,7 +99,7 @@ fn add_input_findings(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
         ));
     }
     for plane in &rehearsal.planned.adopted {
-        let class = (Severity::Info, FindingKind::NotManaged);
+        let class = Class::info(FindingKind::NotManaged);
         found.push(finding(
             class,
             format!("Istio {}", plane.revision),
@@ -82,7 +112,7 @@ fn add_input_findings(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
     }
     for assumption in &rehearsal.planned.suppositions {
         let subject = format!("Istio {}", rehearsal.planned.istio.name());
-        let class = (Severity::Info, FindingKind::Supposition);
+        let class = Class::info(FindingKind::Supposition);
         found.push(finding(
             class,
             subject,

@@ -316,7 +316,6 @@ impl Recording {
         self.revisions = active.into_iter().chain(others).collect();
     }
 
-    /// Records the final state.
     pub(crate) fn record_final_state(&mut self, snapshot: &Snapshot) {
         let Some(istio) = snapshot.istios().get(&self.istio) else {
             return;

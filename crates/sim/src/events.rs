@@ -41,7 +41,6 @@ pub(crate) struct NewEvent<'a> {
     pub(crate) warning: bool,
     /// Machine-readable reason.
     pub(crate) reason: &'a str,
-    /// Message.
     pub(crate) message: &'a str,
 }
 

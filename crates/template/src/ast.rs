@@ -46,7 +46,6 @@ impl Span {
 pub(crate) struct Source {
     /// Name under which the text was parsed. Error messages contain it.
     pub(crate) name: Arc<str>,
-    /// The text.
     pub(crate) text: Arc<[u8]>,
     pub(crate) nodes: Vec<Node>,
     /// Start offset of each node in the text, indexed by [`NodeId`].
@@ -69,11 +68,16 @@ pub(crate) struct Template {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Node {
     /// Text, stored as a range of the source.
-    Text { start: u32, end: u32 },
+    Text {
+        start: u32,
+        end: u32,
+    },
     /// A sequence of nodes.
     List(Span),
     /// A pipeline. Its value is printed.
-    Action { pipe: NodeId },
+    Action {
+        pipe: NodeId,
+    },
     /// `if`, `with` or `range`.
     Branch {
         kind: Branch,
@@ -82,20 +86,31 @@ pub(crate) enum Node {
         otherwise: Option<NodeId>,
     },
     /// `template`. The name is an index of a string.
-    Template { name: u32, pipe: Option<NodeId> },
-    /// `break`.
+    Template {
+        name: u32,
+        pipe: Option<NodeId>,
+    },
     Break,
-    /// `continue`.
     Continue,
     /// Commands, and the variables that receive the result. `decl` and `cmds` are ranges of children.
-    Pipe { assign: bool, decl: Span, cmds: Span },
+    Pipe {
+        assign: bool,
+        decl: Span,
+        cmds: Span,
+    },
     /// A call or an operand. The first child is the function or operand, the others are arguments.
     Command(Span),
     /// A function, stored as its index in the registry.
-    Identifier { name: u32, function: u32 },
+    Identifier {
+        name: u32,
+        function: u32,
+    },
     /// A variable, stored as the index of its name within the source, and the names of the fields accessed
     /// on it.
-    Variable { name: u32, fields: Span },
+    Variable {
+        name: u32,
+        fields: Span,
+    },
     /// `.`
     Dot,
     /// `nil`
@@ -103,13 +118,24 @@ pub(crate) enum Node {
     /// Fields of dot, by name.
     Field(Span),
     /// Fields of an expression, by name.
-    Chain { base: NodeId, fields: Span },
+    Chain {
+        base: NodeId,
+        fields: Span,
+    },
     /// `true` or `false`.
     Bool(bool),
     /// A number and the range of its text.
-    Number { number: u32, start: u32, end: u32 },
+    Number {
+        number: u32,
+        start: u32,
+        end: u32,
+    },
     /// A string and the range of its literal in the source.
-    String { value: u32, start: u32, end: u32 },
+    String {
+        value: u32,
+        start: u32,
+        end: u32,
+    },
 }
 
 /// The kind of a [`Node::Branch`].

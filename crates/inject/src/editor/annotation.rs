@@ -38,7 +38,7 @@ impl Editor<'_, '_> {
             .extend(metadata.map(|before| (METADATA.to_owned(), before)));
         let Some(value) = record.to_text() else {
             let message = "the container that must be replaced is too long to be kept for --uninject".into();
-            let help = "remove it: the current one is put in its place";
+            let help = "remove it: it is generated again";
             return Err(rejection::reject(
                 self.view,
                 self.spec,

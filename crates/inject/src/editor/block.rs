@@ -11,7 +11,7 @@ use crate::mark::REPLACED_LINE_MARK;
 use crate::rejection;
 use crate::select::PodTemplate;
 use crate::splice::Splice;
-use crate::tree::{Entry, View};
+use crate::tree::{Entry, ListEntry, View};
 use crate::write::{Layout, block_item, block_key};
 
 /// Maximum indentation that is copied; larger indentation is probably not intended.
@@ -351,15 +351,15 @@ impl Editor<'_, '_> {
     /// Replaces `key: []` or `key:` by a key with items; the former lines are kept above it as comments.
     pub(super) fn fill_block_list(
         &mut self,
-        (name, value): (NodeId, NodeId),
+        entry: ListEntry,
         key: &str,
         new_items: &NewItems<'_>,
     ) -> EditResult {
         let text = self.view.text;
-        let from = self.view.node(name).map_or(0, |node| node.span.start.offset);
+        let from = self.view.node(entry.key).map_or(0, |node| node.span.start.offset);
         let start = lines::start(text, from);
         let column = from - start;
-        let end = self.insertion_point_after(value)?;
+        let end = self.insertion_point_after(entry.list)?;
         let mut new = comment_out(text.get(start..end.at).unwrap_or_default(), column);
         let mut lines = block_key(key, &new_items.in_order(), column, &self.layout);
         if end.open {

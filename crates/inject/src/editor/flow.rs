@@ -7,7 +7,7 @@ use crate::lines;
 use crate::record::Before;
 use crate::rejection;
 use crate::splice::Splice;
-use crate::tree::View;
+use crate::tree::{ListEntry, View};
 use crate::write::{flow_item, flow_key};
 
 impl Editor<'_, '_> {
@@ -45,10 +45,11 @@ impl Editor<'_, '_> {
     /// Adds items to a flow list that is not empty.
     pub(super) fn add_to_flow_list(
         &mut self,
-        map: NodeId,
-        (key, list): (&str, NodeId),
+        entry: ListEntry,
+        key: &str,
         new_items: &NewItems<'_>,
     ) -> EditResult {
+        let ListEntry { map, list, .. } = entry;
         self.record_edit(key, new_items, None);
         let first = self.view.items(list).first().copied();
         let json = self.is_json(map) || first.is_some_and(|item| self.is_json(item));
@@ -84,10 +85,11 @@ impl Editor<'_, '_> {
     /// Adds items to an empty list, or replaces a null by a list.
     pub(super) fn fill_flow_list(
         &mut self,
-        map: NodeId,
-        (key, value): (&str, NodeId),
+        entry: ListEntry,
+        key: &str,
         new_items: &NewItems<'_>,
     ) -> EditResult {
+        let ListEntry { map, list: value, .. } = entry;
         let items = format_items(new_items, self.is_json(map));
         let before = self.original_text(map, value, "[]");
         self.fill_value(value, &items, ["[", "]"])?;

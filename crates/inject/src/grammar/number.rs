@@ -57,7 +57,7 @@ pub(super) fn parse_boolean(piece: &Piece<'_>) -> Result<bool, Flaw> {
 pub(super) fn check_reserved(port: u16, range: Range<usize>) -> Option<Flaw> {
     RESERVED_PORTS.contains(&port).then(|| {
         let message = format!("port {port} is the proxy's own");
-        Flaw::new(FlawCode::ReservedPort, range, message).help("15006 and 15007 are taken by the proxy")
+        Flaw::new(FlawCode::ReservedPort, range, message).help("15006 and 15007 are reserved for the proxy")
     })
 }
 

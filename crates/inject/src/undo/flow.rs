@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use mainstay_yaml::{NodeId, NodeKind};
 
-use super::{ClearedLists, ListEntry, Undo};
+use super::{ClearedLists, Undo};
 use crate::editor::check_anchors;
 use crate::editor::flow::content_start;
 use crate::lines;
 use crate::record::Before;
 use crate::splice::Splice;
-use crate::tree::View;
+use crate::tree::{ListEntry, View};
 use crate::{Code, Finding, rejection};
 
 /// A list with injected items, and the content to restore in it.

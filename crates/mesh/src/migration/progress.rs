@@ -55,11 +55,7 @@ pub(crate) fn plan_progress(
 
 /// Returns a condition about a source that cannot be read. Returns `None` if the source was not listed yet:
 /// an operator that has just started keeps the old status.
-fn unreadable_progress(
-    snapshot: &Snapshot,
-    migration: &Migration<'_>,
-    source: Source,
-) -> Option<Progress> {
+fn unreadable_progress(snapshot: &Snapshot, migration: &Migration<'_>, source: Source) -> Option<Progress> {
     let SourceState::Failing(error) = snapshot.source(source) else {
         return None;
     };

@@ -64,7 +64,6 @@ impl<'a> PlanBuilder<'a> {
         self.add_event(false, reason.clone(), message);
     }
 
-    /// Adds an event.
     pub(crate) fn add_event(&mut self, warning: bool, reason: Reason, message: String) {
         let event = Event {
             about: self.object.clone(),

@@ -47,7 +47,16 @@ pub(super) fn plan(snapshot: &Snapshot, istio: &Istio) -> Plan {
         .is_some()
         .then(|| migration::plan_progress(snapshot, istio, &mut builder))
         .flatten();
-    let status = status(snapshot, istio, (active.as_ref(), tags, progress), &builder);
+    let status = status(
+        snapshot,
+        istio,
+        PlannedParts {
+            active: active.as_ref(),
+            tags,
+            progress,
+        },
+        &builder,
+    );
     let events = [ConditionType::TagsReconciled];
     let events_with_error = [ConditionType::Reconciled, ConditionType::TagsReconciled];
     let events = if builder.error().is_some() {
@@ -201,23 +210,32 @@ fn owners_with(istio: &Istio, revision: &IstioRevision) -> Vec<OwnerReference> {
     owners
 }
 
+/// Results of the parts of a plan that the status reports.
+struct PlannedParts<'a> {
+    active: Option<&'a ActiveRevision>,
+    /// Condition of the managed tags.
+    tags: Option<Condition>,
+    /// Progress of the migration.
+    progress: Option<Progress>,
+}
+
 fn status(
     snapshot: &Snapshot,
     istio: &Istio,
-    (active, tags, progress): (Option<&ActiveRevision>, Option<Condition>, Option<Progress>),
+    parts: PlannedParts<'_>,
     builder: &PlanBuilder<'_>,
 ) -> IstioStatus {
     let mut status = istio.status.clone();
     status.observed_generation = istio.metadata.generation;
-    match (builder.error(), active) {
+    match (builder.error(), parts.active) {
         (Some(error), _) => report_error(&mut status, snapshot, error),
         (None, Some(active)) => copy_active_conditions(&mut status, snapshot, &active.name),
         (None, None) => {}
     }
-    if let Some(condition) = tags {
+    if let Some(condition) = parts.tags {
         status.conditions.set(condition, snapshot.now);
     }
-    report_migration(&mut status, snapshot, istio, progress);
+    report_migration(&mut status, snapshot, istio, parts.progress);
     status.revisions = revision_summary(snapshot, istio, is_creating(builder));
     status
 }
@@ -270,13 +288,26 @@ fn copy_active_conditions(status: &mut IstioStatus, snapshot: &Snapshot, active:
     active.clone_into(&mut status.active_revision_name);
     if let Err(error) = can_read_revisions(snapshot) {
         let message = format!("failed to get active IstioRevision: get failed: {error}");
-        let unknown = (ConditionStatus::Unknown, Reason::FailedToGetActiveRevision);
-        return set_reconciled_and_ready(status, snapshot, unknown, &message);
+        return set_reconciled_and_ready(status, snapshot, |kind| {
+            Condition::new(
+                kind,
+                ConditionStatus::Unknown,
+                Reason::FailedToGetActiveRevision,
+                &message,
+            )
+        });
     }
     match snapshot.revisions().get(active).map(|revision| &revision.status) {
         None => {
-            let missing = (ConditionStatus::False, Reason::ActiveRevisionNotFound);
-            set_reconciled_and_ready(status, snapshot, missing, "active IstioRevision not found");
+            let message = "active IstioRevision not found";
+            set_reconciled_and_ready(status, snapshot, |kind| {
+                Condition::new(
+                    kind,
+                    ConditionStatus::False,
+                    Reason::ActiveRevisionNotFound,
+                    message,
+                )
+            });
         }
         // A new revision has no conditions yet. The previous conditions stay until it does.
         Some(revision) if revision.conditions.is_empty() && known => {}
@@ -298,17 +329,18 @@ fn copy_conditions(status: &mut IstioStatus, snapshot: &Snapshot, revision: &Rev
     status.state = revision.state.clone();
 }
 
+/// Sets the conditions Reconciled and Ready, and the state to the reason of both.
 fn set_reconciled_and_ready(
     status: &mut IstioStatus,
     snapshot: &Snapshot,
-    (holds, reason): (ConditionStatus, Reason),
-    message: &str,
+    condition: impl Fn(ConditionType) -> Condition,
 ) {
-    for kind in [ConditionType::Reconciled, ConditionType::Ready] {
-        let condition = Condition::new(kind, holds, reason.clone(), message);
-        status.conditions.set(condition, snapshot.now);
-    }
-    status.state = reason;
+    let ready = condition(ConditionType::Ready);
+    status.state = ready.reason.clone();
+    status
+        .conditions
+        .set(condition(ConditionType::Reconciled), snapshot.now);
+    status.conditions.set(ready, snapshot.now);
 }
 
 fn can_read_revisions(snapshot: &Snapshot) -> Result<(), &str> {

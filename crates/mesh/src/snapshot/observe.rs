@@ -13,8 +13,8 @@ use mainstay_api::{
 use self::install_namespace::InstallNamespace;
 use super::affected::controller;
 use super::{
-    DaemonSet, Deployment, Failure, Namespace, Objects, ProbeResult, ReleaseFact, Snapshot, Source,
-    SourceState, Webhook, possible_tags, target_key,
+    DaemonSet, Deployment, Failure, Namespace, NamespacedName, Objects, ProbeResult, ReleaseFact, Snapshot,
+    Source, SourceState, Webhook, possible_tags, target_key,
 };
 use crate::Subject;
 use crate::plan::ReleaseKey;
@@ -152,8 +152,12 @@ impl Snapshot {
                 workload: workload.as_ref(),
             }),
             Observation::ReferrerGone(key) => self.remove_referrer(&key),
-            Observation::Deployment(namespace, name, fact) => self.record_deployment((namespace, name), fact),
-            Observation::DaemonSet(namespace, name, fact) => self.record_daemonset((namespace, name), fact),
+            Observation::Deployment(namespace, name, fact) => {
+                self.record_deployment(NamespacedName { namespace, name }, fact)
+            }
+            Observation::DaemonSet(namespace, name, fact) => {
+                self.record_daemonset(NamespacedName { namespace, name }, fact)
+            }
             Observation::Workload(key, workload) => self.record_workload(key, workload),
             Observation::Release(key, fact) => self.record_release(key, fact),
             Observation::ForeignInjector(name, injects) => self.record_foreign_injector(name, injects),
@@ -442,8 +446,8 @@ impl Snapshot {
         affected
     }
 
-    fn record_deployment(&mut self, key: (String, String), fact: Option<Deployment>) -> AffectedSubjects {
-        let revision = match key.1.strip_prefix("istiod") {
+    fn record_deployment(&mut self, key: NamespacedName, fact: Option<Deployment>) -> AffectedSubjects {
+        let revision = match key.name.strip_prefix("istiod") {
             Some("") => names::DEFAULT_REVISION,
             Some(rest) => rest.strip_prefix('-').unwrap_or(rest),
             None => return AffectedSubjects::new(),
@@ -460,8 +464,8 @@ impl Snapshot {
         }
     }
 
-    fn record_daemonset(&mut self, key: (String, String), fact: Option<DaemonSet>) -> AffectedSubjects {
-        let subject = match key.1.as_str() {
+    fn record_daemonset(&mut self, key: NamespacedName, fact: Option<DaemonSet>) -> AffectedSubjects {
+        let subject = match key.name.as_str() {
             names::CNI_DAEMONSET => Subject::cni(names::SINGLETON),
             names::ZTUNNEL_DAEMONSET => Subject::ztunnel(names::SINGLETON),
             _ => return AffectedSubjects::new(),

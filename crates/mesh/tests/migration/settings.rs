@@ -121,7 +121,7 @@ fn invalid_settings_migrate_nothing() {
 }
 
 #[test]
-fn defaults_are_one_at_a_time_half_a_minute_apart() {
+fn default_batch_size_and_delay() {
     let mut world = mesh(json!({}));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     world.app("shop", "a", "", "");

@@ -3,10 +3,10 @@
 
 use mainstay_sim::controllers::int_or_percent::{Rounding, scaled_value};
 
-use super::finding;
+use super::{Class, finding};
 use crate::cluster_model::{Budget, Update, Workload};
 use crate::compose::{Rehearsal, format_count, services};
-use crate::report::{Elapsed, Finding, FindingKind, Report, Severity, WorkloadSpan};
+use crate::report::{Elapsed, Finding, FindingKind, Report, WorkloadSpan};
 
 pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, report: &Report, found: &mut Vec<Finding>) {
     for service in report
@@ -20,7 +20,7 @@ pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, report: &Report, found: &m
             .find(|point| point.ready == 0 && point.at > Elapsed(0));
         let from = first.map(|first| first.at).unwrap_or_default();
         found.push(finding(
-            (Severity::Error, FindingKind::Interruption),
+            Class::error(FindingKind::Interruption),
             format!("Service {}/{}", service.namespace, service.name),
             format!("no ready endpoint for {}, first at {from}", service.interrupted),
             "add replicas, or set maxUnavailable 0 so that a pod stays until the next one is ready",
@@ -65,7 +65,7 @@ fn check_update_strategy(rehearsal: &Rehearsal<'_>, span: &WorkloadSpan) -> Opti
         _ => "no pod is ready for some time".to_owned(),
     };
     Some(finding(
-        (Severity::Warning, FindingKind::UpdateStrategy),
+        Class::warning(FindingKind::UpdateStrategy),
         format!("{} {}/{}", span.kind, span.namespace, span.name),
         why,
         "use strategy RollingUpdate with maxUnavailable 0 to keep a pod ready",
@@ -108,7 +108,7 @@ fn check_budget(rehearsal: &Rehearsal<'_>, budget: &Budget, found: &mut Vec<Find
         .unwrap_or(0);
     if before >= least && fewest < least {
         found.push(finding(
-            (Severity::Warning, FindingKind::DisruptionBudget),
+            Class::warning(FindingKind::DisruptionBudget),
             subject.clone(),
             format!(
                 "restarts ignore disruption budgets: {} ready at the minimum, the budget requires {least}",
@@ -119,7 +119,7 @@ fn check_budget(rehearsal: &Rehearsal<'_>, budget: &Budget, found: &mut Vec<Find
     }
     if total > 0 && least >= total {
         found.push(finding(
-            (Severity::Info, FindingKind::DisruptionBudget),
+            Class::info(FindingKind::DisruptionBudget),
             subject,
             format!(
                 "allows no disruption of {total} pods: restarts ignore the budget, but nodes cannot be drained"

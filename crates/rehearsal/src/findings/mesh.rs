@@ -4,10 +4,10 @@ use mainstay_catalog::{Catalog, Version};
 use mainstay_mesh::PruneDecision;
 use mainstay_mesh::references::ReferrerKey;
 
-use super::finding;
+use super::{Class, finding};
 use crate::compose::{Rehearsal, format_count};
 use crate::input::text;
-use crate::report::{Finding, FindingKind, Severity};
+use crate::report::{Finding, FindingKind};
 
 /// Maximum number of referrers listed in a finding.
 const MAX_LISTED_REFERRERS: usize = 5;
@@ -17,7 +17,7 @@ pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) 
     let final_state = &rehearsal.recording.final_state;
     if rehearsal.recording.ready.is_none() {
         found.push(finding(
-            (Severity::Error, FindingKind::ControlPlaneFails),
+            Class::error(FindingKind::ControlPlaneFails),
             istio.clone(),
             format!(
                 "new revision does not become ready: {} {}",
@@ -27,7 +27,7 @@ pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) 
         ));
     }
     for (subject, why) in &rehearsal.recording.rejections {
-        let class = (Severity::Warning, FindingKind::ControlPlaneFails);
+        let class = Class::warning(FindingKind::ControlPlaneFails);
         found.push(finding(
             class,
             subject.clone(),
@@ -53,7 +53,7 @@ fn check_hold(rehearsal: &Rehearsal<'_>, istio: &str, found: &mut Vec<Finding>) 
         Some((reason, message)) => format!("{waiting} not moved ({reason}): {message}"),
         None => format!("{waiting} not moved"),
     };
-    let class = (Severity::Error, FindingKind::Held);
+    let class = Class::error(FindingKind::Held);
     found.push(finding(
         class,
         istio,
@@ -83,7 +83,7 @@ fn check_remaining_revisions(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>
             _ => "not removed: it is unknown whether it is in use".to_owned(),
         };
         found.push(finding(
-            (Severity::Warning, FindingKind::NotPruned),
+            Class::warning(FindingKind::NotPruned),
             format!("IstioRevision {name}"),
             what,
             "move or remove the objects that refer to it",
@@ -136,9 +136,9 @@ fn check_upgrade_skew(istio: &str, old: &Version, new: &Version) -> Option<Findi
     let (from, to) = (old.name(), new.name());
     let apart = old.minor().1.abs_diff(new.minor().1);
     let leaps = old.minor().0 != new.minor().0;
-    let (severity, what, remedy) = if new < old && (leaps || apart > MAX_DOWNGRADE_SKEW) {
+    let (class, what, remedy) = if new < old && (leaps || apart > MAX_DOWNGRADE_SKEW) {
         (
-            Severity::Error,
+            Class::error(FindingKind::VersionSkew),
             format!(
                 "{to} is older than {from} by more than one minor version: Istio documents no such downgrade"
             ),
@@ -146,20 +146,20 @@ fn check_upgrade_skew(istio: &str, old: &Version, new: &Version) -> Option<Findi
         )
     } else if new < old {
         (
-            Severity::Warning,
+            Class::warning(FindingKind::VersionSkew),
             format!("{to} is older than {from} and lacks its new features"),
             "make sure that no configuration uses features of the newer version",
         )
     } else if leaps || apart > MAX_UPGRADE_SKEW {
         (
-            Severity::Warning,
+            Class::warning(FindingKind::VersionSkew),
             format!("{from} and {to} are more than two minor versions apart"),
             "upgrade through an intermediate version, at most two minor versions at a time",
         )
     } else {
         return None;
     };
-    Some(finding((severity, FindingKind::VersionSkew), istio, what, remedy))
+    Some(finding(class, istio, what, remedy))
 }
 
 /// Checks the version of a component that all revisions share and that the upgrade does not change. It may
@@ -184,6 +184,6 @@ fn check_shared_component(subject: String, other: &Version, new: &Version, newer
     } else {
         return None;
     };
-    let class = (Severity::Warning, FindingKind::VersionSkew);
+    let class = Class::warning(FindingKind::VersionSkew);
     Some(finding(class, subject, what, remedy))
 }

@@ -5,14 +5,17 @@ use mainstay_api::names;
 use mainstay_catalog::{Flavour, Version};
 use serde_json::{Map, Value};
 
-use super::finding;
+use super::{Class, finding};
 use crate::compose::Rehearsal;
-use crate::report::{Finding, FindingKind, Severity};
+use crate::report::{Finding, FindingKind};
 
 /// Maximum depth at which values are compared.
 const MAX_DEPTH: usize = 32;
 /// Key of the defaults in the values of a chart.
 const DEFAULTS: &str = "_internal_defaults_do_not_set";
+
+const WARNING: Class = Class::warning(FindingKind::Values);
+const ERROR: Class = Class::error(FindingKind::Values);
 
 pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
     let Some(values) = &rehearsal.planned.target.spec.values else {
@@ -21,20 +24,15 @@ pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) 
     let mut paths = Vec::new();
     collect_paths(values, &mut Vec::new(), MAX_DEPTH, &mut paths);
     let subject = format!("Istio {}", rehearsal.planned.istio.name());
-    let mut report = |severity, what: String, remedy: String| {
-        found.push(finding(
-            (severity, FindingKind::Values),
-            subject.clone(),
-            what,
-            remedy,
-        ));
+    let mut report = |class, what: String, remedy: String| {
+        found.push(finding(class, subject.clone(), what, remedy));
     };
     let to = rehearsal.version.name();
     for (path, replacement) in pairs_in_notes(rehearsal, "$deps") {
         if is_set(values, &path) {
             let remedy = format!("use {replacement}");
             report(
-                Severity::Warning,
+                WARNING,
                 format!("spec.values.{path} is deprecated in {to}"),
                 remedy,
             );
@@ -43,7 +41,7 @@ pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) 
     for (path, _) in pairs_in_notes(rehearsal, "$failDeps") {
         if is_set(values, &path) {
             report(
-                Severity::Error,
+                ERROR,
                 format!("spec.values.{path} is removed in {to}"),
                 "remove it".into(),
             );
@@ -63,10 +61,10 @@ pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) 
             .is_some_and(|schema| !schema_contains(schema, &path))
         {
             let what = format!("unknown field spec.values.{shown}: the API server drops it");
-            report(Severity::Warning, what, "remove it or correct its name".into());
+            report(WARNING, what, "remove it or correct its name".into());
         } else if has_default(&old, &path) && !has_default(&new, &path) {
             let what = format!("spec.values.{shown} no longer exists in the chart of {to}");
-            report(Severity::Warning, what, "check the release notes".into());
+            report(WARNING, what, "check the release notes".into());
         }
     }
 }

@@ -6,11 +6,11 @@ use mainstay_sim::context::Destination;
 use mainstay_sim::selector::LabelSelector;
 use serde_json::Value;
 
-use super::finding;
+use super::{Class, finding};
 use crate::cluster_model::{Labels, selects};
 use crate::compose::Rehearsal;
 use crate::input::text;
-use crate::report::{Finding, FindingKind, Severity};
+use crate::report::{Finding, FindingKind};
 use mainstay_harness::injector_revision;
 
 struct Hook {
@@ -58,7 +58,7 @@ pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) 
     for ((namespace, names), workloads) in overlaps {
         let some: Vec<&str> = workloads.iter().take(5).map(String::as_str).collect();
         found.push(finding(
-            (Severity::Error, FindingKind::WebhookOverlap),
+            Class::error(FindingKind::WebhookOverlap),
             format!("Namespace {namespace}"),
             format!(
                 "several revisions inject {}: {}",

@@ -1,9 +1,9 @@
 //! Findings about workloads that fail, are skipped, or do not verify the new revision.
 
-use super::finding;
+use super::{Class, finding};
 use crate::compose::{REJECTED, Rehearsal};
 use crate::recording::WorkloadOutcome;
-use crate::report::{Finding, FindingKind, Report, Severity, SpanResult, WorkloadSpan};
+use crate::report::{Finding, FindingKind, Report, SpanResult, WorkloadSpan};
 
 pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, report: &Report, found: &mut Vec<Finding>) {
     for span in &report.workloads {
@@ -11,13 +11,13 @@ pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, report: &Report, found: &m
         match span.result {
             SpanResult::Failed => found.push(failure_finding(rehearsal, span, subject)),
             SpanResult::Unfinished => found.push(finding(
-                (Severity::Error, FindingKind::WorkloadFails),
+                Class::error(FindingKind::WorkloadFails),
                 subject,
                 "not ready when the rehearsal ended",
                 "check its pods",
             )),
             SpanResult::Migrated if span.replicas == 0 => found.push(finding(
-                (Severity::Info, FindingKind::NoReplicas),
+                Class::info(FindingKind::NoReplicas),
                 subject,
                 "no replicas: its template changes, but no pod verifies it",
                 "scale it up after the upgrade",
@@ -46,7 +46,7 @@ fn failure_finding(rehearsal: &Rehearsal<'_>, span: &WorkloadSpan, subject: Stri
         "fix the cause, or extend its timeout with sailoperator.io/readiness-timeout"
     };
     finding(
-        (Severity::Error, FindingKind::WorkloadFails),
+        Class::error(FindingKind::WorkloadFails),
         subject,
         span.message.clone(),
         remedy,
@@ -66,7 +66,7 @@ fn check_late_workloads(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
         let subject = format!("{} {}/{}", key.kind().name(), key.namespace(), key.name());
         let what = format!("ready only after its readiness timeout ({at} after the start)");
         found.push(finding(
-            (Severity::Warning, FindingKind::WorkloadFails),
+            Class::warning(FindingKind::WorkloadFails),
             subject,
             what,
             "extend its timeout with sailoperator.io/readiness-timeout",
@@ -139,7 +139,7 @@ fn check_skipped_workloads(report: &Report, found: &mut Vec<Finding>) {
         let (kind, remedy) = known.map_or((FindingKind::Skipped, ""), |(_, kind, remedy)| (*kind, *remedy));
         let subject = format!("{} {}/{}", skipped.kind, skipped.namespace, skipped.name);
         let what = format!("skipped ({})", skipped.reason);
-        found.push(finding((Severity::Warning, kind), subject, what, remedy));
+        found.push(finding(Class::warning(kind), subject, what, remedy));
     }
 }
 
@@ -147,7 +147,7 @@ fn check_standalone_pods(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
     let preview = rehearsal.recording.final_state.preview.iter();
     for (namespace, pod) in preview.flat_map(|preview| &preview.standalone) {
         found.push(finding(
-            (Severity::Warning, FindingKind::UnmanagedPod),
+            Class::warning(FindingKind::UnmanagedPod),
             format!("Pod {namespace}/{pod}"),
             "not managed by a workload: it keeps the old revision until it ends",
             "delete it, or wait for it to end",

@@ -110,7 +110,7 @@ fn list_options(state: &State, request: &ResourceRequest<'_>) -> Result<ListOpti
     check_list_options(request)?;
     let limit: i64 = match query.get("limit") {
         "" => 0,
-        text => text.parse().map_err(|_| invalid_number("limit", text))?,
+        text => text.parse().map_err(|_| invalid_number(text))?,
     };
     let token = match query.get("continue") {
         "" => None,
@@ -138,8 +138,7 @@ fn list_options(state: &State, request: &ResourceRequest<'_>) -> Result<ListOpti
     })
 }
 
-fn invalid_number(key: &str, text: &str) -> Status {
-    let _ = key;
+fn invalid_number(text: &str) -> Status {
     Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
 }
 
@@ -364,7 +363,7 @@ pub(super) fn watch(state: &State, request: &ResourceRequest<'_>) -> Result<Watc
     let initial = send_initial.unwrap_or(requested == 0);
     let seconds = match query.get("timeoutSeconds") {
         "" => MIN_WATCH_SECONDS,
-        text => text.parse().map_err(|_| invalid_number("timeoutSeconds", text))?,
+        text => text.parse().map_err(|_| invalid_number(text))?,
     };
     let seconds = if seconds == 0 { MIN_WATCH_SECONDS } else { seconds };
     let from = if requested == 0 {

@@ -15,7 +15,6 @@ pub(super) enum ManagedFieldsError {
     /// An entry has an unknown fields type.
     #[error("invalid fieldsType {fields_type:?} in managed fields entry {index}")]
     InvalidFieldsType {
-        /// The fields type.
         fields_type: String,
         /// The index of the entry.
         index: usize,

@@ -6,6 +6,13 @@ use super::ast::{Fold, Macro};
 use super::eval::{Evaluator, Failure, NO_OVERLOAD, Outcome};
 use super::value::Val;
 
+/// Values of the two variables of a macro in one iteration. Most macros have only the first one.
+#[derive(Clone)]
+struct Iteration<'a> {
+    first: Val<'a>,
+    second: Val<'a>,
+}
+
 impl<'a> Evaluator<'_, 'a> {
     pub(super) fn eval_optional(&mut self, fold: &'a Fold) -> Outcome<'a> {
         let inner = match self.eval(&fold.range)? {
@@ -38,15 +45,15 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// Evaluates the body or the filter of a macro for one iteration.
-    fn eval_step(&mut self, fold: &'a Fold, step: (Val<'a>, Val<'a>), filter: bool) -> Outcome<'a> {
+    fn eval_step(&mut self, fold: &'a Fold, step: Iteration<'a>, filter: bool) -> Outcome<'a> {
         let body = match &fold.filter {
             Some(condition) if filter => condition,
             _ => &fold.body,
         };
         let before = self.local.len();
-        self.local.push((&fold.name, step.0));
+        self.local.push((&fold.name, step.first));
         if let Some(second) = &fold.second {
-            self.local.push((second, step.1));
+            self.local.push((second, step.second));
         }
         let result = self.eval(body);
         self.local.truncate(before);
@@ -55,12 +62,7 @@ impl<'a> Evaluator<'_, 'a> {
 
     /// Evaluates `all` (`decides` is false) or `exists` (`decides` is true). Stops at the first element
     /// with the value `decides`. Errors are returned only if there is no such element.
-    fn eval_quantifier(
-        &mut self,
-        fold: &'a Fold,
-        steps: Vec<(Val<'a>, Val<'a>)>,
-        decides: bool,
-    ) -> Outcome<'a> {
+    fn eval_quantifier(&mut self, fold: &'a Fold, steps: Vec<Iteration<'a>>, decides: bool) -> Outcome<'a> {
         let mut failure = None;
         for step in steps {
             match self.eval_step(fold, step, false) {
@@ -74,13 +76,13 @@ impl<'a> Evaluator<'_, 'a> {
         failure.map_or(Ok(Val::Bool(!decides)), Err)
     }
 
-    fn eval_elements(&mut self, fold: &'a Fold, steps: Vec<(Val<'a>, Val<'a>)>) -> Outcome<'a> {
+    fn eval_elements(&mut self, fold: &'a Fold, steps: Vec<Iteration<'a>>) -> Outcome<'a> {
         let (mut items, mut entries, mut count) = (Vec::new(), Vec::new(), 0);
         for step in steps {
             if fold.filter.is_some() && !as_bool(&self.eval_step(fold, step.clone(), true)?)? {
                 continue;
             }
-            let first = step.0.clone();
+            let first = step.first.clone();
             let body = self.eval_step(fold, step, false)?;
             match fold.kind {
                 Macro::Filter if as_bool(&body)? => items.push(first),
@@ -114,22 +116,28 @@ fn as_bool(value: &Val<'_>) -> Result<bool, Failure> {
     }
 }
 
-/// Returns the values of the two variables of a macro for each iteration; `None` if the range is neither a
-/// list nor a map.
-fn iterations<'a>(range: &Val<'a>, has_two_variables: bool) -> Option<Vec<(Val<'a>, Val<'a>)>> {
-    if let Some(items) = range.items() {
-        let numbered = items.into_iter().enumerate();
+/// Returns the values of the variables for each iteration; `None` if the range is neither a list nor a map.
+fn iterations<'a>(range: &Val<'a>, has_two_variables: bool) -> Option<Vec<Iteration<'a>>> {
+    let Some(items) = range.items() else {
+        let entries = range.entries()?.into_iter();
         return Some(
-            numbered
-                .map(|(at, item)| {
-                    if has_two_variables {
-                        (Val::Int(at as i64), item)
-                    } else {
-                        (item, Val::Null)
-                    }
-                })
+            entries
+                .map(|(first, second)| Iteration { first, second })
                 .collect(),
         );
-    }
-    range.entries()
+    };
+    let numbered = items.into_iter().enumerate().map(|(at, item)| {
+        if has_two_variables {
+            Iteration {
+                first: Val::Int(at as i64),
+                second: item,
+            }
+        } else {
+            Iteration {
+                first: item,
+                second: Val::Null,
+            }
+        }
+    });
+    Some(numbered.collect())
 }

@@ -29,7 +29,6 @@ pub fn mark_unschedulable(pod: &mut Value, now: Instant, text: &str) {
     condition.set(pod, now);
 }
 
-/// A condition of a pod.
 pub(crate) struct PodCondition<'a> {
     /// Type of the condition.
     pub(crate) kind: &'a str,

@@ -176,8 +176,7 @@ pub(super) fn job(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     }
     for field in ["completions", "selector", "template", "completionMode"] {
         let path = ["spec", field];
-        if let Some(old) = old.filter(|old| tree::get(old, &path) != tree::get(new, &path)) {
-            let _ = old;
+        if old.is_some_and(|old| tree::get(old, &path) != tree::get(new, &path)) {
             errors.invalid(
                 &spec.child(field),
                 tree::get(new, &path).cloned().unwrap_or_default(),

@@ -29,7 +29,17 @@ impl Source {
                 pipe,
                 list,
                 otherwise,
-            } => self.show_branch(kind, (pipe, list, otherwise), out),
+            } => {
+                out.extend_from_slice(open_branch(kind));
+                self.show_into(pipe, out);
+                out.extend_from_slice(b"}}");
+                self.show_into(list, out);
+                if let Some(otherwise) = otherwise {
+                    out.extend_from_slice(b"{{else}}");
+                    self.show_into(otherwise, out);
+                }
+                out.extend_from_slice(b"{{end}}");
+            }
             Node::Template { name, pipe } => {
                 out.extend_from_slice(b"{{template ");
                 out.extend_from_slice(quote(self.string(name)).as_bytes());
@@ -68,23 +78,6 @@ impl Source {
         });
     }
 
-    fn show_branch(&self, kind: Branch, parts: (NodeId, NodeId, Option<NodeId>), out: &mut Vec<u8>) {
-        let (pipe, list, otherwise) = parts;
-        out.extend_from_slice(match kind {
-            Branch::If => b"{{if ",
-            Branch::With => b"{{with ",
-            Branch::Range => b"{{range ",
-        });
-        self.show_into(pipe, out);
-        out.extend_from_slice(b"}}");
-        self.show_into(list, out);
-        if let Some(otherwise) = otherwise {
-            out.extend_from_slice(b"{{else}}");
-            self.show_into(otherwise, out);
-        }
-        out.extend_from_slice(b"{{end}}");
-    }
-
     fn show_joined(&self, ids: &[NodeId], between: &[u8], out: &mut Vec<u8>) {
         for (index, &id) in ids.iter().enumerate() {
             if index > 0 {
@@ -116,5 +109,14 @@ impl Source {
             out.push(b'.');
             out.extend_from_slice(field);
         }
+    }
+}
+
+/// Returns the start of a branch.
+fn open_branch(kind: Branch) -> &'static [u8] {
+    match kind {
+        Branch::If => b"{{if ",
+        Branch::With => b"{{with ",
+        Branch::Range => b"{{range ",
     }
 }

@@ -5,7 +5,6 @@ use mainstay_gostd::quote::quote;
 use mainstay_gostd::unicode::{is_digit, is_letter, is_print};
 use mainstay_gostd::utf8;
 
-/// The lexer.
 pub(super) struct Lexer<'a> {
     whole: &'a [u8],
     input: &'a [u8],

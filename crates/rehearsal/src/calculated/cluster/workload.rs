@@ -87,7 +87,6 @@ impl SimulatedWorkload {
         }
     }
 
-    /// Adds an existing pod.
     pub(super) fn add_existing_pod(&mut self, pod: &ModelPod, ready: bool) {
         self.new.push(Pod {
             name: pod.name.clone(),

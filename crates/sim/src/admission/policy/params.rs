@@ -15,7 +15,6 @@ pub(super) enum ParamError {
     UnknownKind {
         /// The API version.
         version: String,
-        /// The kind.
         kind: String,
     },
     /// The parameter is cluster-scoped, but `paramRef` has a namespace.

@@ -29,7 +29,6 @@ pub(super) enum ConditionError {
     /// The evaluation failed.
     #[error("expression '{expression}' resulted in error: {reason}")]
     Evaluate {
-        /// The expression.
         expression: String,
         /// The error text of the evaluator.
         reason: String,

@@ -17,6 +17,21 @@ use crate::write::{self, DeleteOptions, Propagation, Target};
 /// `replicas` can use.
 const MAX_PODS: usize = 150_000;
 
+/// A resource in its preferred version.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GroupResource {
+    group: &'static str,
+    plural: &'static str,
+}
+
+impl GroupResource {
+    pub(super) const PODS: Self = Self::new("", "pods");
+
+    pub(super) const fn new(group: &'static str, plural: &'static str) -> Self {
+        Self { group, plural }
+    }
+}
+
 /// Name of a controller, with methods for its writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Actor(pub(super) &'static str);
@@ -56,7 +71,7 @@ impl Actor {
     pub(super) fn create(
         self,
         state: &mut State,
-        resource: (&str, &str),
+        resource: GroupResource,
         namespace: &str,
         value: Value,
     ) -> Result<Arc<Object>> {
@@ -79,7 +94,7 @@ impl Actor {
     pub(super) fn update(
         self,
         state: &mut State,
-        resource: (&str, &str),
+        resource: GroupResource,
         value: &Value,
         subresource: &str,
     ) -> Result<Arc<Object>> {
@@ -98,7 +113,7 @@ impl Actor {
     }
 
     /// Deletes an object if its uid is unchanged.
-    pub(super) fn delete(self, state: &mut State, resource: (&str, &str), object: &Object) -> Result<()> {
+    pub(super) fn delete(self, state: &mut State, resource: GroupResource, object: &Object) -> Result<()> {
         let resource = find_resource(state, resource)?;
         let meta = object.meta();
         let target = Target {
@@ -115,7 +130,7 @@ impl Actor {
     }
 }
 
-fn find_resource(state: &State, (group, plural): (&str, &str)) -> Result<Arc<Resource>> {
+fn find_resource(state: &State, GroupResource { group, plural }: GroupResource) -> Result<Arc<Resource>> {
     let found = state.resources.preferred(group, plural).cloned();
     found.ok_or_else(|| Status::internal(&format!("{plural} are not served")))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::actor::{self, Actor};
+use super::actor::{self, Actor, GroupResource};
 use super::index::{Index, selector_hint};
 use super::int_or_percent::{Rounding, scaled_value};
 use super::pod::{Phase, Pod};
@@ -147,6 +147,11 @@ fn write_status(
     }
     tree::set(&mut budget, &["status"], status);
     ACTOR
-        .update(state, ("policy", "poddisruptionbudgets"), &budget, "status")
+        .update(
+            state,
+            GroupResource::new("policy", "poddisruptionbudgets"),
+            &budget,
+            "status",
+        )
         .map(drop)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::actor::{self, Actor};
+use super::actor::{self, Actor, GroupResource};
 use super::index::Index;
 use super::int_or_percent::{Rounding, scaled_value};
 use super::pod::{Phase, Pod};
@@ -19,7 +19,6 @@ use crate::status::Result;
 use crate::tree;
 
 const ACTOR: Actor = Actor("daemonset-controller");
-const PODS: (&str, &str) = ("", "pods");
 const HASH_LABEL: &str = "controller-revision-hash";
 /// Keys and effects of the tolerations that are added to those of the template.
 const ADDED_TOLERATIONS: [(&str, &str); 6] = [
@@ -128,7 +127,7 @@ fn with_tolerations(mut template: Value) -> Value {
 }
 
 fn delete_pod(state: &mut State, set: &Value, pod: &Pod) -> Result<()> {
-    ACTOR.delete(state, PODS, &pod.object)?;
+    ACTOR.delete(state, GroupResource::PODS, &pod.object)?;
     ACTOR.trace(state, format_args!("Deleted pod: {} of {}", pod.name(), pod.node));
     ACTOR.record(
         state,
@@ -244,7 +243,12 @@ impl DaemonSetSync<'_> {
         }
         let term = json!([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]);
         tree::set(&mut pod, &NODE_SELECTOR_TERMS, term);
-        let created = ACTOR.create(state, PODS, tree::text(self.set, &["metadata", "namespace"]), pod)?;
+        let created = ACTOR.create(
+            state,
+            GroupResource::PODS,
+            tree::text(self.set, &["metadata", "namespace"]),
+            pod,
+        )?;
         ACTOR.trace(
             state,
             format_args!("Created pod: {} for {node}", created.meta().name),
@@ -352,7 +356,7 @@ impl DaemonSetSync<'_> {
         let mut set = self.set.clone();
         tree::set(&mut set, &["status"], status);
         ACTOR
-            .update(state, ("apps", "daemonsets"), &set, "status")
+            .update(state, GroupResource::new("apps", "daemonsets"), &set, "status")
             .map(drop)
     }
 }

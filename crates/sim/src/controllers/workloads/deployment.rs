@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::actor::{self, Actor};
+use super::actor::{self, Actor, GroupResource};
 use super::index::Index;
 use super::{RequeueAt, condition};
 use crate::state::State;
@@ -18,8 +18,8 @@ use set::ReplicaSet;
 
 const ACTOR: Actor = Actor("deployment-controller");
 const TABLE: &str = "deployments.apps";
-const DEPLOYMENTS: (&str, &str) = ("apps", "deployments");
-const SETS: (&str, &str) = ("apps", "replicasets");
+const DEPLOYMENTS: GroupResource = GroupResource::new("apps", "deployments");
+const SETS: GroupResource = GroupResource::new("apps", "replicasets");
 
 /// State of one sync.
 struct Rollout<'a> {

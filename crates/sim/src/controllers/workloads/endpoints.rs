@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::actor::{self, Actor};
+use super::actor::{self, Actor, GroupResource};
 use super::index::{Index, selector_hint};
 use super::pod::Pod;
 use super::{RequeueAt, SERVICES, legacy_endpoints};
@@ -12,7 +12,7 @@ use crate::status::Result;
 use crate::tree;
 
 const ACTOR: Actor = Actor("endpointslice-controller");
-const SLICES: (&str, &str) = ("discovery.k8s.io", "endpointslices");
+const SLICES: GroupResource = GroupResource::new("discovery.k8s.io", "endpointslices");
 const TABLE: &str = "endpointslices.discovery.k8s.io";
 /// Maximum number of addresses per slice.
 const MAX_ADDRESSES: usize = 100;

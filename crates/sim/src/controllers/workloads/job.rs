@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::actor::{self, Actor};
+use super::actor::{self, Actor, GroupResource};
 use super::index::Index;
 use super::pod::{Phase, Pod};
 use super::{RequeueAt, condition};
@@ -15,7 +15,6 @@ use crate::tree;
 
 const ACTOR: Actor = Actor("job-controller");
 const TABLE: &str = "jobs.batch";
-const PODS: (&str, &str) = ("", "pods");
 const INDEX_LABEL: &str = "batch.kubernetes.io/job-completion-index";
 /// Back-off after the first failure in seconds. It doubles with each failure.
 const INITIAL_BACKOFF: i64 = 10;
@@ -177,7 +176,7 @@ impl JobSync<'_> {
         };
         let surplus = usize::try_from(active - wanted).unwrap_or(0);
         for pod in self.pods.iter().filter(|pod| pod.active()).take(surplus) {
-            ACTOR.delete(state, PODS, &pod.object)?;
+            ACTOR.delete(state, GroupResource::PODS, &pod.object)?;
         }
         // Terminating pods count towards the parallelism.
         let terminating = self.count(|pod| pod.deleting() && !pod.finished());
@@ -227,7 +226,12 @@ impl JobSync<'_> {
             }
             tree::set(&mut pod, &["spec", "hostname"], format!("{name}-{index}"));
         }
-        let created = ACTOR.create(state, PODS, tree::text(self.job, &["metadata", "namespace"]), pod)?;
+        let created = ACTOR.create(
+            state,
+            GroupResource::PODS,
+            tree::text(self.job, &["metadata", "namespace"]),
+            pod,
+        )?;
         let text = format!("Created pod: {}", created.meta().name);
         ACTOR.record_and_trace(state, self.job, "SuccessfulCreate", &text);
         Ok(())
@@ -235,7 +239,7 @@ impl JobSync<'_> {
 
     fn delete_active_pods(&self, state: &mut State) -> Result<()> {
         for pod in self.pods.iter().filter(|pod| pod.active()) {
-            ACTOR.delete(state, PODS, &pod.object)?;
+            ACTOR.delete(state, GroupResource::PODS, &pod.object)?;
             let text = format!("Deleted pod: {}", pod.name());
             ACTOR.record_and_trace(state, self.job, "SuccessfulDelete", &text);
         }
@@ -314,7 +318,9 @@ impl JobSync<'_> {
         }
         let mut job = self.job.clone();
         tree::set(&mut job, &["status"], status);
-        ACTOR.update(state, ("batch", "jobs"), &job, "status").map(drop)
+        ACTOR
+            .update(state, GroupResource::new("batch", "jobs"), &job, "status")
+            .map(drop)
     }
 
     /// Sets the condition `Suspended` if the Job was suspended or resumed.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::actor::{self, Actor};
+use super::actor::{self, Actor, GroupResource};
 use super::endpoints::target_port;
 use super::pod::Pod;
 use crate::state::State;
@@ -10,7 +10,7 @@ use crate::status::Result;
 use crate::tree;
 
 const ACTOR: Actor = Actor("endpoint-controller");
-const ENDPOINTS: (&str, &str) = ("", "endpoints");
+const ENDPOINTS: GroupResource = GroupResource::new("", "endpoints");
 const TABLE: &str = "endpoints";
 /// Maximum number of addresses. Additional addresses are omitted.
 const MAX_ADDRESSES: usize = 1000;

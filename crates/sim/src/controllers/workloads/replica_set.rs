@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::actor::{self, Actor};
+use super::actor::{self, Actor, GroupResource};
 use super::index::Index;
 use super::pod::Pod;
 use super::{RequeueAt, condition};
@@ -17,7 +17,6 @@ use crate::tree;
 
 const ACTOR: Actor = Actor("replicaset-controller");
 const TABLE: &str = "replicasets.apps";
-const PODS: (&str, &str) = ("", "pods");
 /// Maximum number of pods that are created or deleted per sync.
 const BURST: usize = 500;
 
@@ -49,7 +48,7 @@ fn sync_pods(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> 
         let owner = actor::controller_reference("apps/v1", "ReplicaSet", set);
         match ACTOR.create(
             state,
-            PODS,
+            GroupResource::PODS,
             namespace,
             actor::pod_from_template(&template, &name, &owner),
         ) {
@@ -70,7 +69,7 @@ fn sync_pods(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> 
             .into_iter()
             .take(surplus)
         {
-            ACTOR.delete(state, PODS, &pod.object)?;
+            ACTOR.delete(state, GroupResource::PODS, &pod.object)?;
             let text = format!("Deleted pod: {}", pod.name());
             ACTOR.record_and_trace(state, set, "SuccessfulDelete", &text);
         }
@@ -181,7 +180,7 @@ fn write_status(
     );
     if set.get("status") != Some(&status) {
         tree::set(&mut set, &["status"], status);
-        ACTOR.update(state, ("apps", "replicasets"), &set, "status")?;
+        ACTOR.update(state, GroupResource::new("apps", "replicasets"), &set, "status")?;
     }
     Ok(next_available(active, min_ready, now))
 }

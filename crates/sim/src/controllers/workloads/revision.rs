@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::actor::{self, Actor};
+use super::actor::{self, Actor, GroupResource};
 use super::names;
 use crate::object::Object;
 use crate::state::State;
 use crate::status::Result;
 use crate::tree;
 
-const REVISIONS: (&str, &str) = ("apps", "controllerrevisions");
+const REVISIONS: GroupResource = GroupResource::new("apps", "controllerrevisions");
 const TABLE: &str = "controllerrevisions.apps";
 
 /// A recorded template.

@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use super::RequeueAt;
-use super::actor::{self, Actor};
+use super::actor::{self, Actor, GroupResource};
 use super::index::Index;
 use super::pod::{Phase, Pod};
 use super::revision::{Owner, Revision};
@@ -18,8 +18,7 @@ use crate::tree;
 
 const ACTOR: Actor = Actor("statefulset-controller");
 const TABLE: &str = "statefulsets.apps";
-const PODS: (&str, &str) = ("", "pods");
-const CLAIMS: (&str, &str) = ("", "persistentvolumeclaims");
+const CLAIMS: GroupResource = GroupResource::new("", "persistentvolumeclaims");
 const REVISION_LABEL: &str = "controller-revision-hash";
 /// Maximum number of pods that are created per sync.
 const BURST: i64 = 500;
@@ -190,7 +189,7 @@ impl StatefulSetSync<'_> {
             &["spec", "subdomain"],
         );
         self.create_claims(&mut pod, &name, set_name)?;
-        ACTOR.create(self.state, PODS, &namespace, pod)?;
+        ACTOR.create(self.state, GroupResource::PODS, &namespace, pod)?;
         self.created += 1;
         self.created_updated += i64::from(revision.name == self.update.name);
         self.created_current += i64::from(revision.name == self.current.name);
@@ -255,7 +254,7 @@ impl StatefulSetSync<'_> {
     }
 
     fn delete_pod(&mut self, pod: &Pod) -> Result<()> {
-        ACTOR.delete(self.state, PODS, &pod.object)?;
+        ACTOR.delete(self.state, GroupResource::PODS, &pod.object)?;
         let name = tree::text(self.set, &["metadata", "name"]);
         let text = format!("Pod {} in StatefulSet {name} successful", pod.name());
         ACTOR.trace(self.state, format_args!("delete {text}"));
@@ -360,7 +359,12 @@ impl StatefulSetSync<'_> {
         let mut set = self.set.clone();
         tree::set(&mut set, &["status"], status);
         ACTOR
-            .update(self.state, ("apps", "statefulsets"), &set, "status")
+            .update(
+                self.state,
+                GroupResource::new("apps", "statefulsets"),
+                &set,
+                "status",
+            )
             .map(drop)
     }
 }

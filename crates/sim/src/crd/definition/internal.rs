@@ -102,12 +102,10 @@ const COLUMN: &[(&str, &str, Format)] = &[
     ("JSONPath", "jsonPath", Format::Text),
 ];
 
-/// Formats a schema.
 pub(super) fn format_schema(value: &Value) -> String {
     format!("{{{}}}", format_fields(value, SCHEMA))
 }
 
-/// Formats a rule.
 pub(super) fn format_rule(value: &Value) -> String {
     format!("{{{}}}", format_fields(value, RULE))
 }
