@@ -31,11 +31,8 @@ pub(crate) struct Record {
 /// A custom resource.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Resource {
-    /// The kind.
     pub(crate) kind: ObjectKind,
-    /// The name.
     pub(crate) name: String,
-    /// The UID.
     pub(crate) uid: String,
 }
 

@@ -256,10 +256,7 @@ fn migrations() {
         push_action(plan, Action::MoveWorkload(step));
     });
     expect_violation(Invariant::ReadableSources, &blind, &istio(), |plan| {
-        let object = Precondition::for_object(
-            istio(),
-            &blind.snapshot.istios().get("my").unwrap().metadata,
-        );
+        let object = Precondition::for_object(istio(), &blind.snapshot.istios().get("my").unwrap().metadata);
         let mut status = blind.snapshot.istios().get("my").unwrap().status.clone();
         status.workload_migration.as_mut().unwrap().state = mainstay_api::MigrationState::Completed;
         plan.steps.clear();

@@ -44,13 +44,13 @@ pub(crate) fn print(bytes: &[u8]) -> Result<(), CliError> {
 /// characters: none but colours reach the terminal.
 pub(crate) fn print_styled(text: &str) -> Result<(), CliError> {
     let mut stdout = anstream::stdout().lock();
-    stdout.write_all(harmless(text).as_bytes())?;
+    stdout.write_all(escape_control_characters(text).as_bytes())?;
     stdout.flush()?;
     Ok(())
 }
 
 /// Replaces control characters other than line breaks and color sequences.
-pub(crate) fn harmless(text: &str) -> String {
+pub(crate) fn escape_control_characters(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -75,18 +75,18 @@ fn color_sequence(text: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::harmless;
+    use super::escape_control_characters;
 
     #[test]
     fn only_colors_and_newlines_are_kept() {
         assert_eq!(
-            harmless("a\u{1b}[1;31mb\u{1b}[0m\nü"),
+            escape_control_characters("a\u{1b}[1;31mb\u{1b}[0m\nü"),
             "a\u{1b}[1;31mb\u{1b}[0m\nü"
         );
         assert_eq!(
-            harmless("\u{1b}[2Jx\u{7}\ty\u{9b}z"),
+            escape_control_characters("\u{1b}[2Jx\u{7}\ty\u{9b}z"),
             "\u{fffd}[2Jx\u{fffd}\u{fffd}y\u{fffd}z"
         );
-        assert_eq!(harmless("\u{1b}["), "\u{fffd}[");
+        assert_eq!(escape_control_characters("\u{1b}["), "\u{fffd}[");
     }
 }

@@ -37,7 +37,6 @@ pub(crate) enum Kind {
     Chart,
     /// Values files or `--set` arguments.
     Values,
-    /// A template.
     Template,
     /// Rendered text is not a valid manifest.
     Manifest,

@@ -42,7 +42,6 @@ pub(crate) enum Source {
     Repository(Address),
     /// An OCI registry: one repository per chart, one tag per version.
     Registry {
-        /// Its address.
         address: Address,
         /// Hosts besides the registry's own that may issue tokens.
         token_hosts: Vec<String>,

@@ -75,7 +75,7 @@ impl fmt::Display for Difference {
             Self::Unowned => write!(f, "not applied by us yet"),
             Self::Changed(path) => write!(f, "{path} was changed"),
             Self::Missing(path) => write!(f, "{path} is missing"),
-            Self::Leftover(path) => write!(f, "{path} is not wanted any more"),
+            Self::Leftover(path) => write!(f, "{path} is no longer desired"),
         }
     }
 }

@@ -54,7 +54,6 @@ const UNSERVED_PAUSE: Duration = Duration::from_mins(5);
 pub(crate) trait Sink: Send + 'static {
     /// Type of decoded objects.
     type Item: Item;
-    /// Begins a list.
     fn begin_list(&mut self);
     /// Receives an object that was listed, created or modified.
     fn apply(&mut self, item: Self::Item);

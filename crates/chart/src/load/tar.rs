@@ -11,7 +11,6 @@ const MAX_EXTENDED: u64 = 1 << 20;
 /// Header of an entry.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// Name.
     pub(super) name: Vec<u8>,
     /// Length in bytes according to the header.
     pub(super) size: u64,

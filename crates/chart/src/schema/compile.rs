@@ -393,7 +393,6 @@ impl<'w> Compiler<'w> {
         }
     }
 
-    /// Resolves a reference.
     fn resolve_reference(
         &mut self,
         here: &CurrentSchema<'_>,

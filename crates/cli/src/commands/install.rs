@@ -87,7 +87,6 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     block_on(execute(&args.inputs, &args.run, Purpose::Install))
 }
 
-/// Runs `upgrade`.
 pub(crate) fn run_upgrade(args: &UpgradeArgs) -> Result<(), CliError> {
     block_on(execute(&args.inputs, &args.run, Purpose::Upgrade))
 }

@@ -66,12 +66,12 @@ Exit codes: 0 completed, 2 workloads failed, 1 the cluster could not be read.")]
     #[command(after_help = "Examples:
   mainstay migration pause
   mainstay migration pause prod --context staging")]
-    Pause(WhichArgs),
+    Pause(SelectionArgs),
     /// Resume a paused migration
     #[command(after_help = "Examples:
   mainstay migration resume
   mainstay migration resume prod")]
-    Resume(WhichArgs),
+    Resume(SelectionArgs),
     /// Retry failed workloads
     #[command(after_help = "Examples:
   mainstay migration retry
@@ -81,7 +81,7 @@ Exit codes: 0 completed, 2 workloads failed, 1 the cluster could not be read.")]
 
 /// Selects a migration.
 #[derive(clap::Args)]
-struct WhichArgs {
+struct SelectionArgs {
     /// Name of the Istio; optional if there is only one
     istio: Option<String>,
 
@@ -92,7 +92,7 @@ struct WhichArgs {
 #[derive(clap::Args)]
 struct PlanArgs {
     #[command(flatten)]
-    which: WhichArgs,
+    which: SelectionArgs,
 
     /// Plan for this version
     #[arg(long, value_name = "VERSION")]
@@ -103,20 +103,20 @@ struct PlanArgs {
     ready_after: SignedDuration,
 
     #[command(flatten)]
-    shown: ShownArgs,
+    shown: OutputArgs,
 }
 
 #[derive(clap::Args)]
 struct StatusArgs {
     #[command(flatten)]
-    which: WhichArgs,
+    which: SelectionArgs,
 
     #[command(flatten)]
-    shown: ShownArgs,
+    shown: OutputArgs,
 }
 
 #[derive(clap::Args)]
-struct ShownArgs {
+struct OutputArgs {
     #[command(flatten)]
     namespaces: NamespaceFlags,
 
@@ -134,7 +134,7 @@ struct ShownArgs {
 #[derive(clap::Args)]
 struct RetryArgs {
     #[command(flatten)]
-    which: WhichArgs,
+    which: SelectionArgs,
 
     /// Retry only this workload; can be repeated
     #[arg(long, value_name = "NAMESPACE/NAME")]
@@ -330,7 +330,7 @@ fn not_enabled(istio: &Istio) -> CliError {
         .hint("set spec.updateStrategy.workloadMigration.strategy to Batched")
 }
 
-async fn set_paused(args: &WhichArgs, paused: bool) -> Result<(), CliError> {
+async fn set_paused(args: &SelectionArgs, paused: bool) -> Result<(), CliError> {
     let client = args.cluster.client().await?;
     let found = survey(&client, empty_snapshot(&ChartsFlag::default(), &At::default())?).await?;
     let istio = chosen(&found, args.istio.as_deref())?;

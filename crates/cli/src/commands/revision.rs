@@ -184,7 +184,7 @@ impl From<SurveyError> for CliError {
         match error {
             SurveyError::NoDefinitions(_) => result.hint("run `mainstay crds install`"),
             SurveyError::List { error, .. } if matches!(error.code, 401 | 403) => {
-                result.hint("ask for the reader role of docs/rbac.md, which allows to list the five kinds")
+                result.hint("ask for the reader role of docs/rbac.md, which grants list on the five kinds")
             }
             SurveyError::List { .. } => {
                 result.hint("check the API server and the network, then run the command again")

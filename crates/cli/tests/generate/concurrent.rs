@@ -179,7 +179,7 @@ fn links_out_of_a_directory_are_not_followed() {
         &generate(here.path(), &["-q", "in"]),
         0,
         "",
-        "Warning: in/file.yaml: not read, because it is a link out of the directory\n",
+        "Warning: in/file.yaml: skipped: the symbolic link leaves the directory\n",
     );
     let read = |name: &str| fs::read_to_string(here.path().join(name)).unwrap();
     assert_eq!(read("out/c.yaml"), POD);

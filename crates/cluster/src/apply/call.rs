@@ -19,7 +19,6 @@ pub(super) struct Caller {
     pub(super) deadline: Duration,
 }
 
-/// An API call.
 pub(super) struct ApiCall<'a> {
     pub(super) verb: Verb,
     pub(super) id: &'a ObjectId,

@@ -23,7 +23,6 @@ pub(super) enum Decision {
     Apply {
         /// The body to apply.
         body: Value,
-        /// The reason.
         reason: Difference,
         /// JSON patch that transfers field ownership from previous installers to our manager. Sent before
         /// the apply.
@@ -33,7 +32,6 @@ pub(super) enum Decision {
     Reorder {
         /// JSON patch that reorders the list.
         patch: Value,
-        /// The reason.
         reason: Difference,
     },
 }

@@ -99,21 +99,21 @@ fn a_field_that_is_no_longer_desired_is_found() {
     check(
         &less,
         &service(),
-        Some(".spec.ports[port=80,protocol=\"TCP\"].name is not wanted any more"),
+        Some(".spec.ports[port=80,protocol=\"TCP\"].name is no longer desired"),
     );
     let mut less = wanted();
     less["metadata"]["labels"] = json!({});
     check(
         &less,
         &service(),
-        Some(".metadata.labels.app is not wanted any more"),
+        Some(".metadata.labels.app is no longer desired"),
     );
     let mut less = wanted();
     less["spec"]["finalizers"] = json!([]);
     check(
         &less,
         &service(),
-        Some(".spec.finalizers[\"a\"] is not wanted any more"),
+        Some(".spec.finalizers[\"a\"] is no longer desired"),
     );
 }
 

@@ -16,7 +16,6 @@ pub(crate) struct Load {
     pub(crate) variables: usize,
 }
 
-/// Concurrent requests.
 const CONCURRENT_REQUESTS: usize = 24;
 
 /// Labels of namespaces, and the revisions that their pods were injected with. The revision `three` has no

@@ -29,7 +29,6 @@ pub(crate) struct ApplicationInput<'a> {
 /// A write of the plan of an application.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ApplicationAction {
-    /// Create a revision.
     CreateRevision(Box<ApplicationRevision>),
     /// Create the deployment of the latest revision.
     CreateDeployment(Box<ApplicationDeployment>),
@@ -40,7 +39,10 @@ pub(crate) enum ApplicationAction {
         revisions: Vec<AppRevision>,
     },
     /// Delete a revision without references.
-    DeleteRevision { name: String, version: Version },
+    DeleteRevision {
+        name: String,
+        version: Version,
+    },
     /// Replace the status.
     WriteStatus(Box<ApplicationStatus>),
 }

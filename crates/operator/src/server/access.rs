@@ -20,7 +20,6 @@ use tokio::time::Instant;
 
 /// Path that is authorized.
 const PATH: &str = "/metrics";
-/// Timeout of a review.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for which the result for an allowed token is cached, as in controller-runtime.
 const ALLOWED_TTL: Duration = Duration::from_mins(1);

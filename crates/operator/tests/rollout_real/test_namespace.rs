@@ -37,7 +37,6 @@ const COMPARED: [&str; 6] = [
     "/apis/delivery.mainstay.dev/v1alpha1/namespaces/NAMESPACE/resourceinventories",
 ];
 
-/// A namespace of a test.
 pub(crate) struct TestNamespace {
     pub(crate) servers: Rc<Servers>,
     pub(crate) namespace: &'static str,

@@ -62,10 +62,10 @@ macro_rules! each {
                 the_endpoint_slice_of_a_remote_istiod_is_reverted,
             }
             tag {
-                of_an_istio_in_place,
-                of_an_istio_revision_based,
-                of_a_revision_in_place,
-                of_a_revision_revision_based,
+                tag_of_an_istio_in_place,
+                tag_of_a_revision_based_istio,
+                tag_of_a_revision_in_place,
+                tag_of_a_revision_based_revision,
                 name_conflict_with_an_istio_in_place,
                 a_missing_target_is_reported,
                 a_revision_of_the_same_name_afterwards,

@@ -124,19 +124,19 @@ async fn until_tag_refers_to(world: &World, revision: &str) {
         .await;
 }
 
-pub async fn of_an_istio_in_place(world: World) -> World {
+pub async fn tag_of_an_istio_in_place(world: World) -> World {
     check_life_cycle(world, "Istio", "InPlace").await
 }
 
-pub async fn of_an_istio_revision_based(world: World) -> World {
+pub async fn tag_of_a_revision_based_istio(world: World) -> World {
     check_life_cycle(world, "Istio", "RevisionBased").await
 }
 
-pub async fn of_a_revision_in_place(world: World) -> World {
+pub async fn tag_of_a_revision_in_place(world: World) -> World {
     check_life_cycle(world, "IstioRevision", "InPlace").await
 }
 
-pub async fn of_a_revision_revision_based(world: World) -> World {
+pub async fn tag_of_a_revision_based_revision(world: World) -> World {
     check_life_cycle(world, "IstioRevision", "RevisionBased").await
 }
 

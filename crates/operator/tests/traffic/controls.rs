@@ -15,7 +15,7 @@ pub async fn broken_traffic_is_detected() {
     let mut mesh = TestMesh::with_apps().await;
     println!("mesh up: {:.1} s", mesh.startup_time.as_secs_f64());
     until_all_on(&mut mesh, OLD).await;
-    check_careless_restarts(&mut mesh).await;
+    check_ungraceful_restarts(&mut mesh).await;
     check_killed_server(&mut mesh).await;
 }
 
@@ -39,7 +39,7 @@ async fn check_killed_server(mesh: &mut TestMesh) {
     assert!(results.failures().count() > 0, "a killed server was not detected");
 }
 
-async fn check_careless_restarts(mesh: &mut TestMesh) {
+async fn check_ungraceful_restarts(mesh: &mut TestMesh) {
     let last = &APPS[1];
     let path = format!(
         "/apis/apps/v1/namespaces/{}/deployments/{}",

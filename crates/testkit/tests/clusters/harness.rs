@@ -26,10 +26,10 @@ pub(crate) const TEST_CASES: &[TestCase] = &test_cases![
 ];
 
 /// Argument that makes this program start a cluster and wait to be killed.
-pub(crate) const VICTIM_FLAG: &str = "--victim";
+pub(crate) const KILLED_CHILD_FLAG: &str = "--killed-child";
 
 /// Starts a cluster, prints its directory, and waits to be killed.
-pub(crate) const VICTIM: TestCase = TestCase {
+pub(crate) const KILLED_CHILD: TestCase = TestCase {
     name: "victim",
     start: || Box::pin(run_until_killed()),
 };
@@ -133,7 +133,7 @@ async fn run_until_killed() {
 async fn a_killed_run_leaves_no_processes_or_files() {
     for signal in ["KILL", "INT"] {
         let mut victim = Command::new(std::env::current_exe().unwrap())
-            .arg(VICTIM_FLAG)
+            .arg(KILLED_CHILD_FLAG)
             .env_remove(isolation::ISOLATED)
             .process_group(0)
             .stdout(Stdio::piped())

@@ -29,8 +29,8 @@ fn main() -> ExitCode {
     {
         kubelet::serve(address);
     }
-    if std::env::args().any(|argument| argument == harness::VICTIM_FLAG) {
-        return suite::main(&PARTS, &[harness::VICTIM]);
+    if std::env::args().any(|argument| argument == harness::KILLED_CHILD_FLAG) {
+        return suite::main(&PARTS, &[harness::KILLED_CHILD]);
     }
     let trials: Vec<TestCase> = [
         harness::TEST_CASES,

@@ -8,7 +8,6 @@ use super::scalar::{self, Form};
 /// Maximum number of open maps and lists.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// Result of a scan.
 pub(super) struct ScanResult {
     /// Ranges of the wanted entries, in whole lines.
     pub(super) ranges: Vec<Range<usize>>,

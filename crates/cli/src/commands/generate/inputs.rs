@@ -25,7 +25,6 @@ pub(super) struct Input {
 pub(super) enum Source {
     /// Standard input or a named pipe, with its beginning.
     Pipe(Arc<Head>),
-    /// A file.
     File {
         /// Canonical path, which an edit replaces.
         real: PathBuf,
@@ -188,7 +187,7 @@ fn manifests(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
             } else if kind.is_symlink() && leads_outside(&path, &root) {
                 let name = path.display();
                 warn(&format!(
-                    "{name}: not read, because it is a link out of the directory"
+                    "{name}: skipped: the symbolic link leaves the directory"
                 ));
             } else if path.is_file() || kind.is_symlink() && !path.exists() {
                 // A dangling link is reported as an error.

@@ -11,7 +11,7 @@ use mainstay_manifest::{
 };
 
 use super::Purpose;
-use crate::commands::harmless;
+use crate::commands::escape_control_characters;
 use crate::commands::manifest::inputs::{ClusterDefaults, InputFlags};
 use crate::error::{CliError, Kind};
 use crate::ui::style::{ERROR, HINT, WARNING};
@@ -123,6 +123,6 @@ pub(crate) fn print_findings(findings: &[EligibilityFinding]) {
             let _ = writeln!(text, "{HINT}hint{HINT:#}: {hint}");
         }
         // A closed stderr is ignored.
-        let _ = anstream::stderr().write_all(harmless(&text).as_bytes());
+        let _ = anstream::stderr().write_all(escape_control_characters(&text).as_bytes());
     }
 }

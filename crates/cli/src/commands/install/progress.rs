@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use mainstay_cluster::install::{ComponentOutcome, InstallEvent};
 use mainstay_manifest::ComponentName;
 
-use crate::commands::harmless;
+use crate::commands::escape_control_characters;
 use crate::ui::{BarRow, Bars};
 
 /// Shows the progress of all components until it is dropped.
@@ -95,7 +95,7 @@ impl State {
     }
 
     fn line(&self, text: &str) {
-        let text = harmless(text);
+        let text = escape_control_characters(text);
         match &self.bars {
             Some(bars) => bars.print(&text),
             // A closed stdout is reported by the next print.

@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use mainstay_manifest::{Diagnostic, Diagnostics, Severity};
 
-use crate::commands::harmless;
+use crate::commands::escape_control_characters;
 use crate::error::{CliError, Kind};
 use crate::ui::snippet::{self, Excerpt, Mark};
 use crate::ui::style::{ERROR, FRAME, HINT, WARNING};
@@ -17,7 +17,7 @@ pub(crate) fn print(diagnostics: &Diagnostics) {
         let _ = writeln!(text, "{} more problems", diagnostics.dropped());
     }
     // A closed stderr is ignored.
-    let _ = anstream::stderr().write_all(harmless(&text).as_bytes());
+    let _ = anstream::stderr().write_all(escape_control_characters(&text).as_bytes());
 }
 
 /// Prints all diagnostics and returns the error of the command.

@@ -10,7 +10,7 @@ use mainstay_mesh::Snapshot;
 use mainstay_mesh::migration::{MigrationIndex, WorkloadPhase};
 
 use crate::commands::revision::Format;
-use crate::commands::{harmless, print_styled};
+use crate::commands::{escape_control_characters, print_styled};
 use crate::error::{CliError, Kind};
 use crate::ui::style::ERROR;
 use crate::ui::{BarRow, Bars};
@@ -141,7 +141,7 @@ impl Display {
             }
             Output::Bars(bars) => {
                 for failure in &failures {
-                    bars.print(&harmless(&format!("{margin}{failure}")));
+                    bars.print(&escape_control_characters(&format!("{margin}{failure}")));
                 }
                 bars.show(&rows(progress));
                 Ok(())
@@ -213,10 +213,10 @@ fn rows(progress: &MigrationProgress) -> Vec<BarRow> {
         note.push_str(waiting);
     }
     rows.push(BarRow {
-        label: harmless(&progress.istio),
+        label: escape_control_characters(&progress.istio),
         done: number(status.migrated_workloads),
         total: number(status.total_workloads).saturating_sub(number(status.skipped_workloads)),
-        note: harmless(&note),
+        note: escape_control_characters(&note),
     });
     rows
 }

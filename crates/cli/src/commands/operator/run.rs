@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     log::init(args.zap.options());
     tracing::info!(version = VERSION, "mainstay operator");
     let inputs = start::inputs(args)?;
-    let catalog = start::catalogue(args)?;
+    let catalog = start::open_catalog(args)?;
     // One thread does everything but rendering: a plan takes less than a millisecond, and memory stays small.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -68,7 +68,7 @@ pub(super) fn unsettled(error: &SettingsError) -> CliError {
 }
 
 /// Returns the catalog of embedded charts and charts of the directory.
-pub(super) fn catalogue(args: &Args) -> Result<Arc<Catalog>, CliError> {
+pub(super) fn open_catalog(args: &Args) -> Result<Arc<Catalog>, CliError> {
     let embedded = Catalog::embedded()?;
     let directory = Path::new(&args.resource_directory);
     if directory.as_os_str().is_empty() {

@@ -193,7 +193,7 @@ fn analysis(status: &DeploymentStatus) -> String {
 /// Formats the conditions with their types, reasons and messages, unchanged.
 fn conditions(status: &DeploymentStatus) -> String {
     if status.conditions.is_empty() {
-        return "\nNo conditions yet: no operator has handled the deployment.\n".to_owned();
+        return "\nNo conditions: the deployment is not reconciled yet.\n".to_owned();
     }
     let mut rows = vec![
         ["CONDITION", "STATUS", "REASON", "MESSAGE"]

@@ -12,7 +12,7 @@ use super::api::{Delivery, ScopeFlags};
 use super::page::{cluster_name, progress, shares};
 use super::status::outcome;
 use crate::commands::revision::Format;
-use crate::commands::{harmless, print_styled};
+use crate::commands::{escape_control_characters, print_styled};
 use crate::error::{CliError, Kind};
 use crate::ui::{BarRow, Bars};
 
@@ -121,7 +121,7 @@ impl Display {
         match &mut self.output {
             Output::Bars(bars) => {
                 if let Some(first) = new.first().filter(|first| lines.first() == Some(**first)) {
-                    bars.print(&harmless(first));
+                    bars.print(&escape_control_characters(first));
                 }
                 bars.show(&rows(deployment));
             }
@@ -199,7 +199,7 @@ fn rows(deployment: &ApplicationDeployment) -> Vec<BarRow> {
         for cluster in &revision.clusters {
             let name = cluster_name(&cluster.cluster_name);
             rows.push(BarRow {
-                label: harmless(&format!("{} {name}", revision.revision_name)),
+                label: escape_control_characters(&format!("{} {name}", revision.revision_name)),
                 done: cluster.available.unwrap_or_default() as usize,
                 total: cluster.replicas.unwrap_or_default() as usize,
                 note: weight_note(deployment, &revision.revision_name, &cluster.cluster_name),

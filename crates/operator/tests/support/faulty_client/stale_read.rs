@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::{ResponseBody, json_response, rejection};
 
-/// A read request.
 pub(super) struct ReadRequest {
     uri: Uri,
     accept: HeaderValue,
