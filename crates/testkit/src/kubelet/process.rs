@@ -30,19 +30,19 @@ pub enum PodProcessError {
     #[error("the pod has no {0}")]
     Missing(&'static str),
     /// The address of the pod or of the server is invalid.
-    #[error("{0:?} is no address")]
+    #[error("invalid address {0:?}")]
     Address(String),
     /// An init container failed.
     #[error("an init container ended with {0}")]
     InitContainer(ExitStatus),
     /// The files of the pod cannot be written.
-    #[error("files of the pod")]
+    #[error("cannot write the files of the pod")]
     Files(#[from] io::Error),
     /// The token of the service account cannot be requested.
-    #[error("token of the service account")]
+    #[error("cannot request a token of the service account")]
     Token(#[from] kube::Error),
     /// The binary is missing.
-    #[error("binary of the container")]
+    #[error("the binary of the container is not available")]
     Binary(#[from] PeerError),
 }
 
@@ -147,7 +147,7 @@ impl Running {
         }
     }
 
-    /// Requests the process to stop within `grace`. Its exit is sent as an event.
+    /// Requests that the process stops within `grace`. Its exit is sent as an event.
     pub(super) fn stop(&mut self, grace: Duration) {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(grace);

@@ -101,12 +101,12 @@ impl KubeletSimulation {
         }
     }
 
-    /// Runs until dropped.
+    /// Runs until the future is dropped.
     pub(super) async fn run(mut self) {
         let mut pods = watch::<Pod>(&self.api.kubelet);
         let mut nodes = watch::<Node>(&self.api.kubelet);
         loop {
-            let timer = self.timers.first().map(|(at, _)| at.since(now()));
+            let timer = self.time_to_next_step();
             tokio::select! {
                 Some(event) = nodes.next() => self.handle_node(event),
                 Some(event) = pods.next() => self.handle_pod(event),
@@ -116,6 +116,13 @@ impl KubeletSimulation {
             self.schedule().await;
             self.run_due_steps().await;
         }
+    }
+
+    /// Returns the time until the next timer or retry.
+    fn time_to_next_step(&self) -> Option<Duration> {
+        let timer = self.timers.first().map(|(at, _)| at.since(now()));
+        let retry = (!self.pending.is_empty()).then_some(RETRY_INTERVAL);
+        timer.into_iter().chain(retry).min()
     }
 
     fn handle_node(&mut self, event: Event<DynamicObject>) {
@@ -290,10 +297,18 @@ impl KubeletSimulation {
         self.nodes.clear_expected();
         let replies = join_all(suited.iter().map(|(_, pod, node)| self.api.bind(pod, node))).await;
         for ((uid, mut pod, node), reply) in suited.into_iter().zip(replies) {
-            // If the bind fails, the pod was deleted or the watch delivers it again.
-            if reply.is_ok() {
-                tree::set(&mut pod, &["spec", "nodeName"], node);
-                self.start_pod(&uid, pod);
+            match reply {
+                Ok(_) => {
+                    tree::set(&mut pod, &["spec", "nodeName"], node);
+                    self.start_pod(&uid, pod);
+                }
+                // The pod was deleted, or an earlier bind whose response was lost has succeeded: the watch
+                // delivers both.
+                Err(error) if is_missing_or_conflict(&error) => {}
+                // A resumed watch does not deliver the pod again.
+                Err(_) => {
+                    self.pending.insert(uid, pod);
+                }
             }
         }
         join_all(rejected.iter().map(|pod| self.api.write_status(pod, true))).await;
@@ -350,12 +365,15 @@ impl KubeletSimulation {
                 }
             }
             Ok(_) => {}
-            Err(error) if matches!(&*error, kube::Error::Api(status) if [404, 409].contains(&status.code)) => {
-                self.remove_pod(uid);
-            }
+            Err(error) if is_missing_or_conflict(&error) => self.remove_pod(uid),
             Err(_) => self.set_timer(uid, Some(now().plus(RETRY_INTERVAL))),
         }
     }
+}
+
+/// Whether the object does not exist or is a different one.
+fn is_missing_or_conflict(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if [404, 409].contains(&status.code))
 }
 
 /// Retry interval while the API server does not respond.
@@ -460,5 +478,58 @@ async fn wait(timer: Option<Duration>) {
     match timer {
         Some(timer) => tokio::time::sleep(timer).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use mainstay_sim::fault::{Fault, Rule, Trigger};
+    use serde_json::json;
+
+    use super::*;
+
+    const PODS: &str = "/api/v1/namespaces/default/pods";
+
+    fn client(cluster: &mainstay_sim::Cluster, name: &str) -> Client {
+        Client::new(cluster.connect(name), "default")
+    }
+
+    async fn call(client: &Client, request: http::request::Builder, body: &Value) -> Value {
+        let request = request.header("content-type", "application/json");
+        let request = request.body(body.to_string().into_bytes()).unwrap();
+        client.request(request).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_failed_bind_is_retried() {
+        let cluster = mainstay_sim::Cluster::default();
+        cluster.add_fault(Rule::once("scheduler", Trigger::Write(1), Fault::unavailable()));
+        let api = Api {
+            kubelet: client(&cluster, "kubelet"),
+            scheduler: client(&cluster, "scheduler"),
+        };
+        api.make_node(0).await.unwrap();
+        let scripts = Arc::new(Mutex::new(Scripts::default()));
+        let kubelet = tokio::spawn(KubeletSimulation::new(api, 0, scripts, None).run());
+        let user = client(&cluster, "user");
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
+            "spec": {"containers": [{"name": "web", "image": "web"}]},
+        });
+        call(&user, Request::post(PODS), &pod).await;
+        let is_ready = async {
+            loop {
+                let pod = call(&user, Request::get(format!("{PODS}/web")), &Value::Null).await;
+                if tree::text(&pod, &["status", "phase"]) == "Running" {
+                    return;
+                }
+                tokio::time::sleep(RETRY_INTERVAL).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), is_ready)
+            .await
+            .expect("the pod is bound and runs");
+        kubelet.abort();
     }
 }
