@@ -43,7 +43,7 @@ fn check_version(snapshot: &Snapshot, object: &Precondition, found: &mut Finding
     let same = observed_version(snapshot, &object.subject) == Some((&object.uid, &object.resource_version));
     found.expect(Invariant::WritePreconditions, named && same, || {
         format!(
-            "{} is written as {:?} at {:?}",
+            "{} is written with uid {:?} and resourceVersion {:?}, which were not observed",
             object.subject, object.uid, object.resource_version
         )
     });

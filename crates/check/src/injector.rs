@@ -15,7 +15,7 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
     found.expect(
         Invariant::NoDeleteInUse,
         plan.is_empty() || snapshot.is_complete(),
-        || "planned before every source was listed".into(),
+        || "the plan has steps although not every source is listed".into(),
     );
     for action in plan.actions() {
         match action {
@@ -86,7 +86,10 @@ fn check_tag_deletion(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut 
     let frees_name = active.is_some_and(|active| active == name);
     let is_requested = istio.is_some_and(|istio| {
         let older = |other: &Istio| takes_precedence(&other.metadata, &istio.metadata);
-        snapshot.requested_tags(istio).iter().any(|wanted| wanted == name)
+        snapshot
+            .requested_tags(istio)
+            .iter()
+            .any(|requested| requested == name)
             && !snapshot.istios_requesting(name).any(older)
     });
     let is_used = snapshot.references().uses_tag(name);
@@ -97,7 +100,7 @@ fn check_tag_deletion(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut 
     );
 }
 
-/// Checks that of a revision and a tag with the same name, only the one with precedence installs anything.
+/// Checks that, of a revision and a tag with the same name, only the object with precedence is installed.
 fn check_installation(snapshot: &Snapshot, plan: &Plan, release: &Release, found: &mut Findings<'_>) {
     let name = plan.subject.name();
     let (Some(revision), Some(tag)) = (snapshot.revisions().get(name), snapshot.tags().get(name)) else {

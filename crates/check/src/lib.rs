@@ -1,5 +1,5 @@
-//! Checks a plan against the invariants. Everything that is checked is derived from the snapshot,
-//! independently of the planner; only the settings of a migration are read by the same parser.
+//! Checks a plan against the invariants. All expected values are derived from the snapshot, independently of
+//! the planner. Only the migration settings are parsed by the parser that the planner uses.
 //!
 //! ```text
 //! Snapshot, Plan ──check()──▶ Vec<Violation>      (empty for a valid plan)
@@ -41,10 +41,10 @@ pub enum Invariant {
     OneInjectorPerNamespace,
     /// Every change or deletion names the observed version of its object.
     WritePreconditions,
-    /// While a migration is paused, no workload is restarted and no namespace is relabelled.
+    /// While a migration is paused, no workload is restarted and no namespace is relabeled.
     PauseStartsNothing,
     /// While namespaces, pods or workloads cannot be read, no workload is restarted, no namespace is
-    /// relabelled and no migration ends.
+    /// relabeled and no migration ends.
     ReadableSources,
     /// After a failure no batch starts under `FailFast`, and the migration continues otherwise.
     FailurePolicy,
@@ -88,7 +88,7 @@ pub struct Violation {
     pub invariant: Invariant,
     /// Subject of the plan.
     pub subject: Subject,
-    /// How the plan violates it.
+    /// Description of the violation.
     pub detail: String,
 }
 

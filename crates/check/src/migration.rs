@@ -133,7 +133,10 @@ fn check_counts(istio: &Istio, new: &WorkloadMigrationStatus, found: &mut Findin
     let is_complete =
         new.state != MigrationState::Completed || (sum == new.total_workloads && new.failed_workloads == 0);
     found.expect(Invariant::CompleteCounts, fits && is_complete, || {
-        format!("{:?}: {parts:?} of {}", new.state, new.total_workloads)
+        format!(
+            "state {:?} has the counts {parts:?} of {} workloads",
+            new.state, new.total_workloads
+        )
     });
     let old = istio.status.workload_migration.as_ref();
     let before = old.filter(|old| old.target_revision == new.target_revision);

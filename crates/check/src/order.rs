@@ -10,7 +10,7 @@ use crate::{Findings, Invariant};
 pub(super) fn check(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_>) {
     let replanned = plan(snapshot, &planned.subject);
     found.expect(Invariant::MinimalPlan, replanned == *planned, || {
-        "planning again returns another plan".into()
+        "planning again returns a different plan".into()
     });
     // An empty plan that is requeued at a time in the past would cause a loop.
     let loops = planned.is_empty() && matches!(planned.requeue, Requeue::At(time) if time <= snapshot.now);
@@ -20,7 +20,7 @@ pub(super) fn check(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_
     check_changes(snapshot, planned, found);
     let ranks: Vec<u8> = planned.actions().filter_map(rank).collect();
     found.expect(Invariant::StepOrder, ranks.is_sorted(), || {
-        format!("steps of ranks {ranks:?}")
+        format!("the ranks of the steps are not sorted: {ranks:?}")
     });
     let removes_finalizer = planned
         .actions()
@@ -28,7 +28,7 @@ pub(super) fn check(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_
     if removes_finalizer {
         let remaining = remaining_releases(snapshot, &planned.subject);
         found.expect(Invariant::FinalizerLast, remaining.is_empty(), || {
-            format!("{remaining:?} may still exist")
+            format!("the finalizer is removed although {remaining:?} may still be installed")
         });
     }
 }

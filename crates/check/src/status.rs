@@ -33,7 +33,7 @@ fn check_status<S: Kind>(
 ) {
     let Some(object) = object else {
         found.expect(Invariant::WritePreconditions, false, || {
-            "the status of an object that does not exist".into()
+            "the status is written although the object does not exist".into()
         });
         return;
     };

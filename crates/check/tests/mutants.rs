@@ -99,16 +99,16 @@ fn changed_revision() -> World {
 
 #[test]
 fn every_invariant_catches_its_mutant() {
-    generations();
-    transition_times();
-    references();
-    one_injector();
-    preconditions();
-    owners();
-    minimal_plans();
-    step_order();
-    finalizers();
-    migrations();
+    check_generations();
+    check_transition_times();
+    check_references();
+    check_injectors();
+    check_preconditions();
+    check_owners();
+    check_minimal_plans();
+    check_step_order();
+    check_finalizers();
+    check_migrations();
     let detected = DETECTED.with_borrow(Clone::clone);
     assert_eq!(
         detected.into_iter().collect::<Vec<_>>(),
@@ -178,7 +178,7 @@ fn migration_status(plan: &mut Plan) -> &mut mainstay_api::WorkloadMigrationStat
     found.expect("a status")
 }
 
-fn migrations() {
+fn check_migrations() {
     let (world, second) = migration_in_first_batch("ContinueOnError");
     let third = support::workloads::deployment("shop", "c");
     // Ignores the number of restarting workloads.
@@ -249,15 +249,16 @@ fn migrations() {
         push_action(plan, Action::MoveWorkload(step));
     });
     // Continues without a list of pods.
-    let mut blind = world.clone();
-    blind.fail_source(Source::Pods, "forbidden");
-    expect_violation(Invariant::ReadableSources, &blind, &second, |plan| {
+    let mut unreadable = world.clone();
+    unreadable.fail_source(Source::Pods, "forbidden");
+    expect_violation(Invariant::ReadableSources, &unreadable, &second, |plan| {
         let step = find_move(&world.plan(&second));
         push_action(plan, Action::MoveWorkload(step));
     });
-    expect_violation(Invariant::ReadableSources, &blind, &istio(), |plan| {
-        let object = Precondition::for_object(istio(), &blind.snapshot.istios().get("my").unwrap().metadata);
-        let mut status = blind.snapshot.istios().get("my").unwrap().status.clone();
+    expect_violation(Invariant::ReadableSources, &unreadable, &istio(), |plan| {
+        let object =
+            Precondition::for_object(istio(), &unreadable.snapshot.istios().get("my").unwrap().metadata);
+        let mut status = unreadable.snapshot.istios().get("my").unwrap().status.clone();
         status.workload_migration.as_mut().unwrap().state = mainstay_api::MigrationState::Completed;
         plan.steps.clear();
         push_action(
@@ -290,7 +291,7 @@ fn workload_precondition(world: &World, key: &mainstay_mesh::workload::WorkloadK
     }
 }
 
-fn generations() {
+fn check_generations() {
     let (world, subject) = (changed_revision(), Subject::revision("r"));
     expect_violation(Invariant::ObservedGeneration, &world, &subject, |plan| {
         revision_status(plan).observed_generation = 0;
@@ -300,7 +301,7 @@ fn generations() {
     });
 }
 
-fn transition_times() {
+fn check_transition_times() {
     let (world, subject) = (changed_revision(), Subject::revision("r"));
     let now = Time::from_timestamp(world.snapshot.now);
     expect_violation(Invariant::TransitionTime, &world, &subject, |plan| {
@@ -313,7 +314,7 @@ fn transition_times() {
     });
 }
 
-fn references() {
+fn check_references() {
     let prune = world_before_prune();
     assert!(
         prune
@@ -331,10 +332,10 @@ fn references() {
     expect_violation(Invariant::NoDeleteInUse, &running, &istio(), |plan| {
         push_action(plan, delete_revision_action(&running, "my-v1-28-2"));
     });
-    let mut blind = prune.clone();
-    blind.fail_source(Source::Pods, "forbidden");
-    expect_violation(Invariant::NoDeleteInUse, &blind, &istio(), |plan| {
-        push_action(plan, delete_revision_action(&blind, "my-v1-28-2"));
+    let mut unreadable = prune.clone();
+    unreadable.fail_source(Source::Pods, "forbidden");
+    expect_violation(Invariant::NoDeleteInUse, &unreadable, &istio(), |plan| {
+        push_action(plan, delete_revision_action(&unreadable, "my-v1-28-2"));
     });
     let mut early = world_before_prune();
     early.advance(-50);
@@ -370,7 +371,7 @@ fn references() {
     });
 }
 
-fn one_injector() {
+fn check_injectors() {
     let mut world = World::default();
     world.istio("my", revision_based("v1.28.2", &["prod"]));
     world.settle();
@@ -418,7 +419,7 @@ fn one_injector() {
     );
 }
 
-fn preconditions() {
+fn check_preconditions() {
     let prune = world_before_prune();
     expect_violation(Invariant::WritePreconditions, &prune, &istio(), |plan| {
         for step in &mut plan.steps {
@@ -455,7 +456,7 @@ fn preconditions() {
     );
 }
 
-fn owners() {
+fn check_owners() {
     let mut world = world_before_prune();
     world.revision("foreign", revision_spec("foreign"));
     expect_violation(Invariant::OwnedObjectsOnly, &world, &istio(), |plan| {
@@ -490,7 +491,7 @@ fn owners() {
     });
 }
 
-fn minimal_plans() {
+fn check_minimal_plans() {
     let world = changed_revision();
     let subject = Subject::revision("r");
     expect_violation(Invariant::MinimalPlan, &world, &subject, |plan| {
@@ -526,7 +527,7 @@ fn minimal_plans() {
     });
 }
 
-fn step_order() {
+fn check_step_order() {
     let mut world = World::default();
     world.revision("default", revision_spec("default"));
     world.edit::<RevisionSpec>("default", |revision| {
@@ -553,7 +554,7 @@ fn step_order() {
     });
 }
 
-fn finalizers() {
+fn check_finalizers() {
     let mut world = World::default();
     world.revision("r", revision_spec("r"));
     world.settle();

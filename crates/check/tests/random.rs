@@ -384,7 +384,7 @@ impl Simulation {
             violations.is_empty(),
             "{violations:#?}
 {:#?}",
-            self.recent()
+            self.recent_steps()
         );
         self.world.execute(&plan);
         true
@@ -397,11 +397,11 @@ impl Simulation {
                 return;
             }
         }
-        panic!("not settled after 2000 steps: {:#?}", self.recent());
+        panic!("not settled after 2000 steps: {:#?}", self.recent_steps());
     }
 
     /// Returns the most recent steps, for failure messages.
-    fn recent(&self) -> &[String] {
+    fn recent_steps(&self) -> &[String] {
         &self.world.executed[self.world.executed.len().saturating_sub(25)..]
     }
 
@@ -415,7 +415,7 @@ impl Simulation {
                 "{subject} was not enqueued for {:#?}
 {:#?}",
                 support::actions(&plan),
-                self.recent()
+                self.recent_steps()
             );
         }
     }
@@ -443,7 +443,7 @@ impl Simulation {
             assert!(
                 writes.is_empty(),
                 "after a restart the plan of {subject} writes {writes:#?}\n{:#?}",
-                self.recent()
+                self.recent_steps()
             );
         }
     }
@@ -498,7 +498,7 @@ fn every_plan_satisfies_the_invariants_and_a_settled_mesh_stays_settled() {
     println!("random sequences: {cases} run, {plans} plans checked, {writes} steps");
 }
 
-/// The same for meshes with workloads that always have a target revision.
+/// Checks random sequences on meshes with workloads that always have a target revision.
 #[test]
 fn invariants_hold_while_workloads_move() {
     let cases = case_count(60);
@@ -545,25 +545,25 @@ fn the_final_state_does_not_depend_on_the_order_of_plans() {
         for _ in 0..25 {
             simulation.cluster_event();
         }
-        let mut eager = Simulation {
+        let mut reversed = Simulation {
             world: simulation.world.clone(),
             random: Random::new(1),
             plans: 0,
             failed: false,
         };
-        eager.world.queue.extend(eager.world.snapshot.subjects());
+        reversed.world.queue.extend(reversed.world.snapshot.subjects());
         let full: Vec<Subject> = simulation.world.snapshot.subjects().into_iter().collect();
         simulation.world.queue.extend(full);
         simulation.check_settled();
         for _ in 0..50 {
-            // Last in, first out.
-            let Some(subject) = eager.world.queue.pop_last() else {
+            // In reverse order: the simulation plans the first subject first.
+            let Some(subject) = reversed.world.queue.pop_last() else {
                 break;
             };
-            let plan = eager.world.plan(&subject);
-            eager.world.execute(&plan);
+            let plan = reversed.world.plan(&subject);
+            reversed.world.execute(&plan);
         }
-        eager.check_settled();
+        reversed.check_settled();
         let end = |world: &World| {
             let revisions: Vec<_> = world
                 .snapshot
@@ -579,6 +579,6 @@ fn the_final_state_does_not_depend_on_the_order_of_plans() {
                 .collect();
             (revisions, tags)
         };
-        assert_eq!(end(&simulation.world), end(&eager.world), "seed {seed}");
+        assert_eq!(end(&simulation.world), end(&reversed.world), "seed {seed}");
     }
 }

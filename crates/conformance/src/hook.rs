@@ -76,7 +76,7 @@ impl Hook {
         self.with_inner(|inner| inner.rule.get("unreachable").is_some())
     }
 
-    /// Returns the requests received since the last call of this function, and removes them.
+    /// Returns the requests received since the previous call, and clears the record.
     #[must_use]
     pub fn take_received(&self) -> Vec<Value> {
         self.with_inner(|inner| std::mem::take(&mut inner.received))

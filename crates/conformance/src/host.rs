@@ -11,8 +11,8 @@ use crate::hook_server::HookServerError;
 /// Error of a command that the host cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// The host has no kubelet that follows scripts.
-    #[error("no kubelet")]
+    /// The host has no kubelet that runs scripts.
+    #[error("the host has no kubelet that runs scripts")]
     NoKubelet,
     /// The script of a pod is invalid.
     #[error("invalid pod behavior: {0}")]

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! # a comment
-//! $ get pods -l app=web              runs kubectl; words in single quotes may contain blanks
+//! $ get pods -l app=web              runs kubectl; words in single quotes may contain spaces
 //! < NAME  READY …                    the output; ignored when a script is parsed, written when it runs
 //! < (exit 1)                         the exit code of a failed command
 //! FIELDS explain pod.spec --recursive  shows the output without the description, which is upstream's text
 //! LAST rollout status deploy/web     shows the last line only: earlier ones depend on timing
-//! UNTIL 3/3 get deploy web           repeats until the output contains this (in single quotes: with blanks)
+//! UNTIL 3/3 get deploy web           repeats until the output contains this text (quoted if it has spaces)
 //! FILE web.yaml … END                writes a file to the directory of the session
 //! EDIT web.yaml OLD NEW              replaces text in a file
 //! WATCH w get pods -w                starts a command and waits for its first output, so no event is missed
@@ -45,7 +45,7 @@ pub enum SessionError {
     #[error("{0}: {1}")]
     Io(String, io::Error),
     /// A command timed out.
-    #[error("took longer than {limit} s: {0}", limit = COMMAND_TIMEOUT.as_secs())]
+    #[error("timed out after {limit} s: {0}", limit = COMMAND_TIMEOUT.as_secs())]
     Timeout(String),
 }
 
@@ -311,7 +311,7 @@ fn read_in_background(pipe: Option<impl io::Read + Send + 'static>) -> std::thre
     })
 }
 
-/// Splits a line into words at blanks. Single quotes enclose words that contain blanks.
+/// Splits a line into words at spaces. Single quotes enclose words that contain spaces.
 fn split_words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body::Body as _;
 use kube::Client;
 use kube::client::Body;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::hook::{Hook, HookAddress};
 use crate::host::{Host, HostError};
 use crate::mask::Mask;
-use crate::script::{Command, Script};
+use crate::script::{Command, Script, parse_method};
 
 /// Error of running a script.
 #[derive(Debug, thiserror::Error)]
@@ -28,10 +28,10 @@ pub enum RunError {
     #[error("invalid request: {0}")]
     Request(http::Error),
     /// A request failed without a response.
-    #[error("transport: {0}")]
+    #[error("request failed: {0}")]
     Transport(kube::Error),
     /// A response was not as expected after the maximum number of attempts.
-    #[error("no expected response: {0}")]
+    #[error("unexpected response after {limit} attempts: {0}", limit = MAX_ATTEMPTS)]
     Timeout(String),
 }
 
@@ -93,7 +93,9 @@ impl<H: Host> Run<'_, H> {
         let object = json!({"metadata": {"name": namespace}}).to_string();
         self.send(Method::POST, "", "/api/v1/namespaces", object).await?;
         let account = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
-        self.wait_for_code(Method::GET, 200, &account, "").await.map(drop)
+        self.wait_for_code(Method::GET, StatusCode::OK, &account, "")
+            .await
+            .map(drop)
     }
 
     async fn command(&mut self, command: &Command) -> Result<(), RunError> {
@@ -102,6 +104,7 @@ impl<H: Host> Run<'_, H> {
             .map(|argument| self.substitute(argument))
             .collect();
         let body = self.substitute(&command.body);
+        let invalid = || RunError::Command(command.line.clone());
         match (command.word(), arguments.as_slice()) {
             ("#", _) => Ok(()),
             ("SHOW", shown) => {
@@ -136,33 +139,37 @@ impl<H: Host> Run<'_, H> {
             ("PROBE", [name, path]) => self.probe_hook(name, path, &body).await,
             ("HOOK_CALLS", [name]) => self.show_hook_calls(name),
             ("WATCH", [name, path]) => self.start_watch(name, path).await,
-            ("EVENTS", [name, count]) => self.write_events(name, count.parse().unwrap_or(1)).await,
+            ("EVENTS", [name, count]) => {
+                let count = count.parse().map_err(|_| invalid())?;
+                self.write_events(name, count).await
+            }
             ("UNTIL", [code, path]) => {
-                let method = Method::from_bytes(command.variant().as_bytes()).unwrap_or(Method::GET);
-                let response = self
-                    .wait_for_code(method, code.parse().unwrap_or(200), path, &body)
-                    .await?;
+                let method = command.method().ok_or_else(invalid)?;
+                let code: StatusCode = code.parse().map_err(|_| invalid())?;
+                let response = self.wait_for_code(method, code, path, &body).await?;
                 self.write_response(&response);
                 Ok(())
             }
-            ("AWAIT", [path, pointer, wanted @ ..]) => {
-                let method = Method::from_bytes(command.variant().as_bytes()).unwrap_or(Method::GET);
+            ("AWAIT", [path, pointer, expected @ ..]) => {
+                let method = command.method().ok_or_else(invalid)?;
                 let repeated = RepeatedRequest {
                     method,
                     path,
                     body: &body,
                 };
-                let response = self.wait_for_value(&repeated, pointer, &wanted.join(" ")).await?;
+                let response = self
+                    .wait_for_value(&repeated, pointer, &expected.join(" "))
+                    .await?;
                 self.write_response(&response);
                 Ok(())
             }
             (word @ ("GET" | "POST" | "PUT" | "PATCH" | "DELETE"), [path]) => {
-                let method = Method::from_bytes(word.as_bytes()).unwrap_or(Method::GET);
+                let method = parse_method(word).ok_or_else(invalid)?;
                 let response = self.send(method, command.variant(), path, body).await?;
                 self.write_response(&response);
                 Ok(())
             }
-            _ => Err(RunError::Command(command.line.clone())),
+            _ => Err(invalid()),
         }
     }
 
@@ -206,7 +213,9 @@ impl<H: Host> Run<'_, H> {
             }
             self.host.pause().await;
         }
-        Err(RunError::Timeout(format!("{name} {path}")))
+        Err(RunError::Timeout(format!(
+            "{path}: webhook {name} was not called"
+        )))
     }
 
     fn show_hook_calls(&mut self, name: &str) -> Result<(), RunError> {
@@ -240,7 +249,7 @@ impl<H: Host> Run<'_, H> {
     ) -> Result<ApiResponse, RunError> {
         let sent = serde_json::from_str(&body).unwrap_or_default();
         let response = self.request(method, variant, path, body).await?;
-        let code = response.status().as_u16();
+        let code = response.status();
         let warnings = response
             .headers()
             .get_all("warning")
@@ -310,7 +319,7 @@ impl<H: Host> Run<'_, H> {
     }
 
     fn write_response(&mut self, response: &ApiResponse) {
-        self.write_line(&response.code.to_string());
+        self.write_line(response.code.as_str());
         for warning in &response.warnings {
             let text = self.mask.mask_text(warning);
             self.write_line(&format!("warning: {text}"));
@@ -323,7 +332,7 @@ impl<H: Host> Run<'_, H> {
     async fn wait_for_code(
         &mut self,
         method: Method,
-        code: u16,
+        code: StatusCode,
         path: &str,
         body: &str,
     ) -> Result<ApiResponse, RunError> {
@@ -334,15 +343,18 @@ impl<H: Host> Run<'_, H> {
             }
             self.host.pause().await;
         }
-        Err(RunError::Timeout(format!("{code} {path}")))
+        Err(RunError::Timeout(format!(
+            "{path}: expected code {}",
+            code.as_u16()
+        )))
     }
 
-    /// Repeats a request until the value at `pointer` equals `wanted`. A missing value counts as `null`.
+    /// Repeats a request until the value at `pointer` equals `expected`. A missing value counts as `null`.
     async fn wait_for_value(
         &mut self,
         repeated: &RepeatedRequest<'_>,
         pointer: &str,
-        wanted: &str,
+        expected: &str,
     ) -> Result<ApiResponse, RunError> {
         let mut last = String::new();
         let path = repeated.path;
@@ -351,13 +363,13 @@ impl<H: Host> Run<'_, H> {
             let response = self.send(method, "", path, body).await?;
             let part = response.value.pointer(pointer).cloned().unwrap_or_default();
             last = part.as_str().map_or_else(|| part.to_string(), str::to_owned);
-            if last == wanted {
+            if last == expected {
                 return Ok(response);
             }
             self.host.pause().await;
         }
         Err(RunError::Timeout(format!(
-            "{path} {pointer} {wanted}, last {last}"
+            "{path}: expected {expected} at {pointer}, found {last}"
         )))
     }
 
@@ -394,7 +406,7 @@ impl<H: Host> Run<'_, H> {
 }
 
 struct ApiResponse {
-    code: u16,
+    code: StatusCode,
     warnings: Vec<String>,
     value: Value,
 }

@@ -1,5 +1,7 @@
 //! Parses scripts into commands. Responses in a script are ignored.
 
+use http::Method;
+
 /// A command with its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
@@ -13,7 +15,7 @@ pub struct Command {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script(pub Vec<Command>);
 
-const WORDS: [&str; 18] = [
+const KEYWORDS: [&str; 18] = [
     "AWAIT",
     "GET",
     "POST",
@@ -44,7 +46,7 @@ impl Script {
             .filter(|line| !line.starts_with('<') && !line.trim().is_empty())
         {
             let word = line.split([' ', ':']).next().unwrap_or("");
-            if WORDS.contains(&word) {
+            if KEYWORDS.contains(&word) {
                 commands.push(Command {
                     line: line.trim_end().to_owned(),
                     body: String::new(),
@@ -72,10 +74,32 @@ impl Command {
         first.split_once(':').map_or("", |(_, variant)| variant)
     }
 
+    /// Returns the method of a repeated request, which is the variant, or `GET` without a variant. `None` if
+    /// the variant is not a method.
+    #[must_use]
+    pub fn method(&self) -> Option<Method> {
+        match self.variant() {
+            "" => Some(Method::GET),
+            name => parse_method(name),
+        }
+    }
+
     /// Returns the words after the keyword.
     pub fn arguments(&self) -> impl Iterator<Item = &str> {
         self.line.split(' ').skip(1)
     }
+}
+
+/// Returns the method with this name, if scripts can use it. `Method::from_bytes` accepts any word.
+pub(crate) fn parse_method(name: &str) -> Option<Method> {
+    let known = [
+        Method::GET,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+    ];
+    known.into_iter().find(|method| method.as_str() == name)
 }
 
 #[cfg(test)]
@@ -99,5 +123,19 @@ mod tests {
             ]
         );
         assert_eq!(script.0[1].arguments().collect::<Vec<_>>(), ["/a", "b"]);
+    }
+
+    #[test]
+    fn unknown_methods_are_rejected() {
+        for (line, expected) in [
+            ("UNTIL 200 /a", Some(Method::GET)),
+            ("UNTIL:DELETE 200 /a", Some(Method::DELETE)),
+            ("AWAIT:POST /a /b c", Some(Method::POST)),
+            ("UNTIL:PSOT 200 /a", None),
+            ("AWAIT:post /a /b c", None),
+        ] {
+            let script = Script::parse(line);
+            assert_eq!(script.0[0].method(), expected, "{line}");
+        }
     }
 }

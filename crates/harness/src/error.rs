@@ -17,7 +17,7 @@ pub enum HarnessError {
     /// The simulated API does not serve this kind.
     #[error("the embedded cluster does not serve {0}")]
     UnknownKind(String),
-    /// Objects of the other cluster could not be loaded.
+    /// Objects could not be loaded into the cluster.
     #[error("cannot load {}", .0.join(", "))]
     NotLoaded(Vec<String>),
     /// The API rejected a request.

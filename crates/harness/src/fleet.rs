@@ -117,7 +117,7 @@ impl Fleet {
         &self.host
     }
 
-    /// Starts the controllers.
+    /// Starts the delivery controllers, which run as a task on the current runtime.
     pub fn start_controllers(&mut self) {
         let writes = self.writes.clone();
         let meter: Meter = Arc::new(move |verb, _| {

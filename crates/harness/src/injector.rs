@@ -128,11 +128,11 @@ fn injectors(state: &State) -> Vec<Injector> {
 /// (for example if the webhook has a URL) from the labels and the owner of its configuration.
 #[must_use]
 pub fn injector_revision(configuration: &Value, destination: &Destination) -> Option<String> {
-    istiod_revision(destination).or_else(|| labelled_revision(configuration))
+    istiod_revision(destination).or_else(|| revision_from_labels(configuration))
 }
 
 /// Returns the revision in the labels of an injector's webhook configuration.
-fn labelled_revision(configuration: &Value) -> Option<String> {
+fn revision_from_labels(configuration: &Value) -> Option<String> {
     let metadata = configuration.get("metadata")?;
     let label = |key: &str| metadata.get("labels")?.get(key)?.as_str();
     let owners = metadata.get("ownerReferences").and_then(Value::as_array);

@@ -50,7 +50,7 @@ impl RunningOperator {
         self.task.is_finished()
     }
 
-    /// Kills the operator.
+    /// Aborts the operator immediately, even in the middle of a write.
     pub fn kill(self) {
         drop(self);
     }

@@ -1,4 +1,4 @@
-//! Accepts connections for servers, within limits, until stopped. The server decides how they are served.
+//! Accepts TCP connections up to a limit, until stopped, and passes each connection to a [`Server`].
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 pub struct Limits {
     /// Maximum number of concurrent connections, at least 1. Further connections wait until one ends.
     pub connections: usize,
-    /// Maximum time to wait for open connections at shutdown; then they are aborted.
+    /// Maximum time to wait for open connections at shutdown. The remaining connections are then aborted.
     pub shutdown_grace_period: Duration,
 }
 
@@ -26,13 +26,13 @@ pub trait Server {
     /// Returns a task that serves one connection until it ends.
     fn serve(&self, stream: TcpStream) -> impl Future<Output = ()> + Send + 'static;
 
-    /// Frees capacity: called when a connection has to wait for another one to end, and after a failed
+    /// Frees capacity. Called when a connection has to wait for another one to end, and after a failed
     /// accept. Does nothing by default.
     fn free_capacity(&self) {}
 }
 
-/// Accepts connections until `stop` is true, then closes the listener and waits for open connections. Tasks
-/// that should end earlier observe `stop` themselves.
+/// Accepts connections until `stop` is true, then closes the listener and waits for open connections. A
+/// [`Server`] whose tasks should end at shutdown must observe `stop` itself.
 pub async fn run(
     listener: TcpListener,
     limits: Limits,
@@ -59,7 +59,7 @@ pub async fn run(
     let _ = timeout(limits.shutdown_grace_period, ended).await;
 }
 
-/// An accepted connection and its share of the limit.
+/// An accepted connection and its permit, which counts toward the limit.
 struct Accepted {
     stream: TcpStream,
     permit: Option<OwnedSemaphorePermit>,
@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// Sends back every byte of a connection, and ends with the connection.
+    /// Server that sends back every byte until the client closes the connection.
     #[derive(Clone)]
     struct Echo {
         pressure: watch::Sender<usize>,

@@ -28,7 +28,7 @@ const DEPLOYMENTS_PER_NAMESPACE: usize = 100;
 fn main() {
     let divisor = std::env::args().nth(1).and_then(|text| text.parse().ok());
     let divisor: usize = divisor.unwrap_or(1).max(1);
-    let test_cluster = TestCluster::filled(DEPLOYMENTS / divisor, false);
+    let test_cluster = TestCluster::new(DEPLOYMENTS / divisor, false);
     test_cluster.read(READS / divisor);
     test_cluster.write(WRITES / divisor);
     test_cluster.list();
@@ -47,7 +47,7 @@ fn compare_growth(divisor: usize) {
         .build()
         .expect("a runtime");
     let cost = |deployments: usize| {
-        let test_cluster = TestCluster::filled(deployments, true);
+        let test_cluster = TestCluster::new(deployments, true);
         runtime.block_on(test_cluster.write_watched(4_000 / divisor.min(10)))
     };
     let (small, large) = (cost(DEPLOYMENTS / divisor / 10), cost(DEPLOYMENTS / divisor));
@@ -66,7 +66,7 @@ struct TestCluster {
 }
 
 impl TestCluster {
-    fn filled(deployments: usize, automatic: bool) -> Self {
+    fn new(deployments: usize, automatic: bool) -> Self {
         let options = Options {
             trace: false,
             automatic,

@@ -51,7 +51,7 @@ impl Operation {
 pub struct Attributes<'a> {
     /// Location of the object being written.
     pub target: &'a Target<'a>,
-    /// The operation.
+    /// Operation of the write.
     pub operation: Operation,
     /// Stored object before the write, if it exists.
     pub old: Option<&'a Value>,

@@ -40,15 +40,15 @@ pub struct ApiRequest {
     pub impersonation: Option<Impersonation>,
     /// HTTP method.
     pub method: Method,
-    /// URL path.
+    /// Path of the URL, without the query.
     pub path: String,
-    /// URL query.
+    /// Parsed query of the URL.
     pub query: Query,
-    /// `Accept`.
+    /// Value of the `Accept` header, or empty.
     pub accept: String,
-    /// `Content-Type`.
+    /// Value of the `Content-Type` header, or empty.
     pub content_type: String,
-    /// `User-Agent`.
+    /// Value of the `User-Agent` header, or empty.
     pub user_agent: String,
     /// Request body.
     pub body: Bytes,

@@ -42,9 +42,9 @@ pub(crate) use token::{Claims, ISSUER, mint};
 pub struct User {
     /// Name, such as `system:serviceaccount:ns:name`.
     pub name: String,
-    /// Uid, for service accounts.
+    /// Uid, or empty.
     pub uid: String,
-    /// Groups.
+    /// Names of the groups of the user.
     pub groups: Vec<String>,
     /// Further attributes from the authenticator.
     pub extra: BTreeMap<String, Vec<String>>,
@@ -132,11 +132,11 @@ impl User {
 /// Attributes of a request for authorization: those of a resource, or a path.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Attributes<'a> {
-    /// Verb.
+    /// Verb, such as `get`.
     pub verb: &'a str,
-    /// API group.
+    /// API group, empty for core.
     pub group: &'a str,
-    /// Version.
+    /// API version, such as `v1`.
     pub version: &'a str,
     /// Plural name of the resource.
     pub resource: &'a str,

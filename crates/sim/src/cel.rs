@@ -26,6 +26,10 @@ pub(crate) use value::Val;
 
 /// Cost limit of one expression.
 pub(crate) const PER_CALL_LIMIT: u64 = 1_000_000;
+/// Cost budget of all validation expressions of one object, or of one policy, together.
+pub(crate) const VALIDATION_BUDGET: u64 = 10_000_000;
+/// Maximum length of the result of a `messageExpression`, in bytes.
+const MAX_MESSAGE_LEN: usize = 5 * 1024;
 
 /// A compiled expression.
 #[derive(Debug)]
@@ -70,6 +74,14 @@ impl Program {
     pub(crate) fn evaluate<'a>(&'a self, names: &dyn Names<'a>, cost: &mut u64) -> Result<Val<'a>, Failure> {
         eval::evaluate(&self.expr, &self.patterns, names, cost)
     }
+}
+
+/// Returns the trimmed result of a `messageExpression` if it can be used as a message.
+pub(crate) fn message_text(result: &Val<'_>) -> Option<String> {
+    let Val::Text(text) = result else { return None };
+    let text = text.trim();
+    let is_usable = !text.is_empty() && text.len() <= MAX_MESSAGE_LEN && !text.contains('\n');
+    is_usable.then(|| text.to_owned())
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ impl Cluster {
         });
     }
 
-    /// Like [`Cluster::handle_webhook`], with a handler that may also fail or time out.
+    /// Registers a handler like [`Cluster::handle_webhook`]. The handler may also fail or time out.
     pub fn handle_webhook_with(
         &self,
         to: &Destination,

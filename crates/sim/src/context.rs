@@ -26,7 +26,7 @@ pub enum FieldValidation {
 pub struct Context {
     /// The authenticated (or impersonated) user.
     pub user: User,
-    /// Whether nothing is stored (`dryRun=All`).
+    /// Whether the request is a dry run (`dryRun=All`), which stores nothing.
     pub dry_run: bool,
     /// Field manager: from the query if it contains one, otherwise from the user agent.
     pub manager: String,
@@ -46,7 +46,7 @@ pub struct Context {
     pub subresource: String,
     /// Options in the query and body as webhooks receive them, without their kind.
     pub options: Value,
-    /// Whether the write comes from a built-in controller, which cannot wait for the reply of a webhook.
+    /// Whether the client is a built-in controller, which cannot wait for the reply of a webhook.
     pub internal: bool,
     /// Warnings for the response header.
     pub warnings: Vec<String>,
@@ -73,7 +73,7 @@ pub struct WebhookCall {
 /// Address of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// A URL.
+    /// URL of a webhook outside the cluster.
     Url(String),
     /// A Service of the cluster.
     Service {

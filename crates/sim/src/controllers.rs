@@ -41,6 +41,24 @@ pub trait Controller: Send {
     }
 }
 
+/// Versions of the inputs of a controller that reads the whole store in each step.
+#[derive(Debug, Default, PartialEq)]
+struct SeenInputs {
+    store_version: u64,
+    webhook_replies: u64,
+}
+
+impl SeenInputs {
+    /// Records the current inputs. Returns whether they have changed since the last call.
+    fn update(&mut self, state: &State) -> bool {
+        let current = Self {
+            store_version: state.store.version(),
+            webhook_replies: state.webhooks.pending.replies_received,
+        };
+        std::mem::replace(self, current) != *self
+    }
+}
+
 /// Returns the controllers that every cluster runs.
 #[must_use]
 pub fn standard() -> Vec<Box<dyn Controller>> {

@@ -17,7 +17,6 @@ mod prune;
 mod rules;
 pub(crate) mod schema;
 mod serve;
-pub(crate) mod show;
 mod validate;
 
 pub use definition::{defaults, prepare, validate as validate_definition};
@@ -28,17 +27,17 @@ pub use serve::{serve, stop_serving};
 /// One version of a definition.
 #[derive(Debug)]
 pub struct Custom {
-    /// `openAPIV3Schema`.
+    /// Schema of the version (`openAPIV3Schema`).
     pub schema: Value,
     /// Additional printer columns.
     pub columns: Vec<Value>,
     /// Paths for field selectors, without the leading dot.
     pub selectable: Vec<String>,
-    /// `subresources.scale`.
+    /// Paths of the scale subresource (`subresources.scale`).
     pub scale: Option<Value>,
-    /// Number of versions.
+    /// Number of versions of the definition.
     pub versions: usize,
-    /// Kind of lists.
+    /// Kind of a list of objects, such as `ThingList`.
     pub list_kind: String,
     /// Deprecation warning that is returned for every request.
     pub warning: Option<String>,

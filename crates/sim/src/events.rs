@@ -13,7 +13,7 @@ use crate::state::State;
 use crate::tree;
 use crate::write::{self, Target};
 
-/// Number of different messages with the same object and reason from which they are aggregated.
+/// Number of distinct messages about one object with one reason at which events are aggregated.
 const AGGREGATE_THRESHOLD: usize = 10;
 /// Period in which similar events are aggregated.
 const AGGREGATE_WINDOW: Duration = Duration::from_mins(10);

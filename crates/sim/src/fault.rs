@@ -179,7 +179,7 @@ impl Faults {
         self.crashed.remove(client);
     }
 
-    /// Reports whether a client has crashed.
+    /// Returns whether a client has crashed.
     #[must_use]
     pub fn has_crashed(&self, client: &str) -> bool {
         self.crashed.contains(client)
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_applies_only_to_the_request_it_names() {
+    fn a_fault_applies_only_to_the_selected_request() {
         let mut faults = Faults::default();
         faults.add(Rule::once("a", Trigger::Write(1), Fault::LoseResponse));
         assert_eq!(faults.next_fault("a", RequestKind::Write, "POST /x"), None);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skewed_clock_runs_at_its_own_rate() {
+    fn a_skewed_clock_has_the_configured_offset_and_rate() {
         let mut faults = Faults::default();
         let start = Instant::from_seconds(100);
         faults.set_skew(

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::show;
+
 /// The path of a field, such as `spec.template.spec.containers[0].name`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path(String);
@@ -162,7 +164,7 @@ impl FieldErrors {
         Self::default()
     }
 
-    /// Reports whether there are no errors.
+    /// Returns whether there are no errors.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -195,7 +197,7 @@ impl FieldErrors {
         let error = FieldError {
             error_type,
             field: path.to_string(),
-            value: value.map(to_json_text),
+            value: value.map(show::value),
             detail: detail.into(),
         };
         self.0.push(error);
@@ -315,16 +317,12 @@ impl FieldErrors {
     }
 }
 
-fn to_json_text(value: &Value) -> String {
-    value.to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn single_errors_are_bare_and_several_are_bracketed() {
+    fn only_several_errors_are_enclosed_in_brackets() {
         let spec = Path::new("spec");
         let mut errors = FieldErrors::new();
         errors.required(&spec.child("selector"), "");

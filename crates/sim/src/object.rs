@@ -1,6 +1,6 @@
 //! A stored version of an object: its JSON text with the metadata parsed.
 //!
-//! An object is stored as serialised JSON, plus the parsed metadata that selectors, watches and garbage
+//! An object is stored as serialized JSON, plus the parsed metadata that selectors, watches and garbage
 //! collection use. JSON text needs about a tenth of the memory of a tree, and most responses return it
 //! unchanged.
 //!

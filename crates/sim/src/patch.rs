@@ -35,7 +35,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn merges_as_rfc_7386_says() {
+    fn merge_patches_follow_rfc_7386() {
         let check =
             |target: Value, patch: Value, expected: Value| assert_eq!(merge(&target, &patch), expected);
         check(json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"}));

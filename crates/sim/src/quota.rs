@@ -105,7 +105,7 @@ fn add_volume_claim(claim: &Value, used: &mut Amounts) {
     }
 }
 
-/// Reports whether the quota's scopes select an object.
+/// Returns whether the quota's scopes select an object.
 pub(crate) fn selects(quota: &Value, resource: &Resource, value: &Value) -> bool {
     let scopes = tree::list(quota, &["spec", "scopes"]).iter();
     let named = scopes.filter_map(|scope| Some((scope.as_str()?, None)));

@@ -7,7 +7,7 @@ pub struct Random {
 }
 
 /// The alphabet of generated name suffixes in Kubernetes: no vowels, no ambiguous characters.
-const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+pub(crate) const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Random {
     /// Creates a generator from a seed.

@@ -20,8 +20,8 @@ pub enum Representation {
 }
 
 impl Representation {
-    /// Returns the first supported representation of an `Accept` header. `None` means that there is none, so
-    /// that the response is 406.
+    /// Returns the first supported representation in an `Accept` header, or `None` if the response is 406 Not
+    /// Acceptable.
     #[must_use]
     pub fn accepted(accept: &str) -> Option<Self> {
         if accept.is_empty() {
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_supported_representation_wins() {
+    fn the_first_supported_representation_is_selected() {
         let check = |accept: &str, expected: Option<Representation>| {
             assert_eq!(Representation::accepted(accept), expected, "{accept}");
         };

@@ -18,9 +18,9 @@ pub struct Resource {
     pub version: Box<str>,
     /// Plural name, as in paths.
     pub plural: Box<str>,
-    /// Kind.
+    /// Kind of the objects, such as `Deployment`.
     pub kind: Box<str>,
-    /// Singular name.
+    /// Singular name, such as `deployment`.
     pub singular: Box<str>,
     /// Whether objects of the resource are namespaced.
     pub namespaced: bool,
@@ -30,9 +30,9 @@ pub struct Resource {
     pub categories: Vec<Box<str>>,
     /// Supported verbs.
     pub verbs: Verbs,
-    /// Deviations from the usual behaviour of writes.
+    /// Deviations from the usual behavior of writes.
     pub traits: Traits,
-    /// Subresources.
+    /// Served subresources.
     pub subresources: Vec<Subresource>,
     /// Name of the table that stores the objects; all versions share it.
     pub table: Arc<str>,
@@ -73,21 +73,21 @@ pub struct Verbs(u8);
 /// A verb. The variants are in the order of discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
-    /// POST
+    /// `POST`.
     Create,
-    /// DELETE of one object
+    /// `DELETE` of one object.
     Delete,
-    /// DELETE of a collection
+    /// `DELETE` of a collection.
     DeleteCollection,
-    /// GET of one object
+    /// `GET` of one object.
     Get,
-    /// GET of a collection
+    /// `GET` of a collection.
     List,
-    /// PATCH
+    /// `PATCH`.
     Patch,
-    /// PUT
+    /// `PUT`.
     Update,
-    /// GET of a collection with `watch=true`
+    /// `GET` of a collection with `watch=true`.
     Watch,
 }
 
@@ -150,7 +150,7 @@ impl Verbs {
         Self(u8::MAX)
     }
 
-    /// Reports whether `verb` is in the set.
+    /// Returns whether `verb` is in the set.
     #[must_use]
     pub fn contains(self, verb: Verb) -> bool {
         self.0 & (1 << verb as u8) != 0
@@ -167,7 +167,7 @@ impl Verbs {
     }
 }
 
-/// Deviations of a resource from the usual behaviour of writes. In the API server, they are part of its
+/// Deviations of a resource from the usual behavior of writes. In the API server, they are part of its
 /// strategies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "independent yes/no facts per kind")]
@@ -197,7 +197,7 @@ impl Resource {
         }
     }
 
-    /// Reports whether `text` equals [`Resource::api_version`].
+    /// Returns whether `text` equals [`Resource::api_version`].
     #[must_use]
     pub fn has_api_version(&self, text: &str) -> bool {
         match text.split_once('/') {
@@ -239,7 +239,7 @@ impl Resource {
         self.subresources.iter().find(|sub| &*sub.name == name)
     }
 
-    /// Reports whether this is the resource `plural` of `group`, in any version.
+    /// Returns whether this is the resource `plural` of `group`, in any version.
     #[must_use]
     pub fn is(&self, group: &str, plural: &str) -> bool {
         &*self.group == group && &*self.plural == plural

@@ -1,4 +1,4 @@
-//! Pod behaviour: scripts as data, rules that select a script for a pod, and the resulting container
+//! Pod behavior: scripts as data, rules that select a script for a pod, and the resulting container
 //! lifecycle. This module does not depend on the store or the simulator, so that the simulated kubelet for a
 //! real API server can run the same scripts.
 
@@ -20,7 +20,7 @@ pub(crate) use status::PodCondition;
 pub use status::{PodStatusWriter, mark_unschedulable};
 pub use text::ScriptError;
 
-/// Behaviour of the containers of a pod after the pod is bound to a node.
+/// Behavior of the containers of a pod after the pod is bound to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
     /// Time from binding until the containers run.

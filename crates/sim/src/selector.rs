@@ -41,13 +41,13 @@ impl Selector {
         Ok(Self { labels, fields })
     }
 
-    /// Reports whether the selector matches every object.
+    /// Returns whether the selector matches every object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Reports whether `object` matches.
+    /// Returns whether `object` matches.
     #[must_use]
     pub fn matches(&self, object: &Object) -> bool {
         self.labels.matches(&|key| object.meta().label(key))

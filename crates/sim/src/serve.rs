@@ -72,7 +72,7 @@ pub enum ServeError {
         source: io::Error,
     },
     /// A certificate could not be created.
-    #[error("cannot make certificates")]
+    #[error("cannot generate certificates")]
     Certificates(#[from] rcgen::Error),
     /// TLS could not be configured.
     #[error("cannot set up TLS")]

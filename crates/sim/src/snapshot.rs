@@ -44,7 +44,7 @@ pub enum SnapshotError {
         source: Box<SnapshotError>,
     },
     /// A value cannot be written as YAML.
-    #[error("cannot write object")]
+    #[error("cannot write object as YAML")]
     Write(#[source] mainstay_yaml::Error),
     /// A document is not a Kubernetes object.
     #[error("document {number} is not a Kubernetes object")]

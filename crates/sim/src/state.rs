@@ -60,13 +60,13 @@ pub struct State {
     pub clock: Clock,
     /// Random number generator.
     pub random: Random,
-    /// Trace of requests.
+    /// Trace of requests and controllers.
     pub trace: Trace,
     /// Types of builtin kinds.
     pub schema: &'static Schema,
     /// Served resources.
     pub resources: Resources,
-    /// Objects.
+    /// Stored objects and their history.
     pub store: Store,
     /// Cluster IPs and node ports allocated to Services.
     pub ips: ServiceIps,
@@ -120,7 +120,7 @@ impl State {
         self.clock.now()
     }
 
-    /// Reports whether controllers must pause.
+    /// Returns whether controllers must pause.
     pub(crate) fn is_paused(&self) -> bool {
         self.store.version() >= self.pause_at
     }

@@ -299,10 +299,10 @@ impl Status {
     /// write is retried.
     #[must_use]
     pub fn webhook_pending() -> Self {
-        Self::new(500, WEBHOOK_PENDING, "a webhook must be asked first")
+        Self::new(500, WEBHOOK_PENDING, "a webhook must be called first")
     }
 
-    /// Reports whether this is [`Status::webhook_pending`].
+    /// Returns whether this is [`Status::webhook_pending`].
     #[must_use]
     pub fn is_webhook_pending(&self) -> bool {
         self.reason() == WEBHOOK_PENDING

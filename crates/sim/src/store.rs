@@ -101,13 +101,13 @@ impl Store {
         self.version
     }
 
-    /// Skips versions up to `to`. Used when a snapshot is loaded. The sequence of a real server has gaps,
-    /// too.
+    /// Skips versions up to `to`. Used when a snapshot is loaded. The sequence of a real server also has
+    /// gaps.
     pub fn advance_version(&mut self, to: u64) {
         self.version = self.version.max(to);
     }
 
-    /// Returns an object.
+    /// Returns the object with this key, or `None` if it does not exist.
     #[must_use]
     pub fn get(&self, table: &str, key: &str) -> Option<&Arc<Object>> {
         self.tables.get(table)?.objects.get(key)
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_ordered_as_etcd_orders_them() {
+    fn keys_have_the_same_order_as_in_etcd() {
         let (mut store, table) = (Store::new(10), Arc::from("t"));
         for (namespace, name) in [("a", "x"), ("a-b", "x"), ("b", "x"), ("a", "w")] {
             put(&mut store, &table, namespace, name, "");

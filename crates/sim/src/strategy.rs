@@ -1,5 +1,5 @@
-//! Behaviour of writes that differs by kind, such as fields that only the server sets. The API server calls
-//! it strategies.
+//! Behavior of writes that differs by kind, such as fields that only the server sets. Corresponds to the
+//! strategies of the API server.
 
 use std::sync::Arc;
 
@@ -167,7 +167,7 @@ pub fn grace_period(resource: &Resource, value: &Value, requested: Option<i64>) 
     Some(if period < 0 { 1 } else { period })
 }
 
-/// Reports whether the status is a subresource, so that other writes cannot change it.
+/// Returns whether the status is a subresource, so that other writes cannot change it.
 fn has_status(resource: &Resource) -> bool {
     resource.subresource("status").is_some()
 }

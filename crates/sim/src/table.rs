@@ -9,6 +9,7 @@ use crate::state::State;
 use crate::tree;
 
 mod age;
+mod cells;
 mod custom;
 mod kinds;
 mod more;

@@ -25,7 +25,7 @@ impl Trace {
         }
     }
 
-    /// Reports whether lines are stored. If they are not, callers can skip formatting them.
+    /// Returns whether lines are stored. If they are not, callers can skip formatting them.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
         self.keep

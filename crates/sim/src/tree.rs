@@ -20,7 +20,7 @@ pub fn int(value: &Value, path: &[&str]) -> Option<i64> {
     get(value, path).and_then(Value::as_i64)
 }
 
-/// Reports whether the value at `path` is `true`.
+/// Returns whether the value at `path` is `true`.
 #[must_use]
 pub fn flag(value: &Value, path: &[&str]) -> bool {
     get(value, path).and_then(Value::as_bool).unwrap_or(false)
@@ -77,7 +77,7 @@ pub fn set(value: &mut Value, path: &[&str], new: impl Into<Value>) {
     }
 }
 
-/// Sets the value at `path` if it is missing or null. Reports whether it was set.
+/// Sets the value at `path` if it is missing or null. Returns whether the value was set.
 pub fn set_default(value: &mut Value, path: &[&str], new: impl Into<Value>) -> bool {
     if get(value, path).is_some_and(|value| !value.is_null()) {
         return false;
@@ -86,7 +86,7 @@ pub fn set_default(value: &mut Value, path: &[&str], new: impl Into<Value>) -> b
     true
 }
 
-/// Like [`set_default`], but also replaces an empty string (the zero value of a Go string).
+/// Sets the value at `path` like [`set_default`], and also replaces an empty string, Go's zero value.
 pub fn set_default_text(value: &mut Value, path: &[&str], new: &str) -> bool {
     if !text(value, path).is_empty() {
         return false;
@@ -161,7 +161,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn sizes_are_those_of_the_text() {
+    fn sizes_equal_the_length_of_the_json_text() {
         let value = json!({"a\n": [null, true, 1.5, -20, "x\u{1}", {}], "b": []});
         let size = value.to_string().len();
         assert_eq!(json_size(&value, size), Some(size));

@@ -123,7 +123,7 @@ pub fn update(resource: &Resource, new: &Value, old: &Value, context: &mut Conte
     errors
 }
 
-/// Reports whether an update of this kind is also validated like a create.
+/// Returns whether an update of this kind is also validated like a create.
 fn checks_whole_object(resource: &Resource) -> bool {
     matches!(
         &*resource.plural,

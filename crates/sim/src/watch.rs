@@ -120,8 +120,8 @@ impl Watch {
         Poll::Pending
     }
 
-    /// Reports whether the watched resource is still served with the same definition. Builtin resources
-    /// always are.
+    /// Returns whether the watched resource is still served with the same definition. Builtin resources
+    /// are always served.
     fn is_served(&self, state: &State) -> bool {
         let own = &self.options.resource;
         let Shape::Custom(custom) = &own.shape else {

@@ -1,4 +1,4 @@
-//! Validated writes: the steps that all kinds share. Behaviour that differs by kind is in `strategy`,
+//! Validated writes: the steps that all kinds share. Behavior that differs by kind is in `strategy`,
 //! `defaults` and `validation`.
 
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub use update::{Change, Updated, update};
 /// Target of a write.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
-    /// Resource.
+    /// Resource of the object.
     pub resource: &'a Arc<Resource>,
     /// Namespace of the request, empty for cluster-scoped resources.
     pub namespace: &'a str,
@@ -79,7 +79,7 @@ pub fn decode(state: &State, resource: &Resource, mut value: Value, context: &mu
     Ok(decoded.value)
 }
 
-/// Reports whether the API server has a type for the kind in this version. Served versions have types, and
+/// Returns whether the API server has a type for the kind in this version. Served versions have types, and
 /// beta versions of the group are treated as registered although they are not served.
 fn is_registered(state: &State, resource: &Resource, api_version: &str) -> bool {
     let old = api_version

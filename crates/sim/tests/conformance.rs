@@ -67,3 +67,19 @@ async fn repeated_runs_produce_the_same_trace() {
         assert!(!traces[0].is_empty());
     }
 }
+
+#[tokio::test]
+async fn malformed_arguments_are_errors() {
+    let configmaps = "/api/v1/namespaces/{ns}/configmaps";
+    for line in [
+        format!("WATCH w {configmaps}?watch=true\nEVENTS w tree"),
+        format!("UNTIL 2OO {configmaps}"),
+        format!("UNTIL 20 {configmaps}"),
+        format!("UNTIL:PSOT 200 {configmaps}"),
+        format!("AWAIT:PSOT {configmaps} /kind ConfigMapList"),
+    ] {
+        let error = run(&Simulated::default(), "ns", &line).await.unwrap_err();
+        let last = line.lines().last().unwrap();
+        assert_eq!(error.to_string(), format!("invalid command: {last}"));
+    }
+}

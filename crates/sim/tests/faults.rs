@@ -53,7 +53,7 @@ async fn check_create(fault: Fault, message: &str, is_created: bool) {
 }
 
 #[tokio::test]
-async fn write_faults() {
+async fn write_faults_affect_the_response_and_the_stored_object() {
     check_create(Fault::LoseRequest, "connection reset", false).await;
     check_create(Fault::LoseResponse, "connection reset", true).await;
     check_create(Fault::CrashBefore, "has crashed", false).await;
@@ -128,7 +128,7 @@ async fn check_watch(fault: Fault, expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn watch_faults() {
+async fn watch_faults_end_the_watch_or_change_its_events() {
     check_watch(Fault::DropWatch(1), &["a"]).await;
     check_watch(Fault::ExpireWatch(2), &["a", "b", "410 Expired"]).await;
     check_watch(Fault::SkipEvent(1), &["a", "c"]).await;
@@ -154,7 +154,7 @@ async fn watches_time_out_on_the_cluster_clock() {
 }
 
 #[test]
-fn client_clock_skew() {
+fn a_skewed_client_clock_is_ahead_by_the_offset() {
     let cluster = Cluster::default();
     let start = cluster.now();
     cluster.with(|state| {

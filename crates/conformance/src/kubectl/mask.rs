@@ -1,5 +1,5 @@
 //! Masks the parts of `kubectl` output that differ between clusters, and reduces the gap between columns to
-//! two blanks.
+//! two spaces.
 
 /// Characters of generated names and hashes: no vowels, and no digits that resemble letters.
 const GENERATED: &str = "bcdfghjklmnpqrstvwxz2456789";
@@ -26,7 +26,7 @@ pub(super) fn mask_line(line: &str, directory: &str) -> String {
     format!("{indent}{}", normalize_columns(&mask_words(rest)))
 }
 
-/// Reduces the gap between columns to two blanks, because its width depends on the masked text.
+/// Reduces the gap between columns to two spaces, because its width depends on the masked text.
 fn normalize_columns(text: &str) -> String {
     let parts: Vec<&str> = text
         .split("  ")

@@ -1,5 +1,7 @@
 //! Discovery of groups, versions and resources (legacy and aggregated), `/version` and health endpoints.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::response::ApiResponse;
@@ -142,22 +144,7 @@ fn storage_hash(resource: &Resource) -> String {
     use sha2::Digest as _;
     let digest = sha2::Sha256::digest(format!("{}/{}", resource.stored_as, resource.kind));
     let first: Vec<u8> = digest.iter().copied().take(8).collect();
-    base64(&first)
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for index in 0..4 {
-            let letter = ALPHABET.get((bits >> (18 - 6 * index) & 63) as usize);
-            let letter = letter.filter(|_| index <= chunk.len());
-            out.push(letter.map_or('=', |letter| char::from(*letter)));
-        }
-    }
-    out
+    STANDARD.encode(first)
 }
 
 fn set_names(value: &mut Value, resource: &Resource) {

@@ -97,8 +97,8 @@ pub(super) fn apply_patch(
     write::decode(state, resource, patched, context)
 }
 
-/// Returns whether a patch may read or write `managedFields`. Escapes and `from` may hide the name, so they
-/// count as well.
+/// Returns whether a patch may read or write `managedFields`. Also returns true for patches with escapes or
+/// `from`, which may refer to the field without its name.
 fn may_access_managed_fields(body: &[u8]) -> bool {
     let has = |word: &[u8]| body.windows(word.len()).any(|part| part == word);
     has(b"managed") || has(b"\\u") || has(b"\"from\"")

@@ -15,9 +15,9 @@ use crate::table;
 pub struct ApiResponse {
     /// HTTP status code.
     pub code: u16,
-    /// Headers.
+    /// Response headers.
     pub headers: Vec<(&'static str, String)>,
-    /// Body.
+    /// Response body.
     pub body: Bytes,
 }
 

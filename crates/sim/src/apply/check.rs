@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::element::Element;
 use super::types::{Form, List, MapOf, Ref, Rule, Scalar};
+use crate::show;
 
 /// Returns the validation errors of `value` as one text, or `None` if it is valid.
 pub(super) fn validation_errors(kind: Ref<'_>, value: &Value) -> Option<String> {
@@ -63,19 +64,22 @@ fn check_scalar(kind: Scalar, value: &Value) -> Option<String> {
         | (Scalar::Text, Value::String(_))
         | (Scalar::Bool, Value::Bool(_))
         | (Scalar::Any, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
-        (Scalar::Number, _) => Some(format!("expected numeric (int or float), got {}", go_type(value))),
+        (Scalar::Number, _) => Some(format!(
+            "expected numeric (int or float), got {}",
+            show::type_name(value)
+        )),
         (Scalar::Text, _) => Some(format!(
             "expected string, got &value.valueUnstructured{{Value:{}}}",
-            go_syntax(value)
+            show::syntax(value)
         )),
-        (Scalar::Bool, _) => Some(format!("expected boolean, got &{{{}}}", go_text(value))),
-        (Scalar::Any, _) => Some(format!("expected any scalar, got &{{{}}}", go_text(value))),
+        (Scalar::Bool, _) => Some(format!("expected boolean, got &{{{}}}", show::plain(value))),
+        (Scalar::Any, _) => Some(format!("expected any scalar, got &{{{}}}", show::plain(value))),
     }
 }
 
 fn check_map(map: &MapOf<'_>, value: &Value, path: &FieldPath<'_>, errors: &mut Vec<String>) {
     let Value::Object(fields) = value else {
-        let text = format!("expected map, got &{{{}}}", go_text(value));
+        let text = format!("expected map, got &{{{}}}", show::plain(value));
         report_error(path, &text, errors);
         return;
     };
@@ -92,7 +96,7 @@ fn check_map(map: &MapOf<'_>, value: &Value, path: &FieldPath<'_>, errors: &mut 
 
 fn check_list(list: &List<'_>, value: &Value, path: &FieldPath<'_>, errors: &mut Vec<String>) {
     let Value::Array(items) = value else {
-        let text = format!("expected list, got &{{{}}}", go_text(value));
+        let text = format!("expected list, got &{{{}}}", show::plain(value));
         report_error(path, &text, errors);
         return;
     };
@@ -111,56 +115,5 @@ fn check_list(list: &List<'_>, value: &Value, path: &FieldPath<'_>, errors: &mut
         }
         check_value(list.element, item, &FieldPath::Item(path, &element), errors);
         seen.insert(element);
-    }
-}
-
-/// Returns Go's `%T` of the decoded JSON value.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
-}
-
-/// Returns Go's `%#v` of the decoded JSON value.
-fn go_syntax(value: &Value) -> String {
-    match value {
-        Value::Null => "interface {}(nil)".into(),
-        Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(go_syntax).collect();
-            format!("[]interface {{}}{{{}}}", items.join(", "))
-        }
-        Value::Object(map) => {
-            let fields: Vec<_> = map
-                .iter()
-                .map(|(key, value)| format!("{key:?}:{}", go_syntax(value)))
-                .collect();
-            format!("map[string]interface {{}}{{{}}}", fields.join(", "))
-        }
-        scalar => scalar.to_string(),
-    }
-}
-
-/// Returns Go's `%v` of the decoded JSON value.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".into(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            let items: Vec<_> = items.iter().map(go_text).collect();
-            format!("[{}]", items.join(" "))
-        }
-        Value::Object(map) => {
-            let fields: Vec<_> = map
-                .iter()
-                .map(|(key, value)| format!("{key}:{}", go_text(value)))
-                .collect();
-            format!("map[{}]", fields.join(" "))
-        }
-        scalar => scalar.to_string(),
     }
 }

@@ -11,15 +11,13 @@ use super::types::Ref;
 use crate::resource::Resource;
 use crate::state::State;
 use crate::tree;
+use crate::validation::meta::{MAX_ANNOTATIONS_SIZE, annotations_size};
 
 const ANNOTATION: [&str; 3] = [
     "metadata",
     "annotations",
     "kubectl.kubernetes.io/last-applied-configuration",
 ];
-
-/// Maximum total size of annotations in bytes.
-const MAX_ANNOTATIONS_SIZE: usize = 256 * 1024;
 
 /// Returns the fields that have the same value in the live object and in the annotation; `None` if the
 /// annotation is missing, invalid or of a different API version.
@@ -49,12 +47,7 @@ pub(super) fn update_annotation(object: &mut Value, applied: &Value) {
     let mut config = applied.clone();
     tree::remove(&mut config, &ANNOTATION);
     tree::set(object, &ANNOTATION, format!("{config}\n"));
-    let total: usize = tree::map(object, &["metadata", "annotations"])
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))
-        .sum();
-    if total > MAX_ANNOTATIONS_SIZE {
+    if annotations_size(object) > MAX_ANNOTATIONS_SIZE {
         tree::remove(object, &ANNOTATION);
     }
 }

@@ -7,16 +7,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::User;
 use crate::clock::Instant;
+use crate::der::{
+    COMMON_NAME, EXPLICIT_VERSION, GENERALIZED_TIME, OBJECT_ID, ORGANIZATION, SEQUENCE, SET, UTC_TIME,
+};
 
-/// DER tags and object identifiers, in the order in which they occur.
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
-const EXPLICIT_VERSION: u8 = 0xA0;
-const OBJECT_ID: u8 = 0x06;
-const UTC_TIME: u8 = 0x17;
-const GENERALIZED_TIME: u8 = 0x18;
-const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
-const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0A];
 /// Object identifier 1.3.6.1.4.1.57683.2, which Kubernetes uses for the uid of a user.
 const UID: [u8; 9] = [0x2B, 0x06, 0x01, 0x04, 0x01, 0x83, 0xC2, 0x53, 0x02];
 

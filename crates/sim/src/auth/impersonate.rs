@@ -60,23 +60,23 @@ pub(crate) fn impersonate(
     impersonation: &Impersonation,
     attributes: &Attributes<'_>,
 ) -> Result<User> {
-    let wanted = &impersonation.0;
-    if wanted.name.is_empty() {
+    let target = &impersonation.0;
+    if target.name.is_empty() {
         return Err(Status::bad_request(format!(
             "requested {} without impersonating a user name",
-            go_syntax(wanted)
+            go_syntax(target)
         )));
     }
     // Tries the mode that succeeded last first, and reports the error of the first mode.
     let last = state.access.last_mode.get(&user.name).copied();
     let modes = last.into_iter().chain(
-        possible_modes(wanted)
+        possible_modes(target)
             .into_iter()
             .filter(|mode| Some(*mode) != last),
     );
     let mut first = None;
-    for mode in modes.filter(|mode| mode.is_possible_for(wanted)) {
-        match mode.authorized_user(state, user, wanted, attributes) {
+    for mode in modes.filter(|mode| mode.is_possible_for(target)) {
+        match mode.authorized_user(state, user, target, attributes) {
             Ok(impersonated) => {
                 state.access.last_mode.insert(user.name.clone(), mode);
                 return Ok(impersonated);
@@ -123,11 +123,11 @@ pub(super) enum Mode {
     Legacy,
 }
 
-fn possible_modes(wanted: &User) -> Vec<Mode> {
-    let name_only = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
-    let constrained = if wanted.name.starts_with("system:node:") {
+fn possible_modes(target: &User) -> Vec<Mode> {
+    let name_only = target.uid.is_empty() && target.groups.is_empty() && target.extra.is_empty();
+    let constrained = if target.name.starts_with("system:node:") {
         name_only.then_some("arbitrary-node")
-    } else if parse_service_account(&wanted.name).is_some() {
+    } else if parse_service_account(&target.name).is_some() {
         name_only.then_some("serviceaccount")
     } else {
         Some("user-info")
@@ -147,8 +147,8 @@ fn parse_service_account(name: &str) -> Option<(&str, &str)> {
 }
 
 impl Mode {
-    fn is_possible_for(self, wanted: &User) -> bool {
-        possible_modes(wanted).contains(&self)
+    fn is_possible_for(self, target: &User) -> bool {
+        possible_modes(target).contains(&self)
     }
 
     /// Returns the verb that impersonation requires. A constrained mode also requires permission for the
@@ -171,7 +171,7 @@ impl Mode {
         self,
         state: &mut State,
         user: &User,
-        wanted: &User,
+        target: &User,
         attributes: &Attributes<'_>,
     ) -> Result<User> {
         let verb = self.authorized_verb(state, user, attributes)?;
@@ -186,10 +186,10 @@ impl Mode {
             )
         };
         let group = if self == Self::Legacy { "" } else { GROUP };
-        let mut impersonated = wanted.clone();
+        let mut impersonated = target.clone();
         match (
-            parse_service_account(&wanted.name),
-            wanted.name.strip_prefix("system:node:"),
+            parse_service_account(&target.name),
+            target.name.strip_prefix("system:node:"),
         ) {
             (Some((namespace, name)), _) => {
                 authorize(Attributes {
@@ -200,7 +200,7 @@ impl Mode {
                     name,
                     ..Attributes::default()
                 })?;
-                if wanted.groups.is_empty() {
+                if target.groups.is_empty() {
                     impersonated.groups = vec![
                         "system:serviceaccounts".into(),
                         format!("system:serviceaccounts:{namespace}"),
@@ -221,20 +221,20 @@ impl Mode {
                 group,
                 version: "v1",
                 resource: "users",
-                name: &wanted.name,
+                name: &target.name,
                 ..Attributes::default()
             })?,
         }
-        if !wanted.uid.is_empty() {
+        if !target.uid.is_empty() {
             authorize(Attributes {
                 group: GROUP,
                 version: "v1",
                 resource: "uids",
-                name: &wanted.uid,
+                name: &target.uid,
                 ..Attributes::default()
             })?;
         }
-        for name in &wanted.groups {
+        for name in &target.groups {
             let requested = Attributes {
                 group,
                 version: "v1",
@@ -251,7 +251,7 @@ impl Mode {
             }
             authorize(requested)?;
         }
-        for (key, values) in &wanted.extra {
+        for (key, values) in &target.extra {
             for name in values {
                 let resource = "userextras";
                 authorize(Attributes {

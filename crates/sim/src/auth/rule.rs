@@ -10,15 +10,15 @@ use crate::tree;
 /// A rule of a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// Verbs.
+    /// Allowed verbs, or `*`.
     pub verbs: Vec<String>,
-    /// API groups.
+    /// API groups of the resources, or `*`. The core group is the empty string.
     pub groups: Vec<String>,
     /// Resources, such as `pods` or `pods/status`.
     pub resources: Vec<String>,
     /// Object names. Empty for all objects.
     pub names: Vec<String>,
-    /// Non-resource URLs.
+    /// URL paths of non-resource requests. A trailing `*` matches any suffix.
     pub urls: Vec<String>,
 }
 
@@ -173,12 +173,12 @@ impl Rule {
     }
 }
 
-/// Returns the parts of `wanted` that no rule of `own` covers, as sorted lines with one resource each.
+/// Returns the parts of `required` that no rule of `own` covers, as sorted lines with one resource each.
 #[must_use]
-pub(super) fn missing_permissions(own: &[Rule], wanted: &[Rule]) -> Vec<String> {
+pub(super) fn missing_permissions(own: &[Rule], required: &[Rule]) -> Vec<String> {
     let mut by_resource: BTreeMap<[Vec<String>; 3], Rule> = BTreeMap::new();
     let mut lines = BTreeSet::new();
-    for part in wanted.iter().flat_map(Rule::split) {
+    for part in required.iter().flat_map(Rule::split) {
         if own.iter().any(|rule| rule.covers(&part)) {
             continue;
         }
@@ -242,24 +242,24 @@ mod tests {
     fn missing_permissions_are_grouped_by_resource() {
         let own =
             rules(&json!([{"apiGroups": [""], "resources": ["pods", "*/scale"], "verbs": ["get", "list"]}]));
-        let wanted = rules(&json!([
+        let required = rules(&json!([
             {"apiGroups": [""], "resources": ["pods", "secrets"], "verbs": ["get", "watch"]},
             {"apiGroups": [""], "resources": ["things/scale"], "verbs": ["get"]},
             {"nonResourceURLs": ["/metrics"], "verbs": ["get"]},
         ]));
         assert_eq!(
-            missing_permissions(&own, &wanted),
+            missing_permissions(&own, &required),
             [
                 "{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"watch\"]}",
                 "{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\" \"watch\"]}",
                 "{NonResourceURLs:[\"/metrics\"], Verbs:[\"get\"]}",
             ]
         );
-        assert!(missing_permissions(&Rule::full_authority(), &wanted).is_empty());
+        assert!(missing_permissions(&Rule::full_authority(), &required).is_empty());
     }
 
     #[test]
-    fn a_rule_with_names_covers_only_those() {
+    fn a_rule_with_names_covers_only_these_objects() {
         let own = rules(
             &json!([{"apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"], "verbs": ["get"]}]),
         );

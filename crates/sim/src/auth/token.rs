@@ -98,8 +98,8 @@ pub(crate) fn verify(
     }
     let issued_for = super::texts(tree::list(&body, &["aud"]));
     let default = [ISSUER.to_owned()];
-    let wanted = if audiences.is_empty() { &default } else { audiences };
-    let common: Vec<String> = wanted
+    let requested = if audiences.is_empty() { &default } else { audiences };
+    let common: Vec<String> = requested
         .iter()
         .filter(|one| issued_for.contains(one))
         .cloned()
@@ -107,7 +107,7 @@ pub(crate) fn verify(
     if common.is_empty() {
         return Err(TokenError::Audience(
             super::rule::go_list(&issued_for),
-            super::rule::go_list(wanted),
+            super::rule::go_list(requested),
         ));
     }
     check_bound(state, &body)?;

@@ -259,7 +259,7 @@ fn to_text(value: &Val<'_>) -> String {
         Val::Int(number) => number.to_string(),
         Val::Uint(number) => number.to_string(),
         Val::Bool(flag) => flag.to_string(),
-        Val::Double(number) => crate::crd::show::float(*number),
+        Val::Double(number) => crate::show::float(*number),
         _ => String::new(),
     }
 }

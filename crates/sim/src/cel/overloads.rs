@@ -305,8 +305,8 @@ type TypeParameters<'t> = [Option<Type<'t>>; 2];
 
 fn result_type<'t>(row: &Row, arguments: &[Type<'t>]) -> Option<Type<'t>> {
     let mut parameters: TypeParameters<'t> = [None, None];
-    for (wanted, given) in row.arguments.iter().zip(arguments) {
-        if !unify(wanted, given, &mut parameters) {
+    for (expected, given) in row.arguments.iter().zip(arguments) {
+        if !unify(expected, given, &mut parameters) {
             return None;
         }
     }
@@ -323,10 +323,10 @@ fn parameter_index(letter: &str) -> usize {
     usize::from(letter == "B")
 }
 
-/// Returns whether a value of type `given` can be passed as `wanted`, and determines the type parameters.
-fn unify<'t>(wanted: &'static str, given: &Type<'t>, parameters: &mut TypeParameters<'t>) -> bool {
-    if wanted == "A" || wanted == "B" {
-        let Some(slot) = parameters.get_mut(parameter_index(wanted)) else {
+/// Returns whether a value of type `given` can be passed as `expected`, and determines the type parameters.
+fn unify<'t>(expected: &'static str, given: &Type<'t>, parameters: &mut TypeParameters<'t>) -> bool {
+    if expected == "A" || expected == "B" {
+        let Some(slot) = parameters.get_mut(parameter_index(expected)) else {
             return false;
         };
         return if let Some(known) = slot {
@@ -340,8 +340,8 @@ fn unify<'t>(wanted: &'static str, given: &Type<'t>, parameters: &mut TypeParame
             true
         };
     }
-    let parts = type_arguments(wanted);
-    match (wanted.chars().next(), given) {
+    let parts = type_arguments(expected);
+    match (expected.chars().next(), given) {
         (_, Type::Dyn) => true,
         (Some('l'), Type::List(item)) | (Some('o'), Type::Optional(item)) => {
             parts.first().is_none_or(|part| unify(part, item, parameters))
@@ -352,7 +352,7 @@ fn unify<'t>(wanted: &'static str, given: &Type<'t>, parameters: &mut TypeParame
         }
         (Some('l' | 'm' | 'o') | None, _) => false,
         (Some(_), given) => {
-            build_type(wanted, parameters).is_assignable(given) && !matches!(given, Type::Null)
+            build_type(expected, parameters).is_assignable(given) && !matches!(given, Type::Null)
         }
     }
 }

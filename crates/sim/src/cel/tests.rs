@@ -57,6 +57,8 @@ fn expressions_return_values() {
     check("isIP('10.0.0.1')", "true");
     check("sets.contains([1, 2], [2])", "true");
     check("type(1) == int", "true");
+    // Doubles are formatted like Go formats them with `%g`.
+    check("string(1.5) + ' ' + string(2500000.0)", "\"1.5 2.5e+06\"");
     check("-5 / 2", "-2");
     check("int('12') + 1", "13");
     check("self.none == null", "true");

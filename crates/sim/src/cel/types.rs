@@ -27,7 +27,7 @@ pub(crate) enum Type<'t> {
     Optional(Rc<Type<'t>>),
     /// A type of a library.
     Library(&'static str),
-    /// Type of a type.
+    /// The type of types: `type(1)` has this type.
     Kind,
 }
 

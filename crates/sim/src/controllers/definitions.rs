@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Controller;
+use super::{Controller, SeenInputs};
 use crate::context::Context;
 use crate::crd::definition::{
     Condition, FINALIZER, TABLE, is_condition_true, set_condition, update_accepted_names_of_others,
@@ -17,9 +17,7 @@ use crate::write::{self, DeleteOptions, Target};
 /// Controller for terminating definitions.
 #[derive(Debug, Default)]
 pub struct Definitions {
-    seen_version: u64,
-    /// Number of webhook replies at the last step.
-    seen_replies: u64,
+    seen: SeenInputs,
 }
 
 impl Controller for Definitions {
@@ -28,12 +26,9 @@ impl Controller for Definitions {
     }
 
     fn step(&mut self, state: &mut State) -> bool {
-        let replied = std::mem::replace(&mut self.seen_replies, state.webhooks.pending.replies_received)
-            != self.seen_replies;
-        if state.store.version() == self.seen_version && !replied {
+        if !self.seen.update(state) {
             return false;
         }
-        self.seen_version = state.store.version();
         let terminating: Vec<Value> = state
             .store
             .all(TABLE)

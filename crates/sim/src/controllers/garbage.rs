@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::Controller;
 use crate::context::Context;
+use crate::finalizers::{FOREGROUND, ORPHAN};
 use crate::object::{Object, Owner};
 use crate::resource::Resource;
 use crate::state::State;
@@ -15,8 +16,6 @@ use crate::store::{EventKind, ObjectLocation};
 use crate::tree;
 use crate::write::{self, DeleteOptions, Propagation, Target};
 
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
 /// Maximum number of dependents that are handled per step. The others are handled in the next steps.
 const MAX_OBJECTS_PER_STEP: usize = 250;
 
@@ -246,11 +245,10 @@ fn handle_dependent(state: &mut State, location: &ObjectLocation) {
         return;
     }
     let has_dependents = state.store.dependents(&meta.uid).next().is_some();
-    let policy_of_finalizer = meta.finalizers.iter().find_map(|finalizer| match &**finalizer {
-        ORPHAN => Some(Propagation::Orphan),
-        FOREGROUND => Some(Propagation::Foreground),
-        _ => None,
-    });
+    let policy_of_finalizer = meta
+        .finalizers
+        .iter()
+        .find_map(|finalizer| Propagation::from_finalizer(finalizer));
     let policy = match policy_of_finalizer {
         Some(policy) => policy,
         None if owner_states.contains(&OwnerState::WaitingForDependents) && has_dependents => {

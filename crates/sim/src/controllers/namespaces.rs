@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Controller;
+use super::{Controller, SeenInputs};
 use crate::context::Context;
 use crate::resource::{Resource, Verb};
 use crate::state::State;
@@ -17,9 +17,7 @@ const MAX_WRITES_PER_STEP: u64 = 250;
 /// Controller for terminating namespaces.
 #[derive(Debug, Default)]
 pub struct Namespaces {
-    seen_version: u64,
-    /// Number of webhook replies at the last step.
-    seen_replies: u64,
+    seen: SeenInputs,
 }
 
 impl Controller for Namespaces {
@@ -28,12 +26,9 @@ impl Controller for Namespaces {
     }
 
     fn step(&mut self, state: &mut State) -> bool {
-        let replied = std::mem::replace(&mut self.seen_replies, state.webhooks.pending.replies_received)
-            != self.seen_replies;
-        if state.store.version() == self.seen_version && !replied {
+        if !self.seen.update(state) {
             return false;
         }
-        self.seen_version = state.store.version();
         let terminating: Vec<String> = state
             .store
             .all("namespaces")

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::schema::{Additional, Node};
-use super::show;
 use crate::field::{ErrorType, FieldErrors, Path};
 use crate::schema::Schema;
+use crate::show;
 use crate::tree;
 use crate::validation::{meta, names};
 

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::schema::{Additional, List, Node};
-use super::show;
 use crate::field::{ErrorType, FieldErrors, Path};
+use crate::show;
 
 /// Reports duplicate items of sets and duplicate keys of maps in a value.
 pub(crate) fn validate(value: &Value, schema: &Node, path: &Path, errors: &mut FieldErrors) {

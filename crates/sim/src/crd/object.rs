@@ -8,7 +8,9 @@ use super::schema::Node;
 use super::{Custom, embedded, lists, prune};
 use crate::context::Context;
 use crate::field::{ErrorType, FieldErrors, Path};
+use crate::finalizers::is_standard_finalizer;
 use crate::schema::Decoded;
+use crate::show;
 use crate::state::State;
 use crate::status::{Result, Status};
 use crate::tree;
@@ -206,88 +208,60 @@ fn validate_scale(custom: &Custom, value: &Value, is_status: bool, errors: &mut 
         }],
     );
     match value_at_path(value, path) {
-        Err((steps, found)) => {
-            let detail = format!("{steps} accessor error: {found}, expected int64");
-            errors.invalid(&Path::new(path), 0, detail);
-        }
-        Ok(Some(Value::Number(number))) => {
-            let count = number.as_i64().unwrap_or(-1);
-            if count < 0 {
+        Err(detail) => errors.invalid(&Path::new(path), 0, detail),
+        Ok(Some(found)) => match found.as_i64() {
+            None => errors.invalid(&Path::new(path), 0, accessor_error(path, found, "int64")),
+            Some(count @ ..0) => {
                 errors.invalid(&Path::new(path), count, "should be a non-negative integer");
-            } else if count > i64::from(i32::MAX) {
+            }
+            Some(count) if count > i64::from(i32::MAX) => {
                 let detail = format!("should be less than or equal to {}", i32::MAX);
                 errors.invalid(&Path::new(path), count, detail);
             }
-        }
-        Ok(Some(other)) => {
-            let detail = accessor_error(path, other, "int64");
-            errors.invalid(&Path::new(path), 0, detail);
-        }
+            Some(_) => {}
+        },
         Ok(None) => {}
     }
     let selector = tree::text(scale, &["labelSelectorPath"]);
-    if is_status
-        && !selector.is_empty()
-        && let Ok(Some(other)) = value_at_path(value, selector)
-        && !other.is_string()
-    {
-        errors.invalid(
-            &Path::new(selector),
-            "",
-            accessor_error(selector, other, "string"),
-        );
+    if !is_status || selector.is_empty() {
+        return;
     }
+    let detail = match value_at_path(value, selector) {
+        Ok(None | Some(Value::String(_))) => return,
+        Ok(Some(other)) => accessor_error(selector, other, "string"),
+        Err(detail) => detail,
+    };
+    errors.invalid(&Path::new(selector), "", detail);
 }
 
-fn accessor_error(path: &str, value: &Value, wanted: &str) -> String {
+/// Returns the error text of the accessors of Go's package `unstructured`.
+fn accessor_error(path: &str, value: &Value, expected: &str) -> String {
     format!(
-        "{path} accessor error: {} is of the type {}, expected {wanted}",
-        go_value(value),
-        go_type(value)
+        "{path} accessor error: {} is of the type {}, expected {expected}",
+        show::plain(value),
+        show::type_name(value)
     )
 }
 
-/// Returns the value at a path of keys, or `None` if it does not exist. Fails with the path and the error
-/// text if a parent is not a map.
-fn value_at_path<'v>(
-    value: &'v Value,
-    path: &str,
-) -> std::result::Result<Option<&'v Value>, (String, String)> {
+/// Returns the value at a path of keys, or `None` if it does not exist. Fails with Go's error text if a
+/// parent is not a map.
+fn value_at_path<'v>(value: &'v Value, path: &str) -> std::result::Result<Option<&'v Value>, String> {
     let mut current = value;
     let mut steps = String::new();
     for key in path.trim_start_matches('.').split('.') {
-        let Value::Object(map) = current else {
-            let found = format!("{} is of the type {}", go_value(current), go_type(current));
-            return Err((steps, format!("{found}, expected map[string]interface{{}}")));
-        };
         steps.push('.');
         steps.push_str(key);
-        match map.get(key) {
+        let child = match current {
+            Value::Null => None,
+            Value::Object(map) => map.get(key),
+            other => return Err(accessor_error(&steps, other, "map[string]interface{}")),
+        };
+        match child {
             Some(child) => current = child,
             None => return Ok(None),
         }
     }
     Ok(Some(current))
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_i64() => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
-}
-
-fn go_value(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".into(),
-        Value::String(text) => text.clone(),
-        other => super::show::value(other),
-    }
 }
 
 /// Warns about new finalizers that are invalid or have no domain.
@@ -304,13 +278,11 @@ pub fn warn(new: &Value, old: Option<&Value>, context: &mut Context) {
     added.sort();
     added.dedup();
     for finalizer in added {
-        let shown = super::show::quoted(&finalizer);
+        let shown = show::quoted(&finalizer);
         for wrong in names::qualified(&finalizer) {
             context.warn(format!("metadata.finalizers: {shown}: {wrong}"));
         }
-        if finalizer.contains('/')
-            || matches!(finalizer.as_str(), "orphan" | "foregroundDeletion" | "kubernetes")
-        {
+        if finalizer.contains('/') || is_standard_finalizer(&finalizer) {
             continue;
         }
         let including = if finalizer.contains('.') {

@@ -7,14 +7,9 @@ use serde_json::Value;
 use super::correlate::{OldValue, item_by_keys};
 use super::paths;
 use super::schema::{Additional, Node, text};
-use super::show;
-use crate::cel::{self, Failure, KnownNames, PER_CALL_LIMIT, Program, Type, Val};
+use crate::cel::{self, Failure, KnownNames, PER_CALL_LIMIT, Program, Type, VALIDATION_BUDGET, Val};
 use crate::field::{ErrorType, FieldErrors, Path};
-
-/// Cost budget of all rules of an object together.
-const MAX_COST: u64 = 10_000_000;
-/// Maximum length of the result of a `messageExpression`, in bytes.
-const MAX_MESSAGE_LEN: usize = 5 * 1024;
+use crate::show;
 
 /// Rules of a schema node and of its children.
 #[derive(Debug, Default)]
@@ -113,18 +108,15 @@ impl Rule {
 
     /// Returns the message of a violation: the result of the message expression if it is usable, otherwise
     /// the static or default message.
-    fn violation_message<'a>(&'a self, names: &KnownNames<'a>, cost: &mut u64) -> String {
+    fn violation_message<'a>(&'a self, names: &KnownNames<'a>, budget: &mut u64) -> String {
         let computed = self.message_program.as_ref().and_then(|program| {
-            let mut remaining = PER_CALL_LIMIT.min(*cost);
+            let limit = PER_CALL_LIMIT.min(*budget);
+            let mut remaining = limit;
             let result = program.evaluate(names, &mut remaining);
-            match result {
-                Ok(Val::Text(text)) => Some(text.trim().to_owned()),
-                _ => None,
-            }
+            *budget -= limit - remaining;
+            cel::message_text(&result.ok()?)
         });
-        let usable =
-            computed.filter(|text| !text.is_empty() && text.len() <= MAX_MESSAGE_LEN && !text.contains('\n'));
-        usable.unwrap_or_else(|| {
+        computed.unwrap_or_else(|| {
             if self.message.is_empty() {
                 format!("failed rule: {}", self.text())
             } else {
@@ -188,7 +180,7 @@ impl Rules {
         };
         let mut validation = Validation {
             findings,
-            budget: MAX_COST,
+            budget: VALIDATION_BUDGET,
         };
         // The reason for stopping early is already in the findings.
         let _ = validation.validate_node(self, &target, location);
@@ -277,31 +269,20 @@ impl Validation<'_, '_> {
                     let old = target.old.and_then(|old| old.get(key));
                     let ratchet = target.ratchet.field(target.value, key);
                     let property = rules.properties.get(key).zip(target.node.properties.get(key));
-                    if let Some((rules, node)) = property {
-                        self.validate_node(
-                            rules,
-                            &RuleTarget {
-                                node,
-                                value,
-                                old,
-                                ratchet,
-                            },
-                            &path.child(key),
-                        )?;
-                    } else if let (Some(rules), Some(Additional::Schema(node))) =
-                        (&rules.additional, &target.node.additional)
-                    {
-                        self.validate_node(
-                            rules,
-                            &RuleTarget {
-                                node,
-                                value,
-                                old,
-                                ratchet,
-                            },
-                            &path.key(key),
-                        )?;
-                    }
+                    let (rules, node, path) = match (property, &rules.additional, &target.node.additional) {
+                        (Some((rules, node)), ..) => (rules, node, path.child(key)),
+                        (None, Some(rules), Some(Additional::Schema(node))) => {
+                            (&**rules, &**node, path.key(key))
+                        }
+                        _ => continue,
+                    };
+                    let child = RuleTarget {
+                        node,
+                        value,
+                        old,
+                        ratchet,
+                    };
+                    self.validate_node(rules, &child, &path)?;
                 }
             }
             Value::Array(items) => {
@@ -309,16 +290,13 @@ impl Validation<'_, '_> {
                     for (index, value) in items.iter().enumerate() {
                         let old = target.old.and_then(|old| item_by_keys(target.node, old, value));
                         let ratchet = target.ratchet.child(target.value, |old| old.item(value));
-                        self.validate_node(
-                            rules,
-                            &RuleTarget {
-                                node,
-                                value,
-                                old,
-                                ratchet,
-                            },
-                            &path.index(index),
-                        )?;
+                        let item = RuleTarget {
+                            node,
+                            value,
+                            old,
+                            ratchet,
+                        };
+                        self.validate_node(rules, &item, &path.index(index))?;
                     }
                 }
             }
@@ -442,5 +420,25 @@ impl Validation<'_, '_> {
         } else {
             self.findings.errors.append(errors);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn message_expressions_reduce_the_budget() {
+        let schema = json!({"type": "integer"});
+        let rule = json!({"rule": "self > 1", "messageExpression": "'have ' + string(self)"});
+        let value = json!(1);
+        let node = Node::compile(&schema);
+        let rule = Rule::compile(&node, false, &rule);
+        let names = KnownNames(vec![("self", Val::from_json(&value, Some(&node)))]);
+        let mut budget = VALIDATION_BUDGET;
+        assert_eq!(rule.violation_message(&names, &mut budget), "have 1");
+        assert!(budget < VALIDATION_BUDGET);
+        assert_eq!(rule.violation_message(&names, &mut 0), "failed rule: self > 1");
     }
 }

@@ -5,9 +5,10 @@
 use serde_json::{Map, Number, Value};
 
 use super::correlate::OldValue;
+use super::format;
 use super::schema::{Additional, Checks, Node};
-use super::{format, show};
 use crate::field::{ErrorType, FieldErrors, Path};
+use crate::show;
 
 /// Validates a value. `location` is the prefix of all paths.
 pub(crate) fn validate(
@@ -269,10 +270,7 @@ fn check_number(number: &Number, types: &[&str], checks: &Checks, path: &str) ->
         None
     };
     let single = single.unwrap_or("");
-    let shown = number.as_i64().map_or_else(
-        || show::float(number.as_f64().unwrap_or_default()),
-        |int| int.to_string(),
-    );
+    let shown = show::number(number);
     let range_error =
         |value: f64, is_whole: bool, prefix: &str| range_error(value, is_whole, single, checks, prefix, path);
     let value = number.as_f64().unwrap_or_default();

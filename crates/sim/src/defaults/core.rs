@@ -1,5 +1,7 @@
 //! Defaults of the core group, except pods.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::pod_spec;
@@ -33,7 +35,7 @@ pub(super) fn secret(value: &mut Value) {
     // `stringData` is write-only. Its entries replace those in `data`.
     if let Some(Value::Object(texts)) = tree::remove(value, &["stringData"]) {
         for (key, text) in texts {
-            let encoded = base64(text.as_str().unwrap_or("").as_bytes());
+            let encoded = STANDARD.encode(text.as_str().unwrap_or(""));
             tree::set(value, &["data", &key], encoded);
         }
     }
@@ -136,36 +138,23 @@ pub(super) fn replication_controller(value: &mut Value) {
     }
 }
 
-/// Encodes bytes in standard base64 with padding.
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let letter = |bits: u32| char::from(ALPHABET.get((bits & 63) as usize).copied().unwrap_or(b'A'));
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        out.push(letter(bits >> 18));
-        out.push(letter(bits >> 12));
-        out.push(if chunk.len() > 1 { letter(bits >> 6) } else { '=' });
-        out.push(if chunk.len() > 2 { letter(bits) } else { '=' });
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn base64_is_padded() {
+    fn string_data_is_encoded_with_padding() {
         for (text, encoded) in [
             ("", ""),
             ("a", "YQ=="),
             ("ab", "YWI="),
             ("abc", "YWJj"),
             ("hello!", "aGVsbG8h"),
+            ("??>", "Pz8+"),
         ] {
-            assert_eq!(base64(text.as_bytes()), encoded);
+            let mut object = json!({"stringData": {"key": text}});
+            secret(&mut object);
+            assert_eq!(object, json!({"data": {"key": encoded}, "type": "Opaque"}));
         }
     }
 }

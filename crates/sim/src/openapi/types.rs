@@ -252,9 +252,9 @@ fn with_siblings(schema: Value) -> Value {
     }
 }
 
-const TYPE_META_VERSION: &str = "The group and version in which this object is written.";
-const TYPE_META_KIND: &str = "What this object is.";
-const METADATA: &str = "Name, labels and everything else that all objects have.";
+const TYPE_META_VERSION: &str = "API group and version of the object.";
+const TYPE_META_KIND: &str = "Kind of the object.";
+const METADATA: &str = "Metadata of the object, such as its name and labels.";
 
 /// Returns the definition name of the part of a field that can contain any value.
 fn free_form_definition(field: &Field) -> &'static str {

@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::schema::{Field, Schema, Type, TypeId};
+use crate::show;
 use crate::status::{Result, Status};
 
 const PATCH: &str = "$patch";
@@ -43,7 +44,7 @@ impl<'s> Merger<'s> {
             Some("delete") => return Ok(Map::new()),
             Some("merge") | None => {}
             Some(other) => {
-                let text = format!("unknown patch type: {other} in map: {}", format_go_map(patch));
+                let text = format!("unknown patch type: {other} in map: {}", show::plain_map(patch));
                 return Err(Status::unknown(text));
             }
         }
@@ -172,7 +173,7 @@ impl<'s> Merger<'s> {
             return Err(Status::bad_request("delete patch type with no merge key defined"));
         };
         let Some(key) = change.get(merge_key) else {
-            let shown = format_go_map(change);
+            let shown = show::plain_map(change);
             return Err(Status::unknown(format!(
                 "map: {shown} does not contain declared merge key: {merge_key}"
             )));
@@ -188,28 +189,6 @@ impl<'s> Merger<'s> {
             _ => out.push(Value::Object(self.merge_map(id, &Map::new(), change)?)),
         }
         Ok(())
-    }
-}
-
-/// Formats a map as Go's `%v` does.
-fn format_go_map(map: &Map<String, Value>) -> String {
-    let pairs: Vec<String> = map
-        .iter()
-        .map(|(key, value)| format!("{key}:{}", format_go_value(value)))
-        .collect();
-    format!("map[{}]", pairs.join(" "))
-}
-
-fn format_go_value(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".into(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => format!(
-            "[{}]",
-            items.iter().map(format_go_value).collect::<Vec<_>>().join(" ")
-        ),
-        Value::Object(map) => format_go_map(map),
-        other => other.to_string(),
     }
 }
 

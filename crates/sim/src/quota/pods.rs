@@ -98,7 +98,7 @@ fn keep_larger(into: &mut Amounts, other: &Amounts) {
     }
 }
 
-/// Reports whether pods use the quota resource `name`.
+/// Returns whether pods use the quota resource `name`.
 pub(super) fn is_counted(name: &str) -> bool {
     let bare = name
         .strip_prefix("requests.")
@@ -111,7 +111,7 @@ pub(super) fn is_counted(name: &str) -> bool {
             .is_some_and(|bare| bare.contains('/') || bare.starts_with("hugepages-"))
 }
 
-/// Reports whether a pod is in a scope of a quota.
+/// Returns whether a pod is in a scope of a quota.
 pub(super) fn in_scope(pod: &Value, scope: &str, expression: Option<&Value>) -> bool {
     let has_deadline = tree::int(pod, &["spec", "activeDeadlineSeconds"]).is_some();
     let best_effort = qos_class(pod) == "BestEffort";
@@ -141,7 +141,7 @@ fn in_priority_class(class: &str, expression: Option<&Value>) -> bool {
     }
 }
 
-/// Reports whether an affinity term of the pod refers to other namespaces.
+/// Returns whether an affinity term of the pod refers to other namespaces.
 fn crosses_namespaces(pod: &Value) -> bool {
     let affinities = ["podAffinity", "podAntiAffinity"].map(|kind| ["spec", "affinity", kind]);
     let terms = affinities

@@ -289,7 +289,7 @@ impl Decoder<'_> {
     }
 }
 
-/// Reports whether Go's encoder prints the field if it is unset.
+/// Returns whether Go's encoder prints the field if it is unset.
 pub(super) fn is_printed_unset(field: &Field) -> bool {
     match &field.kind {
         Type::Struct(_) => !field.omit_zero,
@@ -297,13 +297,13 @@ pub(super) fn is_printed_unset(field: &Field) -> bool {
     }
 }
 
-/// Reports whether Go's encoder omits a field that is set to `value`.
+/// Returns whether Go's encoder omits a field that is set to `value`.
 fn is_omitted(field: &Field, value: &Value) -> bool {
     (field.omit_empty && is_empty(&field.kind, value))
         || (field.omit_zero && value.as_object().is_some_and(Map::is_empty))
 }
 
-/// Reports whether `omitempty` omits a value: zero scalars and empty collections are omitted, structs and
+/// Returns whether `omitempty` omits a value: zero scalars and empty collections are omitted, structs and
 /// pointers to zero values are not.
 fn is_empty(kind: &Type, value: &Value) -> bool {
     match (kind, value) {
@@ -334,7 +334,7 @@ fn is_empty_collection(kind: &Type, value: &Value) -> bool {
     }
 }
 
-/// Reports whether a type is a struct in Go, so that `omitempty` has no effect.
+/// Returns whether a type is a struct in Go, so that `omitempty` has no effect.
 fn is_go_struct(kind: &Type) -> bool {
     matches!(
         kind,

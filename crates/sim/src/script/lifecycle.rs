@@ -80,8 +80,10 @@ pub struct ContainerLifecycle {
     pub restarts: u32,
     /// Previous run; `None` during the first one.
     pub last: Option<CompletedRun>,
-    /// Duration of the back-off or of the pull error. `Duration::MAX` marks a run that has become unready.
+    /// Duration of the back-off or of the pull error; zero before the first one.
     backoff: Duration,
+    /// Whether the current run was ready and has become permanently unready.
+    faltered: bool,
 }
 
 impl ContainerLifecycle {
@@ -96,6 +98,7 @@ impl ContainerLifecycle {
             restarts: 0,
             last: None,
             backoff: Duration::ZERO,
+            faltered: false,
         }
     }
 
@@ -133,7 +136,7 @@ impl ContainerLifecycle {
                 let transition = if ready {
                     falter
                 } else {
-                    ready_at.filter(|_| !self.faltered())
+                    ready_at.filter(|_| !self.faltered)
                 };
                 end.into_iter()
                     .chain(transition)
@@ -144,12 +147,7 @@ impl ContainerLifecycle {
         }
     }
 
-    /// Reports whether this run was ready and has become permanently unready.
-    fn faltered(&self) -> bool {
-        self.backoff == Duration::MAX
-    }
-
-    /// Performs all transitions that are due and reports whether the phase changed.
+    /// Performs all transitions that are due. Returns whether the phase changed.
     pub fn advance_to(&mut self, now: Instant) -> bool {
         let mut changed = false;
         while let Some(at) = self.next_transition().filter(|at| *at <= now) {
@@ -175,9 +173,7 @@ impl ContainerLifecycle {
                     self.end_run(at, end.exit_code);
                     return;
                 }
-                if ready {
-                    self.backoff = Duration::MAX;
-                }
+                self.faltered = ready;
                 self.phase = ContainerPhase::Running { ready: !ready };
             }
             ContainerPhase::Ended(_) => {}
@@ -186,6 +182,7 @@ impl ContainerLifecycle {
 
     fn start_run(&mut self, at: Instant) {
         self.since = at;
+        self.faltered = false;
         self.phase = ContainerPhase::Running { ready: false };
     }
 
@@ -219,7 +216,7 @@ impl ContainerLifecycle {
         }
         let resets_backoff = at.since(self.since) >= BACKOFF_RESET_AFTER;
         self.backoff = match self.backoff {
-            Duration::ZERO | Duration::MAX => INITIAL_BACKOFF,
+            Duration::ZERO => INITIAL_BACKOFF,
             _ if resets_backoff => INITIAL_BACKOFF,
             backoff => (backoff * 2).min(MAX_BACKOFF),
         };
@@ -269,7 +266,7 @@ mod tests {
             life.advance_to(at);
             let stage = match life.phase() {
                 ContainerPhase::Creating => "creating".to_owned(),
-                ContainerPhase::NoImage { backing_off } => format!("no image, pausing {backing_off}"),
+                ContainerPhase::NoImage { backing_off } => format!("no image, backing off {backing_off}"),
                 ContainerPhase::Running { ready } => {
                     format!("running, ready {ready}, {} restarts", life.restarts)
                 }
@@ -343,16 +340,40 @@ mod tests {
     }
 
     #[test]
+    fn restart_backoff_doubles_after_runs_that_became_unready() {
+        let script = Script {
+            falter: Some(seconds(1)),
+            ..Script::fails_after(seconds(3))
+        };
+        check(
+            script,
+            RestartPolicy::Always,
+            &[
+                (0, "running, ready true, 0 restarts"),
+                (1, "running, ready false, 0 restarts"),
+                (3, "back-off"),
+                (13, "running, ready true, 1 restarts"),
+                (14, "running, ready false, 1 restarts"),
+                (16, "back-off"),
+                (36, "running, ready true, 2 restarts"),
+                (37, "running, ready false, 2 restarts"),
+                (39, "back-off"),
+                (79, "running, ready true, 3 restarts"),
+            ],
+        );
+    }
+
+    #[test]
     fn image_pulls_are_retried() {
         check(
             Script::image_pull_error(),
             RestartPolicy::Always,
             &[
-                (0, "no image, pausing false"),
-                (1, "no image, pausing true"),
-                (11, "no image, pausing false"),
-                (12, "no image, pausing true"),
-                (32, "no image, pausing false"),
+                (0, "no image, backing off false"),
+                (1, "no image, backing off true"),
+                (11, "no image, backing off false"),
+                (12, "no image, backing off true"),
+                (32, "no image, backing off false"),
             ],
         );
     }

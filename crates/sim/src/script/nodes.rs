@@ -113,7 +113,7 @@ impl Nodes {
         }
     }
 
-    /// Reports whether nodes changed since the last call.
+    /// Returns whether nodes changed since the last call.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
@@ -144,16 +144,16 @@ fn required_node(pod: &Value) -> Option<&str> {
     tree::list(field, &["values"]).first()?.as_str()
 }
 
-/// Reports whether a pod can be scheduled to a node: the labels match, the node is schedulable and all its
+/// Returns whether a pod can be scheduled to a node: the labels match, the node is schedulable and all its
 /// taints are tolerated.
 fn fits(node: &Value, pod: &Value) -> bool {
-    let wanted = LabelSelector::from_map(tree::get(pod, &["spec", "nodeSelector"]));
-    wanted.matches_map(tree::get(node, &["metadata", "labels"]))
+    let node_selector = LabelSelector::from_map(tree::get(pod, &["spec", "nodeSelector"]));
+    node_selector.matches_map(tree::get(node, &["metadata", "labels"]))
         && !tree::flag(node, &["spec", "unschedulable"])
         && tolerates(node, pod)
 }
 
-/// Reports whether the pod tolerates all taints of the node, except taints with the effect
+/// Returns whether the pod tolerates all taints of the node, except taints with the effect
 /// `PreferNoSchedule`.
 #[must_use]
 pub fn tolerates(node: &Value, pod: &Value) -> bool {
@@ -168,7 +168,7 @@ pub fn tolerates(node: &Value, pod: &Value) -> bool {
         })
 }
 
-/// Reports whether a toleration tolerates a taint.
+/// Returns whether a toleration tolerates a taint.
 pub(crate) fn tolerates_taint(toleration: &Value, taint: &Value) -> bool {
     let text = |value, key| tree::text(value, &[key]);
     let effect = text(toleration, "effect");

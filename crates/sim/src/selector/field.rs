@@ -105,7 +105,7 @@ impl FieldSelector {
         Ok(Self(terms))
     }
 
-    /// Reports whether the selector matches every object.
+    /// Returns whether the selector matches every object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -121,7 +121,7 @@ impl FieldSelector {
         Some(&term.value)
     }
 
-    /// Reports whether an object with these fields matches.
+    /// Returns whether an object with these fields matches.
     #[must_use]
     pub fn matches<'a>(&self, field: &dyn Fn(&str) -> &'a str) -> bool {
         self.0
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_terms() {
+    fn parses_terms() {
         check("", "");
         check(
             "metadata.name=a,status.phase!=Running",

@@ -85,19 +85,19 @@ impl LabelSelector {
         }
     }
 
-    /// Reports whether the selector matches every object.
+    /// Returns whether the selector matches every object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty() && !self.matches_nothing
     }
 
-    /// Reports whether an object with these labels matches.
+    /// Returns whether an object with these labels matches.
     #[must_use]
     pub fn matches<'a>(&self, label: &dyn Fn(&str) -> Option<&'a str>) -> bool {
         !self.matches_nothing && self.terms.iter().all(|term| term.matches(label(&term.key)))
     }
 
-    /// Reports whether an object with these labels, given as a JSON map, matches.
+    /// Returns whether an object with these labels, given as a JSON map, matches.
     #[must_use]
     pub fn matches_map(&self, labels: Option<&Value>) -> bool {
         self.matches(&|key| labels?.get(key)?.as_str())
@@ -152,7 +152,7 @@ enum Token {
     End,
 }
 
-/// Reports whether a character belongs to a symbol. Symbols are `==`, `!=` and the single characters.
+/// Returns whether a character belongs to a symbol. Symbols are `==`, `!=` and the single characters.
 fn is_symbol(c: char) -> bool {
     matches!(c, '=' | '!' | '(' | ')' | ',' | '>' | '<')
 }
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn selects() {
+    fn selectors_match_labels() {
         check("", "a=b", true);
         check("a=b", "a=b", true);
         check("a==b,c", "a=b", false);

@@ -6,24 +6,18 @@ use rcgen::{PublicKeyData as _, SigningKey as _};
 use super::tls::{AUTHORITY_NAME, Authority};
 use crate::auth::{AUTHENTICATED, User};
 use crate::clock::Instant;
+use crate::der::{
+    COMMON_NAME, EXPLICIT_VERSION, GENERALIZED_TIME, OBJECT_ID, ORGANIZATION, SEQUENCE, SET, UTC_TIME,
+};
 
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
 const INTEGER: u8 = 0x02;
-const BITS: u8 = 0x03;
-const BYTES: u8 = 0x04;
-const OBJECT_ID: u8 = 0x06;
-const UTF8: u8 = 0x0C;
-const SHORT_TIME: u8 = 0x17;
-const LONG_TIME: u8 = 0x18;
-const VERSION: u8 = 0xA0;
-const EXTENSIONS: u8 = 0xA3;
+const BIT_STRING: u8 = 0x03;
+const OCTET_STRING: u8 = 0x04;
+const UTF8_STRING: u8 = 0x0C;
+const EXPLICIT_EXTENSIONS: u8 = 0xA3;
 
-const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
-const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0A];
-/// Object identifier of ECDSA with SHA-256.
-const SIGNATURE: &[u8] = &[0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x02];
-const KEY_USAGE: &[u8] = &[0x55, 0x1D, 0x25];
+const ECDSA_WITH_SHA256: &[u8] = &[0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x02];
+const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1D, 0x25];
 const CLIENT_AUTH: &[u8] = &[0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02];
 
 /// Period of validity of a certificate.
@@ -41,15 +35,15 @@ pub(super) fn issue(
     validity: Validity,
     serial: [u8; 8],
 ) -> Result<Vec<u8>, rcgen::Error> {
-    let algorithm = der(SEQUENCE, &[&der(OBJECT_ID, &[SIGNATURE])]);
+    let algorithm = der(SEQUENCE, &[&der(OBJECT_ID, &[ECDSA_WITH_SHA256])]);
     let signed = der(
         SEQUENCE,
         &[
-            &der(VERSION, &[&der(INTEGER, &[&[2]])]),
+            &der(EXPLICIT_VERSION, &[&der(INTEGER, &[&[2]])]),
             // The leading byte 1 keeps the number positive if the first bit of the serial is set.
             &der(INTEGER, &[&[1], &serial]),
             &algorithm,
-            &der(SEQUENCE, &[&encode_attribute(COMMON_NAME, AUTHORITY_NAME)]),
+            &der(SEQUENCE, &[&encode_attribute(&COMMON_NAME, AUTHORITY_NAME)]),
             &der(
                 SEQUENCE,
                 &[
@@ -59,13 +53,13 @@ pub(super) fn issue(
             ),
             &encode_subject(user),
             &key.subject_public_key_info(),
-            &der(EXTENSIONS, &[&der(SEQUENCE, &[&encode_key_usage()])]),
+            &der(EXPLICIT_EXTENSIONS, &[&der(SEQUENCE, &[&encode_key_usage()])]),
         ],
     );
     let signature = authority.key().sign(&signed)?;
     Ok(der(
         SEQUENCE,
-        &[&signed, &algorithm, &der(BITS, &[&[0], &signature])],
+        &[&signed, &algorithm, &der(BIT_STRING, &[&[0], &signature])],
     ))
 }
 
@@ -73,14 +67,14 @@ pub(super) fn issue(
 fn encode_subject(user: &User) -> Vec<u8> {
     let groups = user.groups.iter().filter(|group| *group != AUTHENTICATED);
     let mut names: Vec<Vec<u8>> = groups
-        .map(|group| encode_attribute(ORGANIZATION, group))
+        .map(|group| encode_attribute(&ORGANIZATION, group))
         .collect();
-    names.push(encode_attribute(COMMON_NAME, &user.name));
+    names.push(encode_attribute(&COMMON_NAME, &user.name));
     der(SEQUENCE, &[&names.concat()])
 }
 
 fn encode_attribute(kind: &[u8], value: &str) -> Vec<u8> {
-    let pair = [der(OBJECT_ID, &[kind]), der(UTF8, &[value.as_bytes()])].concat();
+    let pair = [der(OBJECT_ID, &[kind]), der(UTF8_STRING, &[value.as_bytes()])].concat();
     der(SET, &[&der(SEQUENCE, &[&pair])])
 }
 
@@ -88,7 +82,10 @@ fn encode_key_usage() -> Vec<u8> {
     let purposes = der(SEQUENCE, &[&der(OBJECT_ID, &[CLIENT_AUTH])]);
     der(
         SEQUENCE,
-        &[&der(OBJECT_ID, &[KEY_USAGE]), &der(BYTES, &[&purposes])],
+        &[
+            &der(OBJECT_ID, &[EXTENDED_KEY_USAGE]),
+            &der(OCTET_STRING, &[&purposes]),
+        ],
     )
 }
 
@@ -97,8 +94,8 @@ fn encode_time(at: Instant) -> Vec<u8> {
     let digits: String = at.rfc3339().chars().filter(char::is_ascii_digit).collect();
     let text = format!("{digits}Z");
     match text.strip_prefix("20") {
-        Some(short) if short < "5" => der(SHORT_TIME, &[short.as_bytes()]),
-        _ => der(LONG_TIME, &[text.as_bytes()]),
+        Some(short) if short < "5" => der(UTC_TIME, &[short.as_bytes()]),
+        _ => der(GENERALIZED_TIME, &[text.as_bytes()]),
     }
 }
 
@@ -152,9 +149,15 @@ mod tests {
     #[test]
     fn times_use_utc_time_or_generalized_time() {
         let at = |text: &str| encode_time(Instant::parse(text).unwrap());
-        assert_eq!(at("2049-12-31T23:59:59Z"), der(SHORT_TIME, &[b"491231235959Z"]));
-        assert_eq!(at("2050-01-01T00:00:00Z"), der(LONG_TIME, &[b"20500101000000Z"]));
-        assert_eq!(at("1970-01-01T00:00:00Z"), der(LONG_TIME, &[b"19700101000000Z"]));
+        assert_eq!(at("2049-12-31T23:59:59Z"), der(UTC_TIME, &[b"491231235959Z"]));
+        assert_eq!(
+            at("2050-01-01T00:00:00Z"),
+            der(GENERALIZED_TIME, &[b"20500101000000Z"])
+        );
+        assert_eq!(
+            at("1970-01-01T00:00:00Z"),
+            der(GENERALIZED_TIME, &[b"19700101000000Z"])
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// First line of the file, by which a later sandbox recognizes a file that a sandbox has written.
+/// First line of every generated kubeconfig. It identifies files that a sandbox may replace or remove.
 pub const KUBECONFIG_HEADER: &str = "# Written by a sandbox; it is removed when the sandbox stops.";
 
 /// Credentials of a user.

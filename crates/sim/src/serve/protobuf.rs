@@ -153,7 +153,7 @@ impl Decoder<'_> {
         depth: usize,
     ) -> Result<(), WireError> {
         if depth > MAX_DEPTH {
-            return Err(WireError::Unsupported("nested too deep"));
+            return Err(WireError::Unsupported("message is nested too deeply"));
         }
         let fields = &self.schema.get(id).fields;
         for part in message_fields(bytes) {
@@ -253,9 +253,8 @@ impl Decoder<'_> {
             }
             (Type::Any, Wire::Bytes(bytes)) => match first_field(bytes)? {
                 None => Value::Null,
-                Some(bytes) => {
-                    serde_json::from_slice(bytes).map_err(|_| WireError::Unsupported("a part is no JSON"))?
-                }
+                Some(bytes) => serde_json::from_slice(bytes)
+                    .map_err(|_| WireError::Unsupported("embedded value is not JSON"))?,
             },
             (Type::Struct(id), Wire::Bytes(bytes)) => {
                 let mut map = Map::new();

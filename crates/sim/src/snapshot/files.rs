@@ -33,7 +33,7 @@ pub fn read_path(path: &Path) -> Result<Vec<Value>, SnapshotError> {
     read_path_trimmed(path, |_| ())
 }
 
-/// Like [`read_path`], but trims each object as soon as it is parsed.
+/// Reads objects like [`read_path`] and trims each object as soon as it is parsed.
 pub fn read_path_trimmed(path: &Path, trim: Trim) -> Result<Vec<Value>, SnapshotError> {
     let kind = fs::metadata(path).map_err(file_error(path))?.file_type();
     // A pipe, such as `<(kubectl get …)`, is allowed if the user names it. A device may never end.
@@ -94,7 +94,7 @@ fn is_manifest(path: &Path) -> bool {
     matches!(extension, Some("yaml" | "yml" | "json"))
 }
 
-/// Reports whether the path, or the file it links to, is a regular file.
+/// Returns whether the path, or the file it links to, is a regular file.
 fn is_regular(path: &Path, own: FileType) -> Result<bool, SnapshotError> {
     if own.is_symlink() {
         return Ok(fs::metadata(path).map_err(file_error(path))?.is_file());
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_objects_never_leave_the_directory() {
+    fn object_names_cannot_select_a_path_outside_the_directory() {
         let root = tempfile::tempdir().unwrap();
         let dump = root.path().join("dump");
         let absolute = root.path().join("absolute").display().to_string();

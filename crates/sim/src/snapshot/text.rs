@@ -32,8 +32,8 @@ pub fn parse(text: &str) -> Result<Vec<Value>, SnapshotError> {
     parse_trimmed(text, |_| ())
 }
 
-/// Like [`parse`], but trims each object as soon as it is parsed, so that not all untrimmed objects are in
-/// memory at the same time.
+/// Parses objects like [`parse`] and trims each object as soon as it is parsed, so that not all untrimmed
+/// objects are in memory at the same time.
 pub fn parse_trimmed(text: &str, trim: Trim) -> Result<Vec<Value>, SnapshotError> {
     let mut objects = Vec::new();
     for (at, range) in split_documents(text).into_iter().enumerate() {

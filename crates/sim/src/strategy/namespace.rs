@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::context::Context;
+use crate::finalizers::KUBERNETES;
 use crate::object::Object;
 use crate::state::State;
 use crate::status::Result;
@@ -15,8 +16,8 @@ use crate::write::{self, Deleted, Target};
 pub(super) fn prepare_create(value: &mut Value) {
     tree::set(value, &["status", "phase"], "Active");
     let mut finalizers = tree::list(value, &["spec", "finalizers"]).to_vec();
-    if !finalizers.contains(&json!("kubernetes")) {
-        finalizers.push(json!("kubernetes"));
+    if !finalizers.contains(&json!(KUBERNETES)) {
+        finalizers.push(json!(KUBERNETES));
     }
     tree::set(value, &["spec", "finalizers"], finalizers);
 }

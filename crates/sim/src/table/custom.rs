@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::cells::{name, name_and_age};
 use super::{Column, Printer, age};
 use crate::crd::Custom;
 use crate::state::State;
@@ -16,8 +17,7 @@ pub(super) fn printer(custom: &Custom) -> Printer {
     let mut columns = vec![described_column("Name", "string", NAME)];
     if custom.columns.is_empty() {
         columns.push(described_column("Age", "date", CREATED));
-        let cells = |value: &Value, state: &State| vec![name(value), created(value, state)];
-        return (columns, Box::new(cells));
+        return (columns, Box::new(name_and_age));
     }
     let defined = custom.columns.clone();
     columns.extend(defined.iter().map(column));
@@ -30,14 +30,6 @@ pub(super) fn printer(custom: &Custom) -> Printer {
 
 const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 const CREATED: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
-
-fn name(value: &Value) -> Value {
-    tree::text(value, &["metadata", "name"]).into()
-}
-
-fn created(value: &Value, state: &State) -> Value {
-    age(tree::text(value, &["metadata", "creationTimestamp"]), state.now()).into()
-}
 
 fn column(definition: &Value) -> Column {
     let text = |key| tree::text(definition, &[key]).to_owned();

@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::cells::{
+    condition, containers, created, format_list, labels, name, name_and_age, number, or_none,
+};
 use super::{Column, age};
 use crate::api::selector_text;
 use crate::state::State;
@@ -149,55 +152,13 @@ fn parse_column(text: &str) -> Column {
     }
 }
 
-pub(super) fn name(value: &Value) -> Value {
-    tree::text(value, &["metadata", "name"]).into()
-}
-
-pub(super) fn created(value: &Value, state: &State) -> Value {
-    age(tree::text(value, &["metadata", "creationTimestamp"]), state.now()).into()
-}
-
-pub(super) fn number(value: &Value, path: &[&str]) -> i64 {
-    tree::int(value, path).unwrap_or(0)
-}
-
-fn name_and_age(value: &Value, state: &State) -> Vec<Value> {
-    vec![name(value), created(value, state)]
-}
-
 /// Returns the names and the images of the containers of a pod template.
-fn containers(value: &Value) -> [Value; 2] {
-    let list = tree::list(value, &["spec", "template", "spec", "containers"]);
-    let join = |key: &str| {
-        list.iter()
-            .map(|one| tree::text(one, &[key]))
-            .collect::<Vec<_>>()
-            .join(",")
-            .into()
-    };
-    [join("name"), join("image")]
+fn template_containers(value: &Value) -> [Value; 2] {
+    containers(tree::list(value, &["spec", "template", "spec", "containers"]))
 }
 
 fn selector(value: &Value) -> Value {
     or_none(selector_text(tree::get(value, &["spec", "selector"])))
-}
-
-pub(super) fn or_none(text: String) -> Value {
-    if text.is_empty() {
-        "<none>".into()
-    } else {
-        text.into()
-    }
-}
-
-pub(super) fn labels(map: Option<&Value>) -> Value {
-    let pairs = map.and_then(Value::as_object).into_iter().flatten();
-    or_none(
-        pairs
-            .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or("")))
-            .collect::<Vec<_>>()
-            .join(","),
-    )
 }
 
 fn deployment(value: &Value, state: &State) -> Vec<Value> {
@@ -206,7 +167,7 @@ fn deployment(value: &Value, state: &State) -> Vec<Value> {
         number(value, &["status", "readyReplicas"]),
         number(value, &["spec", "replicas"])
     );
-    let [names, images] = containers(value);
+    let [names, images] = template_containers(value);
     vec![
         name(value),
         ready.into(),
@@ -220,7 +181,7 @@ fn deployment(value: &Value, state: &State) -> Vec<Value> {
 }
 
 fn replica_set(value: &Value, state: &State) -> Vec<Value> {
-    let [names, images] = containers(value);
+    let [names, images] = template_containers(value);
     vec![
         name(value),
         number(value, &["spec", "replicas"]).into(),
@@ -239,12 +200,12 @@ fn stateful_set(value: &Value, state: &State) -> Vec<Value> {
         number(value, &["status", "readyReplicas"]),
         number(value, &["spec", "replicas"])
     );
-    let [names, images] = containers(value);
+    let [names, images] = template_containers(value);
     vec![name(value), ready.into(), created(value, state), names, images]
 }
 
 fn daemon_set(value: &Value, state: &State) -> Vec<Value> {
-    let [names, images] = containers(value);
+    let [names, images] = template_containers(value);
     let fields = [
         "desiredNumberScheduled",
         "currentNumberScheduled",
@@ -260,13 +221,6 @@ fn daemon_set(value: &Value, state: &State) -> Vec<Value> {
     )));
     cells.extend([created(value, state), names, images, selector(value)]);
     cells
-}
-
-pub(super) fn condition<'a>(value: &'a Value, kind: &str) -> &'a str {
-    let all = tree::list(value, &["status", "conditions"]);
-    all.iter()
-        .find(|one| tree::text(one, &["type"]) == kind)
-        .map_or("", |one| tree::text(one, &["status"]))
 }
 
 fn job(value: &Value, state: &State) -> Vec<Value> {
@@ -287,7 +241,7 @@ fn job(value: &Value, state: &State) -> Vec<Value> {
         () if is("SuccessCriteriaMet") => "SuccessCriteriaMet",
         () => "Running",
     };
-    let [names, images] = containers(value);
+    let [names, images] = template_containers(value);
     vec![
         name(value),
         status.into(),
@@ -532,13 +486,11 @@ fn disruption_budget(value: &Value, state: &State) -> Vec<Value> {
     ]
 }
 
-/// Formats a list: three items and the number of the remaining items.
-fn format_list(all: &[String]) -> Value {
-    let shown = all.iter().take(3).cloned().collect::<Vec<_>>().join(",");
-    match all.len() {
-        0 => "<unset>".into(),
-        1..=3 => shown.into(),
-        more => format!("{shown} + {} more...", more - 3).into(),
+/// Formats the first three items of a list.
+fn list_or_unset(all: &[String]) -> Value {
+    match all {
+        [] => "<unset>".into(),
+        all => format_list(all, 3, ",").into(),
     }
 }
 
@@ -562,8 +514,8 @@ fn endpoint_slice(value: &Value, state: &State) -> Vec<Value> {
     vec![
         name(value),
         tree::text(value, &["addressType"]).into(),
-        format_list(&ports),
-        format_list(&endpoints),
+        list_or_unset(&ports),
+        list_or_unset(&endpoints),
         created(value, state),
     ]
 }

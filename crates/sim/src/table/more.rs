@@ -6,7 +6,11 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::age;
-use super::kinds::{Cells, condition, created, labels, name, number, or_none};
+use super::cells::{
+    condition, containers, created, format_list, join, labels, name, name_and_age, number, or_none, text,
+    text_or,
+};
+use super::kinds::Cells;
 use crate::api::selector_text;
 use crate::state::State;
 use crate::tree;
@@ -154,44 +158,6 @@ pub(super) const KINDS: &[(&str, &str, Cells)] = &[
         priority_level,
     ),
 ];
-
-fn text(value: &Value, path: &[&str]) -> Value {
-    tree::text(value, path).into()
-}
-
-/// Returns the text at `path`, or `absent` if there is none.
-fn text_or(value: &Value, path: &[&str], absent: &str) -> Value {
-    match tree::text(value, path) {
-        "" => absent.into(),
-        there => there.into(),
-    }
-}
-
-fn join(value: &Value, path: &[&str]) -> String {
-    let all: Vec<&str> = tree::list(value, path).iter().filter_map(Value::as_str).collect();
-    all.join(",")
-}
-
-fn name_and_age(value: &Value, state: &State) -> Vec<Value> {
-    vec![name(value), created(value, state)]
-}
-
-fn containers(list: &[Value]) -> [Value; 2] {
-    let join = |key: &str| {
-        let all: Vec<&str> = list.iter().map(|one| tree::text(one, &[key])).collect();
-        all.join(",").into()
-    };
-    [join("name"), join("image")]
-}
-
-/// Formats the first `max` items of a list, and the number of the remaining items.
-fn format_list(list: &[String], max: usize, separator: &str) -> String {
-    let shown = list.iter().take(max).cloned().collect::<Vec<_>>().join(separator);
-    match list.len().saturating_sub(max) {
-        0 => shown,
-        more => format!("{shown} + {more} more..."),
-    }
-}
 
 fn endpoints(value: &Value) -> Value {
     let subsets = tree::list(value, &["subsets"]);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::kinds::{created, name};
+use super::cells::{created, name, or_none};
 use crate::state::State;
 use crate::table::age;
 use crate::tree;
@@ -33,14 +33,6 @@ pub(super) fn cells(pod: &Value, state: &State) -> Vec<Value> {
         or_none(tree::text(pod, &["status", "nominatedNodeName"])),
         format_readiness_gates(pod).into(),
     ]
-}
-
-fn or_none(text: &str) -> Value {
-    if text.is_empty() {
-        "<none>".into()
-    } else {
-        text.into()
-    }
 }
 
 /// Returns the reason that is shown as the status.

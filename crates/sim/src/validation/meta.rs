@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use super::names::{self, NameRule};
 use crate::field::{FieldErrors, Path};
+use crate::finalizers::{FOREGROUND, ORPHAN, is_standard_finalizer};
 use crate::tree;
 
 /// Maximum total size of annotations in bytes.
-const MAX_ANNOTATIONS_SIZE: usize = 256 << 10;
+pub(crate) const MAX_ANNOTATIONS_SIZE: usize = 256 << 10;
 
 /// Validates `metadata` of an object that is created or replaced.
 #[must_use]
@@ -131,19 +132,24 @@ pub fn labels(labels: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
 }
 
 fn validate_annotations(object: &Value, path: &Path, errors: &mut FieldErrors) {
-    let mut total = 0;
-    for (key, value) in tree::map(object, &["metadata", "annotations"])
-        .into_iter()
-        .flatten()
-    {
-        total += key.len() + value.as_str().map_or(0, str::len);
+    let annotations = tree::map(object, &["metadata", "annotations"]);
+    for key in annotations.into_iter().flat_map(serde_json::Map::keys) {
         for wrong in names::qualified(&key.to_lowercase()) {
             errors.invalid(path, key.as_str(), wrong);
         }
     }
-    if total > MAX_ANNOTATIONS_SIZE {
+    if annotations_size(object) > MAX_ANNOTATIONS_SIZE {
         errors.too_long(path, MAX_ANNOTATIONS_SIZE);
     }
+}
+
+/// Returns the total size of an object's annotations in bytes.
+pub(crate) fn annotations_size(object: &Value) -> usize {
+    let annotations = tree::map(object, &["metadata", "annotations"]);
+    let sizes = annotations.into_iter().flatten();
+    sizes
+        .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))
+        .sum()
 }
 
 fn validate_owners(object: &Value, path: &Path, errors: &mut FieldErrors) {
@@ -208,7 +214,7 @@ fn validate_finalizers(object: &Value, path: &Path, errors: &mut FieldErrors) {
             errors.invalid(path, *text, wrong);
         }
     }
-    if texts.contains(&"orphan") && texts.contains(&"foregroundDeletion") {
+    if texts.contains(&ORPHAN) && texts.contains(&FOREGROUND) {
         errors.invalid(
             path,
             all.to_vec(),
@@ -238,15 +244,12 @@ fn reject_new_finalizers(new: &Value, old: &Value, path: &Path, errors: &mut Fie
     }
 }
 
-/// Standard finalizers, which do not need a domain.
-const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
-
 /// Checks that finalizers have a domain or are standard finalizers. Only builtin kinds require this.
 pub fn standard_finalizers(object: &Value, errors: &mut FieldErrors) {
     let path = Path::new("metadata").child("finalizers");
     for (at, finalizer) in tree::list(object, &["metadata", "finalizers"]).iter().enumerate() {
         let text = finalizer.as_str().unwrap_or("");
-        if !text.contains('/') && !STANDARD_FINALIZERS.contains(&text) {
+        if !text.contains('/') && !is_standard_finalizer(text) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             errors.invalid(&path.index(at), text, detail);
         }

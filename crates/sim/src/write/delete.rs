@@ -8,6 +8,7 @@ use super::{Target, current, freeze, persist};
 use crate::admission::{self, Attributes, Operation};
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
+use crate::finalizers::{FOREGROUND, ORPHAN};
 use crate::object::Object;
 use crate::state::State;
 use crate::status::{Qualified, Result, Status};
@@ -22,6 +23,17 @@ pub enum Propagation {
     Foreground,
     /// Dependents are not deleted.
     Orphan,
+}
+
+impl Propagation {
+    /// Returns the policy that a finalizer requests, or `None` if it requests none.
+    pub(crate) fn from_finalizer(name: &str) -> Option<Self> {
+        match name {
+            ORPHAN => Some(Self::Orphan),
+            FOREGROUND => Some(Self::Foreground),
+            _ => None,
+        }
+    }
 }
 
 /// Options of a deletion.
@@ -274,9 +286,6 @@ fn bump_generation(new: &mut Value) {
     }
 }
 
-const ORPHAN: &str = "orphan";
-const FOREGROUND: &str = "foregroundDeletion";
-
 fn set_propagation_finalizers(target: &Target<'_>, new: &mut Value, requested: Option<Propagation>) {
     if target.resource.traits.uncollected {
         return;
@@ -286,11 +295,7 @@ fn set_propagation_finalizers(target: &Target<'_>, new: &mut Value, requested: O
         .filter_map(Value::as_str)
         .map(str::to_owned)
         .collect();
-    let existing = have.iter().find_map(|one| match one.as_str() {
-        ORPHAN => Some(Propagation::Orphan),
-        FOREGROUND => Some(Propagation::Foreground),
-        _ => None,
-    });
+    let existing = have.iter().find_map(|one| Propagation::from_finalizer(one));
     let default = if target.resource.traits.orphans {
         Propagation::Orphan
     } else {
@@ -299,7 +304,7 @@ fn set_propagation_finalizers(target: &Target<'_>, new: &mut Value, requested: O
     let policy = requested.or(existing).unwrap_or(default);
     let mut want: Vec<String> = have
         .iter()
-        .filter(|one| *one != ORPHAN && *one != FOREGROUND)
+        .filter(|one| Propagation::from_finalizer(one).is_none())
         .cloned()
         .collect();
     match policy {

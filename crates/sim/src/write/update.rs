@@ -252,7 +252,7 @@ fn store(
     Ok(stored)
 }
 
-/// Reports whether an object is marked for deletion and has neither finalizers nor a grace period.
+/// Returns whether an object is marked for deletion and has neither finalizers nor a grace period.
 fn is_deletion_complete(new: &Value) -> bool {
     let deleting = tree::get(new, &["metadata", "deletionTimestamp"]).is_some();
     let grace = tree::int(new, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);

@@ -25,8 +25,8 @@ pub(crate) fn config_map(name: &str, value: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}, "data": {"k": value}})).unwrap()
 }
 
-pub(crate) async fn the_client_creates_reads_changes_and_deletes(client: Client, home: &str) {
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), home);
+pub(crate) async fn the_client_creates_reads_changes_and_deletes(client: Client, namespace: &str) {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let created = maps
         .create(&PostParams::default(), &config_map("a", "1"))
         .await
@@ -44,8 +44,8 @@ pub(crate) async fn the_client_creates_reads_changes_and_deletes(client: Client,
     assert!(error.contains("configmaps \"a\" not found"), "{error}");
 }
 
-pub(crate) async fn a_reflector_with_streaming_lists_follows_the_store(client: Client, home: &str) {
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), home);
+pub(crate) async fn a_reflector_with_streaming_lists_follows_the_store(client: Client, namespace: &str) {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     for number in 0..5 {
         maps.create(&PostParams::default(), &config_map(&format!("m{number}"), "1"))
             .await
@@ -69,8 +69,8 @@ pub(crate) async fn a_reflector_with_streaming_lists_follows_the_store(client: C
 enum NoError {}
 
 async fn reconcile(deployment: Arc<Deployment>, client: Arc<Client>) -> Result<Action, NoError> {
-    let home = deployment.namespace().unwrap();
-    let deployments: Api<Deployment> = Api::namespaced((*client).clone(), &home);
+    let namespace = deployment.namespace().unwrap();
+    let deployments: Api<Deployment> = Api::namespaced((*client).clone(), &namespace);
     let generation = deployment.metadata.generation;
     if deployment
         .status
@@ -88,8 +88,8 @@ async fn reconcile(deployment: Arc<Deployment>, client: Arc<Client>) -> Result<A
     Ok(Action::await_change())
 }
 
-pub(crate) async fn a_controller_reconciles_until_nothing_changes(client: Client, home: &str) {
-    let deployments: Api<Deployment> = Api::namespaced(client.clone(), home);
+pub(crate) async fn a_controller_reconciles_until_nothing_changes(client: Client, namespace: &str) {
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
     let config = watcher::Config::default().streaming_lists();
     let controller = Controller::new(deployments.clone(), config);
     let run = controller.run(
@@ -161,7 +161,7 @@ async fn discover(client: &Client, aggregated: bool, kind: &GroupVersionKind) ->
     panic!("{kind:?} is served but not listed");
 }
 
-pub(crate) async fn discovery_finds_builtin_and_custom_kinds_in_both_forms(client: Client, home: &str) {
+pub(crate) async fn discovery_finds_builtin_and_custom_kinds_in_both_forms(client: Client, namespace: &str) {
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.com"},
         "spec": {
@@ -199,7 +199,7 @@ pub(crate) async fn discovery_finds_builtin_and_custom_kinds_in_both_forms(clien
                 .resolve_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"))
                 .is_some()
         );
-        let things: Api<DynamicObject> = Api::namespaced_with(client.clone(), home, &resource);
+        let things: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
         let name = format!("t{aggregated}");
         let thing = DynamicObject::new(&name, &resource).data(json!({"spec": {"size": 1}}));
         things.create(&PostParams::default(), &thing).await.unwrap();
@@ -220,8 +220,8 @@ pub(crate) async fn discovery_finds_builtin_and_custom_kinds_in_both_forms(clien
     }
 }
 
-pub(crate) async fn the_recorder_writes_events_that_the_core_group_shows(client: Client, home: &str) {
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), home);
+pub(crate) async fn the_recorder_writes_events_that_the_core_group_shows(client: Client, namespace: &str) {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let created = maps
         .create(&PostParams::default(), &config_map("a", "1"))
         .await
@@ -238,13 +238,13 @@ pub(crate) async fn the_recorder_writes_events_that_the_core_group_shows(client:
         api_version: Some("v1".into()),
         kind: Some("ConfigMap".into()),
         name: Some("a".into()),
-        namespace: Some(home.to_owned()),
+        namespace: Some(namespace.to_owned()),
         uid: created.metadata.uid,
         ..Default::default()
     };
     recorder.publish(&event, &reference).await.unwrap();
     recorder.publish(&event, &reference).await.unwrap();
-    let events: Api<k8s_openapi::api::core::v1::Event> = Api::namespaced(client.clone(), home);
+    let events: Api<k8s_openapi::api::core::v1::Event> = Api::namespaced(client.clone(), namespace);
     let seen = events
         .list(&ListParams::default().fields("involvedObject.name=a"))
         .await
@@ -255,43 +255,50 @@ pub(crate) async fn the_recorder_writes_events_that_the_core_group_shows(client:
     assert_eq!(seen[0].series.as_ref().and_then(|series| series.count), Some(2));
 }
 
-async fn finalized(map: Arc<ConfigMap>, api: Api<ConfigMap>) -> Result<Action, finalizer::Error<NoError>> {
+async fn reconcile_with_finalizer(
+    map: Arc<ConfigMap>,
+    api: Api<ConfigMap>,
+) -> Result<Action, finalizer::Error<NoError>> {
     finalizer::finalizer(&api, "example.com/clean", map, |_| async {
         Ok(Action::await_change())
     })
     .await
 }
 
-pub(crate) async fn the_finalizer_helper_adds_and_removes_its_finalizer(client: Client, home: &str) {
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), home);
+pub(crate) async fn the_finalizer_helper_adds_and_removes_its_finalizer(client: Client, namespace: &str) {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let created = maps
         .create(&PostParams::default(), &config_map("a", "1"))
         .await
         .unwrap();
-    finalized(Arc::new(created), maps.clone()).await.unwrap();
+    reconcile_with_finalizer(Arc::new(created), maps.clone())
+        .await
+        .unwrap();
     let held = maps.get("a").await.unwrap();
     assert_eq!(held.finalizers(), ["example.com/clean"]);
     maps.delete("a", &DeleteParams::default()).await.unwrap();
     let deleted = maps.get("a").await.unwrap();
     assert!(deleted.metadata.deletion_timestamp.is_some());
-    finalized(Arc::new(deleted), maps.clone()).await.unwrap();
+    reconcile_with_finalizer(Arc::new(deleted), maps.clone())
+        .await
+        .unwrap();
     assert!(maps.get_opt("a").await.unwrap().is_none());
 }
 
-pub(crate) async fn a_metadata_watch_shows_metadata_only(client: Client, home: &str) {
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), home);
+pub(crate) async fn a_metadata_watch_shows_metadata_only(client: Client, namespace: &str) {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     maps.create(&PostParams::default(), &config_map("a", "1"))
         .await
         .unwrap();
-    let partial: Api<PartialObjectMeta<ConfigMap>> = Api::namespaced(client.clone(), home);
+    let partial: Api<PartialObjectMeta<ConfigMap>> = Api::namespaced(client.clone(), namespace);
     let stream = watcher(partial, watcher::Config::default().streaming_lists());
     let mut events = Box::pin(stream.applied_objects());
     assert_eq!(events.try_next().await.unwrap().unwrap().name_any(), "a");
 }
 
-/// Acquires or renews a lease at the second `now`. Returns false if it has another holder. If several holders
-/// write concurrently, the resourceVersion decides.
-async fn hold(leases: &Api<Lease>, holder: &str, now: i64) -> bool {
+/// Acquires or renews a lease for `holder`. `now` is in seconds. Returns false if another holder has the
+/// lease or writes it concurrently.
+async fn acquire_lease(leases: &Api<Lease>, holder: &str, now: i64) -> bool {
     let time = |seconds: i64| format!("2026-01-01T00:{:02}:{:02}.000000Z", seconds / 60, seconds % 60);
     let Some(mut lease) = leases.get_opt("leader").await.unwrap() else {
         let lease = json!({"metadata": {"name": "leader"}, "spec": {
@@ -315,19 +322,28 @@ async fn hold(leases: &Api<Lease>, holder: &str, now: i64) -> bool {
     }
 }
 
-pub(crate) async fn a_lease_has_one_holder(client: Client, home: &str) {
-    let leases: Api<Lease> = Api::namespaced(client, home);
-    let first = futures::join!(hold(&leases, "a", 100), hold(&leases, "b", 100));
+pub(crate) async fn a_lease_has_one_holder(client: Client, namespace: &str) {
+    let leases: Api<Lease> = Api::namespaced(client, namespace);
+    let first = futures::join!(acquire_lease(&leases, "a", 100), acquire_lease(&leases, "b", 100));
     assert!(
         first.0 != first.1,
         "exactly one holder acquires the lease: {first:?}"
     );
     let (holder, other) = if first.0 { ("a", "b") } else { ("b", "a") };
-    assert!(hold(&leases, holder, 110).await, "the holder renews the lease");
-    assert!(!hold(&leases, other, 120).await, "the lease has not expired");
-    assert!(hold(&leases, other, 126).await, "the lease has expired");
-    assert!(!hold(&leases, holder, 127).await, "another holder has the lease");
-    let late = futures::join!(hold(&leases, "c", 200), hold(&leases, "d", 200));
+    assert!(
+        acquire_lease(&leases, holder, 110).await,
+        "the holder renews the lease"
+    );
+    assert!(
+        !acquire_lease(&leases, other, 120).await,
+        "the lease has not expired"
+    );
+    assert!(acquire_lease(&leases, other, 126).await, "the lease has expired");
+    assert!(
+        !acquire_lease(&leases, holder, 127).await,
+        "another holder has the lease"
+    );
+    let late = futures::join!(acquire_lease(&leases, "c", 200), acquire_lease(&leases, "d", 200));
     assert!(!(late.0 && late.1), "at most one holder takes over: {late:?}");
 }
 

@@ -73,32 +73,32 @@ impl Bounds {
         events.sort_by_key(|(_, event)| event.version);
         for (is_set, event) in events {
             let (key, value) = (event.object.key(), event.object.value());
-            let gone = event.kind == EventKind::Deleted;
-            let alive = !gone && value["metadata"]["deletionTimestamp"].is_null();
+            let deleted = event.kind == EventKind::Deleted;
+            let alive = !deleted && value["metadata"]["deletionTimestamp"].is_null();
             let number = |path: &[&str]| {
-                if gone {
+                if deleted {
                     0
                 } else {
                     tree::int(&value, path).unwrap_or(0)
                 }
             };
             if is_set {
-                let (wanted, available) = (
+                let (desired, available) = (
                     number(&["spec", "replicas"]),
                     number(&["status", "availableReplicas"]),
                 );
-                sets.insert(key, (wanted, available));
+                sets.insert(key, (desired, available));
             } else {
                 pods.insert(key, (alive && is_ready(&value), alive));
             }
             if event.version <= start {
                 continue;
             }
-            let wanted: i64 = sets.values().map(|(wanted, _)| wanted).sum();
+            let desired: i64 = sets.values().map(|(desired, _)| desired).sum();
             let available: i64 = sets.values().map(|(_, available)| available).sum();
             let ready = pods.values().filter(|(ready, _)| *ready).count();
             let alive = pods.values().filter(|(_, alive)| *alive).count();
-            assert!(wanted <= max, "{wanted} wanted, {max} allowed, {strategy}");
+            assert!(desired <= max, "{desired} desired, {max} allowed, {strategy}");
             assert!(
                 i64::try_from(alive).unwrap() <= max,
                 "{alive} pods, {max} allowed, {strategy}"

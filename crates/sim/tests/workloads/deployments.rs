@@ -10,7 +10,7 @@ use crate::transcript::{check, transcript};
 const ROLLOUT: [&str; 2] = ["deployments.apps", "replicasets.apps"];
 
 #[test]
-fn a_rolling_update() {
+fn a_rolling_update_replaces_pods_gradually() {
     let cluster = cluster(1);
     deploy(&cluster, &json!({"replicas": 4}));
     cluster.advance(seconds(10));
@@ -20,7 +20,7 @@ fn a_rolling_update() {
 }
 
 #[test]
-fn a_rollout_that_recreates() {
+fn a_recreate_rollout_deletes_old_pods_first() {
     let cluster = cluster(1);
     deploy(
         &cluster,
@@ -33,7 +33,7 @@ fn a_rollout_that_recreates() {
 }
 
 #[test]
-fn a_rollout_that_never_gets_ready_misses_its_deadline() {
+fn a_rollout_that_never_becomes_ready_exceeds_its_deadline() {
     let cluster = cluster(1);
     deploy(&cluster, &json!({"replicas": 3, "progressDeadlineSeconds": 60}));
     cluster.advance(seconds(10));
@@ -73,7 +73,7 @@ fn min_ready_seconds_delay_availability() {
 }
 
 #[test]
-fn scaling_in_the_middle_of_a_rollout_is_proportional() {
+fn scaling_during_a_rollout_is_proportional() {
     let cluster = cluster(1);
     let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}});
     deploy(&cluster, &json!({"replicas": 10, "strategy": strategy}));
@@ -99,12 +99,12 @@ fn scaling_in_the_middle_of_a_rollout_is_proportional() {
         sizes.sort_unstable();
         sizes
     });
-    // This is the example of the Kubernetes documentation: 8 and 5 replicas become 11 and 7.
+    // The example of the Kubernetes documentation: 8 and 5 replicas become 11 and 7.
     assert_eq!(sizes, [7, 11]);
 }
 
 #[test]
-fn paused_rollouts_wait_and_resumed_ones_go_on() {
+fn a_paused_rollout_continues_after_it_is_resumed() {
     let cluster = cluster(1);
     deploy(&cluster, &json!({"replicas": 2}));
     cluster.advance(seconds(10));
@@ -122,7 +122,7 @@ fn paused_rollouts_wait_and_resumed_ones_go_on() {
 }
 
 #[test]
-fn history_is_cleaned_up_and_old_templates_come_back_as_new_revisions() {
+fn history_is_limited_and_a_rollback_is_a_new_revision() {
     let cluster = cluster(1);
     deploy(&cluster, &json!({"replicas": 1, "revisionHistoryLimit": 2}));
     for version in 2..7 {
@@ -161,7 +161,7 @@ fn history_is_cleaned_up_and_old_templates_come_back_as_new_revisions() {
 }
 
 #[test]
-fn failing_pods() {
+fn pods_follow_their_scripts_and_are_deleted() {
     for (name, script) in [
         ("crash-loop", Script::crash_loop(seconds(2))),
         ("image", Script::image_pull_error()),

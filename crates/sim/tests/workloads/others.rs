@@ -39,7 +39,7 @@ fn stateful_sets_update_in_order() {
 }
 
 #[test]
-fn partitions_and_on_delete_hold_pods_back() {
+fn a_partition_and_on_delete_keep_old_pods() {
     let cluster = cluster(1);
     let partition = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}});
     stateful(

@@ -8,16 +8,11 @@ use serde_json::{Value, json};
 use super::compiled::{Expression, Policy, Validation};
 use super::{Denial, Write};
 use crate::admission::Operation;
-use crate::cel::{Failure, Names, PER_CALL_LIMIT, Val};
+use crate::cel::{self, Failure, Names, PER_CALL_LIMIT, VALIDATION_BUDGET, Val};
 use crate::context::Context;
 use crate::resource::Resource;
 use crate::state::State;
 use crate::tree;
-
-/// Cost budget of all expressions of a policy together.
-const BUDGET: u64 = 10_000_000;
-/// Maximum length of the result of a `messageExpression`, in bytes.
-const MAX_MESSAGE_LEN: usize = 5 * 1024;
 
 /// Values of the variables of the expressions.
 pub(super) struct Variables {
@@ -158,7 +153,7 @@ pub(super) fn failed_validations(policy: &Policy, variables: &Variables) -> Vec<
         policy,
         evaluated: RefCell::default(),
     };
-    let mut budget = BUDGET;
+    let mut budget = VALIDATION_BUDGET;
     match match_conditions_hold(&scope, &mut budget) {
         Ok(true) => {}
         Ok(false) => return Vec::new(),
@@ -216,15 +211,11 @@ fn evaluate_validation<'s>(
 
 /// Returns the result of the message expression if it is usable, otherwise the static or default message.
 fn denial_message<'s>(scope: &Scope<'s>, validation: &'s Validation, budget: &mut u64) -> String {
-    let computed = validation.message_expression.as_ref().and_then(|expression| {
-        match scope.evaluate(expression, budget) {
-            Ok(Val::Text(text)) => Some(text.trim().to_owned()),
-            _ => None,
-        }
-    });
-    let usable =
-        computed.filter(|text| !text.is_empty() && text.len() <= MAX_MESSAGE_LEN && !text.contains('\n'));
-    usable.unwrap_or_else(|| {
+    let computed = validation
+        .message_expression
+        .as_ref()
+        .and_then(|expression| cel::message_text(&scope.evaluate(expression, budget).ok()?));
+    computed.unwrap_or_else(|| {
         if validation.message.is_empty() {
             format!("failed expression: {}", validation.expression.source.trim())
         } else {

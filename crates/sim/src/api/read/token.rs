@@ -1,5 +1,7 @@
 //! Continue tokens: position and version of a paginated list, encoded as base64 of a small JSON object.
 
+use base64::engine::general_purpose::{self, GeneralPurpose};
+use base64::{Engine as _, alphabet};
 use serde_json::json;
 
 use crate::status::{Result, Status};
@@ -12,7 +14,11 @@ pub(super) struct Token {
     pub(super) after: String,
 }
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+/// Like Go's decoder, ignores the unused bits of the last character. Padding is removed before decoding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::URL_SAFE,
+    general_purpose::NO_PAD.with_decode_allow_trailing_bits(true),
+);
 
 impl Token {
     pub(super) fn encode(&self) -> String {
@@ -21,7 +27,7 @@ impl Token {
             .map_or(-1, |version| i64::try_from(version).unwrap_or(i64::MAX));
         let text = json!({"v": "meta.k8s.io/v1", "rv": version, "start": format!("{}\u{0}", self.after)})
             .to_string();
-        encode_base64(text.as_bytes())
+        BASE64.encode(text)
     }
 
     pub(super) fn decode(text: &str) -> Result<Self> {
@@ -30,7 +36,9 @@ impl Token {
                 "invalid continue token: continue key is not valid: {reason}"
             ))
         };
-        let bytes = decode_base64(text).ok_or_else(|| invalid("illegal base64 data"))?;
+        let bytes = BASE64
+            .decode(text.trim_end_matches('='))
+            .map_err(|_| invalid("illegal base64 data"))?;
         let value: serde_json::Value =
             serde_json::from_slice(&bytes).map_err(|_| invalid(&go_error(&bytes)))?;
         let version = value.get("rv").and_then(serde_json::Value::as_i64).unwrap_or(0);
@@ -66,34 +74,6 @@ fn go_error(bytes: &[u8]) -> String {
     format!("invalid character '{shown}' looking for beginning of value")
 }
 
-fn encode_base64(bytes: &[u8]) -> String {
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for position in 0..=chunk.len() {
-            let letter = bits >> (18 - 6 * position) & 63;
-            out.push(char::from(ALPHABET.get(letter as usize).copied().unwrap_or(b'A')));
-        }
-    }
-    out
-}
-
-fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let mut out = Vec::new();
-    for chunk in text.trim_end_matches('=').as_bytes().chunks(4) {
-        let mut bits = 0u32;
-        for byte in chunk {
-            let value = ALPHABET.iter().position(|letter| letter == byte)?;
-            bits = bits << 6 | u32::try_from(value).ok()?;
-        }
-        bits <<= 6 * (4 - chunk.len());
-        let bytes = bits.to_be_bytes();
-        out.extend(bytes.iter().skip(1).take(chunk.len().checked_sub(1)?));
-    }
-    Some(out)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,5 +90,38 @@ mod tests {
         }
         assert!(Token::decode("!!").is_err());
         assert!(Token::decode("e30").is_err());
+    }
+
+    #[test]
+    fn tokens_use_the_url_alphabet_without_padding() {
+        let token = Token {
+            version: Some(7),
+            after: "ns/ÿþ?".into(),
+        };
+        let text = "eyJydiI6Nywic3RhcnQiOiJucy_Dv8O-P1x1MDAwMCIsInYiOiJtZXRhLms4cy5pby92MSJ9";
+        assert_eq!(token.encode(), text);
+        assert_eq!(Token::decode(&format!("{text}==")).unwrap().after, token.after);
+    }
+
+    #[test]
+    fn malformed_tokens_are_rejected() {
+        for (text, reason) in [
+            ("a+/=", "illegal base64 data"),
+            // No encoding has one character more than a multiple of four.
+            ("bogus", "illegal base64 data"),
+            ("a=b", "illegal base64 data"),
+            ("", "unexpected end of JSON input"),
+            (
+                "nonsense",
+                "invalid character '\\u009e' looking for beginning of value",
+            ),
+            // The unused bits of the last character are ignored: `eB` and `eA` are the same text.
+            ("eB", "invalid character 'x' looking for beginning of value"),
+            ("e30", "server does not recognize this encoded version"),
+        ] {
+            let message = Token::decode(text).err().unwrap().message().to_owned();
+            let expected = format!("invalid continue token: continue key is not valid: {reason}");
+            assert_eq!(message, expected, "{text:?}");
+        }
     }
 }

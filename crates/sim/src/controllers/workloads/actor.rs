@@ -77,7 +77,7 @@ impl Actor {
     ) -> Result<Arc<Object>> {
         let resource = find_resource(state, resource)?;
         if resource.is("", "pods") && state.store.count("pods") >= MAX_PODS {
-            let text = format!("pods is forbidden: the cluster is full: {MAX_PODS} pods");
+            let text = format!("pods is forbidden: the cluster already has {MAX_PODS} pods");
             return Err(Status::new(403, "Forbidden", text));
         }
         let target = Target {

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rollout_can_always_proceed() {
+    fn surge_and_unavailability_are_never_both_zero() {
         let table = [
             (json!("25%"), json!("25%"), 1, (1, 0)),
             (json!(0), json!("25%"), 3, (0, 1)),

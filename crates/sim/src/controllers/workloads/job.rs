@@ -169,18 +169,18 @@ impl JobSync<'_> {
     /// Creates or deletes pods to match the parallelism. Returns the difference to the number of active pods.
     fn sync_active_pods(&self, state: &mut State, succeeded: i64, active: i64) -> Result<i64> {
         let parallelism = self.spec("parallelism").unwrap_or(1);
-        let wanted = match self.spec("completions") {
+        let required = match self.spec("completions") {
             Some(completions) => parallelism.min(completions - succeeded),
             None if succeeded > 0 => active,
             None => parallelism,
         };
-        let surplus = usize::try_from(active - wanted).unwrap_or(0);
+        let surplus = usize::try_from(active - required).unwrap_or(0);
         for pod in self.pods.iter().filter(|pod| pod.active()).take(surplus) {
             ACTOR.delete(state, GroupResource::PODS, &pod.object)?;
         }
-        // Terminating pods count towards the parallelism.
+        // Terminating pods count toward the parallelism.
         let terminating = self.count(|pod| pod.deleting() && !pod.finished());
-        let capacity = (wanted - active - terminating).clamp(0, BURST);
+        let capacity = (required - active - terminating).clamp(0, BURST);
         let indexes: Vec<Option<i64>> = if self.indexed() {
             self.free_indexes(capacity)
         } else {

@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
+use crate::random::SUFFIX_ALPHABET;
 use crate::trace::fnv;
-
-const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// Returns a hash of a template. It has the format of the real hash, but a different value.
 pub(super) fn template_hash(template: &Value, collisions: i64) -> String {
@@ -15,10 +14,11 @@ pub(super) fn template_hash(template: &Value, collisions: i64) -> String {
     encode(&(digest & 0xFFFF_FFFF).to_string())
 }
 
-/// Encodes a text in an alphabet without vowels, so that the result contains no words.
+/// Encodes a text in the alphabet of name suffixes. It has no vowels, so that the result contains no words.
 fn encode(text: &str) -> String {
     text.bytes()
-        .filter_map(|byte| ALPHABET.get(usize::from(byte) % ALPHABET.len()).copied())
+        .filter_map(|byte| SUFFIX_ALPHABET.get(usize::from(byte) % SUFFIX_ALPHABET.len()))
+        .copied()
         .map(char::from)
         .collect()
 }
@@ -35,6 +35,6 @@ mod tests {
         assert_eq!(hash, template_hash(&json!({"a": 1}), 0));
         assert_ne!(hash, template_hash(&json!({"a": 2}), 0));
         assert_ne!(hash, template_hash(&json!({"a": 1}), 1));
-        assert!(hash.bytes().all(|byte| ALPHABET.contains(&byte)));
+        assert!(hash.bytes().all(|byte| SUFFIX_ALPHABET.contains(&byte)));
     }
 }

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use crate::crd::rules::{Findings, RuleInput, Rules};
 use crate::crd::schema::Node;
-use crate::crd::{embedded, lists, prune, show, validate};
+use crate::crd::{embedded, lists, prune, validate};
 use crate::field::{ErrorType, FieldErrors, Path};
+use crate::show;
 
 pub(super) fn check(schema: &Value, path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::crd::show;
+use crate::show;
 
 /// Format of a field of an internal type.
 #[derive(Clone, Copy)]

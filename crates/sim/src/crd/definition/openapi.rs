@@ -6,8 +6,8 @@ use super::internal;
 use crate::crd::paths;
 use crate::crd::rules::Rule;
 use crate::crd::schema::{Node, strings, text};
-use crate::crd::show;
 use crate::field::{ErrorType, FieldErrors, Path};
+use crate::show;
 
 /// Validates a schema. With `compile_rules`, also compiles its rules, which requires that other checks
 /// succeeded.
@@ -233,13 +233,13 @@ impl SchemaErrors {
         }
     }
 
-    /// Reports a type other than `wanted`, which `key` requires. Returns whether the type is `wanted`.
-    fn require_type(&mut self, schema: &Value, wanted: &str, key: &str, path: &Path) -> bool {
+    /// Reports a type other than `required`, which `key` requires. Returns whether the type is `required`.
+    fn require_type(&mut self, schema: &Value, required: &str, key: &str, path: &Path) -> bool {
         let kind = text(schema, "type");
-        if kind == wanted {
+        if kind == required {
             return true;
         }
-        let detail = format!("must be {wanted} if {key} is specified");
+        let detail = format!("must be {required} if {key} is specified");
         if kind.is_empty() {
             self.schema.required(&path.child("type"), detail);
         } else {

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::crd::pattern;
 use crate::crd::schema::text;
-use crate::crd::show;
 use crate::field::{ErrorType, FieldErrors, Path};
+use crate::show;
 
 /// Returns the error for the first keyword that structural schemas do not support.
 pub(super) fn unsupported_keyword(schema: &Value) -> Option<String> {

@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::{conversion, internal, is_condition_true, version};
-use crate::crd::show;
 use crate::field::{ErrorType, FieldErrors, Path};
+use crate::show;
 use crate::tree;
 use crate::validation::meta::IMMUTABLE;
 use crate::validation::names;

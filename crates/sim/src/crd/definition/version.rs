@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::{defaults, internal, openapi, structural};
 use crate::crd::paths;
 use crate::crd::schema::Node;
-use crate::crd::show;
 use crate::field::{ErrorType, FieldErrors, Path};
+use crate::show;
 use crate::tree;
 
 /// Returns the schema of a version.
