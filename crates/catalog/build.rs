@@ -9,11 +9,12 @@ fn main() -> io::Result<()> {
     let directory = |name| {
         env::var_os(name)
             .map(PathBuf::from)
-            .ok_or_else(|| io::Error::other("run by cargo only"))
+            .ok_or_else(|| io::Error::other("this build script must be run by cargo"))
     };
     let resources = directory("CARGO_MANIFEST_DIR")?.join("../../resources");
     let pack = resources.join("charts.pack");
-    watch(if pack.exists() { &pack } else { &resources });
+    // Without a pack, Cargo checks the directory instead: it is in git and always exists.
+    rerun_if_changed(if pack.exists() { &pack } else { &resources });
     let bytes = if pack.exists() {
         fs::read(&pack)?
     } else {
@@ -22,8 +23,7 @@ fn main() -> io::Result<()> {
     fs::write(directory("OUT_DIR")?.join("charts.pack"), bytes)
 }
 
-/// Instructs Cargo to run this script again when `path` changes: the pack, or, while there is no pack, the
-/// directory, which is in git and always exists.
-fn watch(path: &Path) {
+/// Instructs Cargo to rerun this script when `path` changes.
+fn rerun_if_changed(path: &Path) {
     println!("cargo::rerun-if-changed={}", path.display());
 }

@@ -1,4 +1,4 @@
-//! libFuzzer on the target `archive_load`.
+//! libFuzzer program for the target `archive_load`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! libFuzzer on the target `inject`.
+//! libFuzzer program for the target `inject`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! libFuzzer on the target `set_values`.
+//! libFuzzer program for the target `set_values`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

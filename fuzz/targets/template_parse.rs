@@ -1,4 +1,4 @@
-//! libFuzzer on the target `template_parse`.
+//! libFuzzer program for the target `template_parse`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! libFuzzer on the target `template_render`.
+//! libFuzzer program for the target `template_render`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! libFuzzer on the target `yaml_decode`.
+//! libFuzzer program for the target `yaml_decode`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

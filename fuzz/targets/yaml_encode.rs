@@ -1,4 +1,4 @@
-//! libFuzzer on the target `yaml_encode`.
+//! libFuzzer program for the target `yaml_encode`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -38,7 +38,7 @@ impl Origin {
 /// An installable version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installable {
-    /// The version.
+    /// Istio version of the charts.
     pub version: Version,
     /// Layer that contains the version.
     pub origin: Origin,
@@ -51,7 +51,7 @@ pub struct Installable {
 /// Change of an alias caused by adding a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AliasChange {
-    /// The alias.
+    /// Alias that changes, for example `v1.29-latest`.
     pub alias: String,
     /// Version that the alias resolves to at present, if any.
     pub current: Option<Version>,
@@ -161,8 +161,8 @@ impl Catalog {
         newest.into_iter().chain(listed).collect()
     }
 
-    /// Returns the alias that resolves to `version` after its charts are added: the latest patch of its
-    /// minor. Returns `None` if no alias changes.
+    /// Returns the alias that resolves to `version` after its charts are added, which is the case for the
+    /// latest patch of a minor version. Returns `None` if no alias changes.
     #[must_use]
     pub fn alias_change(&self, version: &Version) -> Option<AliasChange> {
         let (major, minor) = version.minor();
@@ -195,7 +195,8 @@ impl Catalog {
         self.versions.iter().any(|(known, _)| known == version)
     }
 
-    /// Returns the newest available version of a minor; releases take precedence over snapshots.
+    /// Returns the newest available version with this major and minor number. Releases take precedence over
+    /// snapshots.
     fn newest_of_minor(&self, minor: (u64, u64)) -> Option<&Version> {
         let of_minor = || {
             self.versions

@@ -8,20 +8,18 @@
 //! declared for is an error, so that a new upstream version cannot be derived partially.
 
 mod edit;
+mod fingerprint;
 mod line;
 mod table;
 
 pub use edit::{Applies, DeriveError, Edit, Files, Op, Text};
+pub use fingerprint::fingerprint;
 
 use crate::error::CatalogError;
 use crate::flavour::Flavour;
 use crate::version::Version;
 use edit::{apply, matching_paths};
 use table::Leftover;
-
-/// Version of the derivation code. Incremented when a change of the code (not of a table) changes the
-/// derived files.
-const ENGINE: u32 = 1;
 
 /// Derives the release charts and profiles from `source`, the files below `manifests/` of the source
 /// module, and adds the add-ons, the files below `samples/`.
@@ -45,7 +43,7 @@ fn add_addons(mut files: Files, source: &Files) -> Files {
 /// added.
 pub fn derive_operator(release: &Files, version: &Version) -> Result<Files, CatalogError> {
     let kept = release.iter().filter(|(path, _)| {
-        table::OPERATOR_KEEPS
+        table::OPERATOR_DIRECTORIES
             .iter()
             .any(|directory| replace_directory(path, directory, directory).is_some())
     });
@@ -72,27 +70,8 @@ pub fn release_from_charts(
         .into_iter()
         .flat_map(|(chart, files)| below(format!("charts/{chart}"), files));
     let files: Files = charts.chain(below("profiles".to_owned(), profiles)).collect();
-    apply_edits(files, table::BORROWED_PROFILES, version)
+    apply_edits(files, table::REUSED_PROFILES, version)
         .map_err(|source| derive_error(version, Flavour::Installer, source))
-}
-
-/// Returns a hash of the derivation. Derived files that were stamped with another hash are out of date.
-#[must_use]
-pub fn fingerprint() -> u64 {
-    let tables = format!(
-        "{ENGINE} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
-        (table::PLACES, table::ADDONS),
-        table::OPERATOR_KEEPS,
-        table::INSTALLER,
-        table::OPERATOR,
-        (table::TAGS_PARTS, table::TAGS_CHART_YAML),
-        table::INSTALLER_LEFTOVERS,
-        table::OPERATOR_LEFTOVERS,
-    );
-    // FNV-1a is sufficient to detect changes.
-    tables.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 fn derive_error(version: &Version, flavour: Flavour, source: DeriveError) -> CatalogError {
@@ -365,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_no_row_covers_are_errors() {
+    fn texts_that_no_edit_removes_are_errors() {
         let mut files = source(&version("1.29.1"));
         files.insert("charts/base/templates/new.yaml".into(), OWNER.as_bytes().to_vec());
         let release = derive_installer(&files, &version("1.29.1")).unwrap();
@@ -385,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_without_a_match_is_an_error() {
+    fn an_edit_without_a_match_is_an_error() {
         let mut files = source(&version("1.29.1"));
         files.insert("charts/istio-cni/values.yaml".into(), b"a: b\n".to_vec());
         let message = error_text(derive_installer(&files, &version("1.29.1")));

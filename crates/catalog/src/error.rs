@@ -38,21 +38,21 @@ pub enum CatalogError {
     /// The version does not have the chart.
     #[error("Istio {version} has no chart {chart:?} for the {flavour}")]
     UnknownChart {
-        /// The version.
+        /// The requested version.
         version: Version,
-        /// The flavour.
+        /// The requested flavour.
         flavour: Flavour,
         /// The requested name.
         chart: String,
-        /// The charts it has.
+        /// Names of the charts that the version has.
         charts: Vec<String>,
     },
     /// The version does not have the profile.
     #[error("Istio {version} has no profile {profile:?} for the {flavour}")]
     UnknownProfile {
-        /// The version.
+        /// The requested version.
         version: Version,
-        /// The flavour.
+        /// The requested flavour.
         flavour: Flavour,
         /// The requested name.
         profile: String,
@@ -60,7 +60,7 @@ pub enum CatalogError {
     /// The version does not have the add-on.
     #[error("Istio {version} has no add-on {addon:?}")]
     UnknownAddon {
-        /// The version.
+        /// The requested version.
         version: Version,
         /// The requested name.
         addon: String,
@@ -100,7 +100,7 @@ pub enum CatalogError {
     Rejected {
         /// Path of the file or directory.
         path: PathBuf,
-        /// The reason.
+        /// Reason for the rejection.
         reason: &'static str,
     },
     /// A line of `charts.lock` is invalid.
@@ -108,17 +108,17 @@ pub enum CatalogError {
     Lock {
         /// Line, counted from 1.
         line: usize,
-        /// The reason.
+        /// Reason why the line is invalid.
         reason: &'static str,
     },
     /// The derivation of a flavour failed.
     #[error("cannot derive the {flavour} charts of Istio {version}")]
     Derive {
-        /// The version.
+        /// Version of the charts.
         version: Version,
-        /// The flavour.
+        /// Flavour to derive.
         flavour: Flavour,
-        /// The failed edit.
+        /// Cause of the failure.
         source: crate::derive::DeriveError,
     },
     /// The embedded charts are damaged.

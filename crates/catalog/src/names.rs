@@ -20,7 +20,7 @@ pub enum VersionState {
 pub struct VersionName {
     /// The name as used in resources: `v1.29.1`, `v1.29-latest`, `master`.
     pub name: String,
-    /// Its meaning.
+    /// Meaning of the name.
     pub state: VersionState,
 }
 

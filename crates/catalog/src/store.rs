@@ -34,7 +34,7 @@ pub fn write_version(
     let staged = catalog.join(format!(".new-{version}-{}", std::process::id()));
     let result = write_all(&staged, flavours, note).and_then(|()| replace_directory(&staged, &target));
     if result.is_err() {
-        // The error of writing is reported, not that of the clean-up.
+        // Reports the write error instead of an error of the clean-up.
         let _ = remove_directory(&staged);
     }
     result.map(|()| target)
@@ -56,7 +56,7 @@ fn write_file(top: &Path, path: &str, bytes: &[u8]) -> Result<(), CatalogError> 
     if !path.split('/').all(is_plain) {
         return Err(CatalogError::Rejected {
             path: target,
-            reason: "the path leaves its directory",
+            reason: "the path is not a plain relative path",
         });
     }
     if let Some(directory) = target.parent() {

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_semantic() {
+    fn versions_are_ordered_as_semantic_versions() {
         let sorted = [
             "1.9.0",
             "1.10.0",

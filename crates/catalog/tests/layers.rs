@@ -149,7 +149,7 @@ fn a_directory_adds_versions_and_hides_embedded_ones() {
 }
 
 #[test]
-fn the_sail_operators_layout_serves_both_flavours() {
+fn sail_operator_layout_is_read_for_both_flavours() {
     let scratch = Scratch::new("sail");
     scratch
         .write("v1.99.0/charts/istiod/templates/a.yaml", "a")

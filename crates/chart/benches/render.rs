@@ -31,8 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Rounds alternate, so that other load on the machine affects both.
     let per_round = usize::max(1, runs / 10);
     for _ in 0..10 {
-        theirs.extend(helm(&mut oracle, &chart, per_round)?);
-        ours.extend(mainstay(&chart, per_round)?);
+        theirs.extend(measure_helm(&mut oracle, &chart, per_round)?);
+        ours.extend(measure_mainstay(&chart, per_round)?);
     }
     if ours.bytes != theirs.bytes {
         return Err(format!(
@@ -61,7 +61,7 @@ impl Timing {
     }
 }
 
-fn helm(oracle: &mut Oracle, chart: &std::path::Path, runs: usize) -> Result<Timing, Box<dyn Error>> {
+fn measure_helm(oracle: &mut Oracle, chart: &std::path::Path, runs: usize) -> Result<Timing, Box<dyn Error>> {
     let response = oracle.query_raw(&serde_json::json!({"op": "bench", "chart": chart, "runs": runs}))?;
     if !response.err.is_empty() {
         return Err(response.err.into());
@@ -69,7 +69,7 @@ fn helm(oracle: &mut Oracle, chart: &std::path::Path, runs: usize) -> Result<Tim
     Ok(serde_json::from_slice(&response.out)?)
 }
 
-fn mainstay(chart: &std::path::Path, runs: usize) -> Result<Timing, Box<dyn Error>> {
+fn measure_mainstay(chart: &std::path::Path, runs: usize) -> Result<Timing, Box<dyn Error>> {
     let mut timing = Timing::default();
     for _ in 0..runs {
         let (loaded, load) = timed(|| load_path(chart, Dialect::Helm4))?;
@@ -105,7 +105,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Prints the times of all runs in milliseconds. A `compared` figure has a target.
+/// Prints the times of all runs in milliseconds. `compared` states whether the figure has a target.
 fn report(name: &str, ours: &[u64], theirs: &[u64], compared: bool) {
     let millis = |nanos: &[u64]| nanos.iter().map(|nanos| *nanos as f64 / 1e6).collect::<Vec<_>>();
     let figure = serde_json::json!({

@@ -52,7 +52,7 @@ pub struct Lock {
 pub struct Crd<'a> {
     /// Path that starts with the root chart's name: `app/charts/db/crds/a.yaml`.
     pub filename: String,
-    /// The file.
+    /// File that contains the definition.
     pub file: &'a File,
 }
 

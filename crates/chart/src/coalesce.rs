@@ -22,7 +22,7 @@ pub(crate) enum Nulls {
     Keep,
 }
 
-/// A pass over a chart and its subcharts.
+/// State of one pass over a chart and its subcharts.
 pub(crate) struct Coalesce<'a> {
     pub(crate) nulls: Nulls,
     pub(crate) dialect: Dialect,
@@ -218,7 +218,7 @@ impl Coalesce<'_> {
     }
 }
 
-/// Properties of the layer that an entry comes from.
+/// Properties of the layer that contains an entry.
 #[derive(Clone, Copy)]
 struct Layer<'a> {
     prefix: &'a str,

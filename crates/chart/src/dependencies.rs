@@ -229,7 +229,7 @@ impl ImportPaths {
     }
 }
 
-/// The key of a dotted path with a missing value or a value that is not a table.
+/// Key of a dotted path. Its value is missing or not a table.
 struct NotATable(String);
 
 /// Returns the table at a dotted path.

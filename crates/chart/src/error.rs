@@ -225,7 +225,7 @@ pub enum SourceError {
         /// File name.
         name: String,
     },
-    /// The file has another type than an archive.
+    /// The file is neither an archive nor named like a YAML file.
     #[error("file '{name}' does not appear to be a gzipped archive; got '{found}'")]
     NotAnArchive {
         /// File name.
@@ -345,7 +345,7 @@ pub enum ValuesError {
     /// A document is not YAML or not a map. The position is relative to the file, not to the document.
     #[error("cannot unmarshal yaml document")]
     Document(#[source] Box<mainstay_yaml::Error>),
-    /// As [`ValuesError::Document`], in Helm 3, which reads only one document.
+    /// Like [`ValuesError::Document`], but in Helm 3, which reads only one document.
     #[error(transparent)]
     Plain(Box<mainstay_yaml::Error>),
 }

@@ -75,7 +75,7 @@ const HELM: &[Function] = &[
         &[Type::String, Type::String, Type::String, Type::String],
         lookup,
     ),
-    row("getHostByName", STRING, no_host),
+    row("getHostByName", STRING, get_host_by_name),
 ];
 
 /// Functions that only Helm 4 has or overrides.
@@ -87,17 +87,18 @@ pub(crate) const HELM4: &[Function] = &[
 
 fn required(call: &mut Call<'_>) -> Result<Value, Failure> {
     match call.arg(1) {
-        Value::Nil => Err(warn(call)),
-        Value::String(text) if text.is_empty() => Err(warn(call)),
+        Value::Nil => Err(marked_failure(call)),
+        Value::String(text) if text.is_empty() => Err(marked_failure(call)),
         value => Ok(value),
     }
 }
 
 fn fail(call: &mut Call<'_>) -> Result<Value, Failure> {
-    Err(warn(call))
+    Err(marked_failure(call))
 }
 
-fn warn(call: &Call<'_>) -> Failure {
+/// Returns the error of `required` and `fail`, which contains argument 0 between the markers.
+fn marked_failure(call: &Call<'_>) -> Failure {
     Failure::message(format!("{WARN_START}{}{WARN_END}", call.str(0)))
 }
 
@@ -109,6 +110,6 @@ fn lookup(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 /// Implements `getHostByName`, which returns no address: templates have no network access.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a row")]
-fn no_host(_call: &mut Call<'_>) -> Result<Value, Failure> {
+fn get_host_by_name(_call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::from(""))
 }

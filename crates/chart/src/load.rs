@@ -28,7 +28,7 @@ const MAX_NESTING: usize = 32;
 /// A loaded chart.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The chart.
+    /// The chart with its subcharts.
     pub chart: Chart,
     /// Warnings that Helm writes to stderr.
     pub warnings: Vec<Warning>,

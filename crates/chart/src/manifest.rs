@@ -28,7 +28,7 @@ pub struct Manifest<'a> {
 /// A manifest that runs at a point of the release lifecycle.
 #[derive(Clone, Debug)]
 pub struct Hook<'a> {
-    /// The manifest.
+    /// Manifest of the hook.
     pub manifest: Manifest<'a>,
     /// Lifecycle events at which it runs.
     pub events: Vec<HookEvent>,

@@ -23,7 +23,7 @@ pub struct Metadata {
     pub description: String,
     /// Search keywords.
     pub keywords: Vec<String>,
-    /// Maintainers.
+    /// People or organizations that maintain the chart.
     pub maintainers: Vec<Maintainer>,
     /// Icon URL.
     pub icon: String,
@@ -51,7 +51,7 @@ pub struct Metadata {
 /// A maintainer of a chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Maintainer {
-    /// Name.
+    /// Name of the person or organization.
     pub name: String,
     /// E-mail address.
     pub email: String,
@@ -76,7 +76,7 @@ pub struct Dependency {
     pub enabled: bool,
     /// Values to import into the parent.
     pub import_values: Vec<ImportValue>,
-    /// Alias.
+    /// Name under which the chart is used instead of `name`; empty if there is no alias.
     pub alias: String,
 }
 

@@ -195,8 +195,8 @@ fn write_document(write: &mut dyn FnMut(&[u8]), path: &str, content: &[u8]) {
     write(b"\n");
 }
 
-/// Trims a stream of pieces like [`finish`]: keeps the white space at the end of a piece until other text
-/// follows.
+/// Trims a stream of pieces like [`trim_output`]. Keeps the white space at the end of a piece until other
+/// text follows.
 struct TrimmedWriter<'w> {
     write: &'w mut dyn FnMut(&[u8]),
     /// Whether all pieces so far consisted of white space.
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_trimmed_like_the_whole() {
+    fn pieces_are_trimmed_like_the_whole_text() {
         for pieces in [
             &[][..],
             &[" ", "\n"],

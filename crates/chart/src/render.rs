@@ -23,7 +23,7 @@ use scope::Renderable;
 pub struct RenderOptions {
     /// Helm version that determines rules and messages.
     pub dialect: Dialect,
-    /// The release.
+    /// Release that is visible in templates.
     pub release: Release,
     /// Cluster and Helm version that are visible in templates.
     pub capabilities: Capabilities,

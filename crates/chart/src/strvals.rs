@@ -47,7 +47,7 @@ pub struct SetError {
     pub offset: usize,
 }
 
-/// Applies the assignments of `argument` to `values`. If it fails, some of them may have been applied.
+/// Applies the assignments of `argument` to `values`. After an error, some assignments may have been applied.
 pub fn set_values(
     argument: &str,
     values: &mut Map,

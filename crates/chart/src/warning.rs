@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::dialect::Dialect;
 
-/// A warning.
+/// A warning, with the data of its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
     /// A symbolic link was followed.
@@ -64,7 +64,7 @@ pub enum Warning {
     },
     /// A schema refers to a URN, which is not resolved. Every value is accepted.
     UnresolvedUrn {
-        /// The URN.
+        /// URN in the schema.
         urn: String,
     },
 }

@@ -123,11 +123,11 @@ fn pax_record(key: &str, value: &str) -> Vec<u8> {
 
 /// Expected result of loading an archive.
 enum Expect {
-    /// It loads without an error.
+    /// The archive loads.
     Loads,
-    /// It fails with Helm's message.
+    /// Loading fails with Helm's message.
     Fails(&'static str),
-    /// It fails with a message of this crate. Helm accepts it or fails with another error.
+    /// Loading fails with a message of this crate. Helm accepts the archive or fails with another error.
     Stricter(&'static str),
 }
 use Expect::{Fails, Loads, Stricter};
@@ -172,7 +172,7 @@ fn broken_streams() -> Vec<Case> {
         ),
         Case("an empty stream", gzip(b""), Fails("no files in chart archive")),
         Case(
-            "only an end",
+            "only an end marker",
             Tar::default().end(),
             Fails("no files in chart archive"),
         ),
@@ -204,10 +204,18 @@ fn unusual_names() -> Vec<Case> {
             named("app//etc/passwd"),
             Fails("chart illegally contains absolute paths"),
         ),
-        Case("climbing", named("app/../../etc/passwd"), Fails(PARENT)),
-        Case("climbing inside", named("app/a/../b"), Loads),
+        Case(
+            "`..` beyond the chart",
+            named("app/../../etc/passwd"),
+            Fails(PARENT),
+        ),
+        Case("`..` within the chart", named("app/a/../b"), Loads),
         Case("the parent itself", named("app/.."), Fails(PARENT)),
-        Case("two dots and more", named("app/..x"), Fails(PARENT)),
+        Case(
+            "a name that starts with two dots",
+            named("app/..x"),
+            Fails(PARENT),
+        ),
         Case(
             "no directory",
             named("app"),
@@ -348,7 +356,11 @@ fn extended_headers() -> Vec<Case> {
             pax(&pax_record("path", "app/../../y")),
             Fails(PARENT),
         ),
-        Case("a long climbing name", long_name(b"app/../../y\0"), Fails(PARENT)),
+        Case(
+            "a long name with `..`",
+            long_name(b"app/../../y\0"),
+            Fails(PARENT),
+        ),
         Case(
             "a huge size",
             pax(&pax_record("size", "99999999999")),

@@ -5,7 +5,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::disallowed_methods,
-    reason = "tests read fixtures and fail on surprises"
+    reason = "tests read fixtures and fail by panicking"
 )]
 
 use std::collections::BTreeMap;

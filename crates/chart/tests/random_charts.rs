@@ -314,7 +314,11 @@ fn write_schemas(directory: &Path, random: &mut Random, count: usize) {
 /// Returns the violations of each chart, sorted.
 fn violations(text: &str) -> Vec<(String, Vec<String>)> {
     let mut charts: Vec<(String, Vec<String>)> = Vec::new();
-    for line in text.lines().flat_map(split_glued).filter(|line| !line.is_empty()) {
+    for line in text
+        .lines()
+        .flat_map(insert_omitted_line_break)
+        .filter(|line| !line.is_empty())
+    {
         if line.len() == 5 && line.starts_with('s') && line.ends_with(':') {
             charts.push((line, Vec::new()));
         } else if let Some((_, lines)) = charts.last_mut() {
@@ -342,7 +346,7 @@ fn sorted_names(line: &str) -> String {
 }
 
 /// Adds the line break that Helm omits after an invalid schema.
-fn split_glued(line: &str) -> Vec<String> {
+fn insert_omitted_line_break(line: &str) -> Vec<String> {
     let at = line.len().saturating_sub(5);
     match line.split_at_checked(at) {
         Some((head, tail))
@@ -366,7 +370,7 @@ fn random_schemas_are_checked_as_in_helm_4() {
     for _ in 0..case_count(2000).div_ceil(1000) {
         let directory = tempfile::tempdir().expect("a directory");
         write_schemas(directory.path(), &mut random, BATCH);
-        let text = |seen: Outcome| seen.0.expect_err("some schema complains");
+        let text = |seen: Outcome| seen.0.expect_err("at least one chart violates its schema");
         let ours = violations(&text(ours(directory.path(), Dialect::Helm4)));
         let theirs = violations(&text(theirs(&helm, directory.path())));
         for at in 0..BATCH {

@@ -4,7 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::disallowed_methods,
-    reason = "tests read fixtures and fail on surprises"
+    reason = "tests read fixtures and fail by panicking"
 )]
 
 use std::path::{Path, PathBuf};
@@ -52,12 +52,12 @@ fn check(name: &str, change: impl Fn(&mut Request)) {
 }
 
 #[test]
-fn a_chart_with_hooks_notes_and_subcharts() {
+fn chart_with_hooks_notes_and_subcharts_renders_as_in_helm() {
     check("all", |request| request.render.release.namespace = "ns".into());
 }
 
 #[test]
-fn options_reach_templates() {
+fn options_and_values_render_as_in_helm() {
     check("options", |request| {
         request.print.include_crds = true;
         request.print.skip_tests = true;

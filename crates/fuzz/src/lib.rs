@@ -6,8 +6,8 @@
 //! | `replay` | executes stored inputs and mutations from a fixed seed, for CI |
 //! | `mutate` | deterministic mutations |
 //!
-//! The libFuzzer programs in `fuzz/` call the same functions; they need compiler flags that must not reach
-//! ordinary builds.
+//! The libFuzzer programs in `fuzz/` call the same functions. They are a separate workspace, because their
+//! compiler flags must not apply to other builds.
 #![allow(
     clippy::expect_used,
     clippy::panic,

@@ -61,7 +61,7 @@ impl<'a> Mutator<'a> {
         SYNTAX[self.below(SYNTAX.len())]
     }
 
-    /// Returns a number below `bound`, or zero.
+    /// Returns a number less than `bound`, or zero if `bound` is zero.
     fn below(&mut self, bound: usize) -> usize {
         (self.next() % (bound.max(1) as u64)) as usize
     }

@@ -37,8 +37,8 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Executes all inputs and returns their number. A failed execution saves its input and panics; one that
-    /// hangs saves it and aborts the process.
+    /// Executes all inputs and returns their number. If an execution fails, saves its input and panics. If an
+    /// execution exceeds the timeout, saves its input and aborts the process.
     pub fn run(self, check: fn(&[u8])) -> u64 {
         let inputs = self.stored_inputs();
         save_input_on_failure(self.finding);
@@ -63,7 +63,7 @@ impl Replay {
 }
 
 fn execute(check: fn(&[u8]), input: &[u8]) {
-    *CURRENT.lock().expect("no other thread panics with it") = input.to_vec();
+    *CURRENT.lock().expect("no thread panics while locked") = input.to_vec();
     STARTED.fetch_add(1, Ordering::Relaxed);
     check(input);
 }
@@ -83,7 +83,7 @@ fn save_input_on_failure(finding: PathBuf) {
     std::thread::spawn(move || {
         loop {
             let before = STARTED.load(Ordering::Relaxed);
-            // Polled: a hanging execution reports nothing.
+            // Polled: a hanging execution cannot report its state.
             std::thread::sleep(EXECUTION_TIMEOUT);
             if STARTED.load(Ordering::Relaxed) == before {
                 save_and_abort();

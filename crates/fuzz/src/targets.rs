@@ -1,4 +1,4 @@
-//! The fuzz targets: each takes any bytes and panics if the code under test violates its contract.
+//! The fuzz targets. Each accepts arbitrary bytes and panics if the code under test violates its contract.
 
 mod archive_load;
 mod inject;
@@ -84,7 +84,7 @@ pub fn yaml_encode(input: &[u8]) {
     yaml_encode::check(input);
 }
 
-/// Returns the longest prefix of `bytes` that is UTF-8, for targets that take text.
+/// Returns the longest prefix of `bytes` that is UTF-8, for targets whose input is text.
 fn utf8_prefix(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,

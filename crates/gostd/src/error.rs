@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-/// Formats an error with its causes, joined by `: `. A cause that ends the text already is left out: some
-/// libraries print the source of an error in its own text.
+/// Formats an error with its causes, joined by `: `. Omits a cause if the text before it already ends with
+/// the same text: some libraries include the source of an error in its message.
 #[must_use]
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
@@ -33,7 +33,7 @@ mod tests {
     struct Repeating(#[source] ConnectionFailed);
 
     #[test]
-    fn causes_are_joined_once() {
+    fn repeated_causes_are_omitted() {
         assert_eq!(chain(&Plain(ConnectionFailed)), "connect: connection refused");
         assert_eq!(chain(&Repeating(ConnectionFailed)), "request: connection refused");
     }

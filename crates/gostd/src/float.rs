@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn shortest_forms() {
+    fn floats_are_formatted_with_the_fewest_digits() {
         check(1e6, 'g', None, "1e+06");
         check(123_456.0, 'g', None, "123456");
         check(12_345_678.9, 'g', None, "1.23456789e+07");
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_with_precision() {
+    fn floats_are_formatted_with_the_given_precision() {
         check(3.126, 'f', Some(2), "3.13");
         check(2.5, 'f', Some(0), "2");
         check(100.0, 'g', Some(3), "100");
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn float32_values() {
+    fn float32_is_formatted_with_the_fewest_digits() {
         assert_eq!(format_float32(1.1), "1.1");
         assert_eq!(format_float32(0.1 + 0.2), "0.3");
     }

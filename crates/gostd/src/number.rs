@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers() {
+    fn integers_are_parsed_as_in_go() {
         assert_eq!(parse_int(b"-0x_1f", 0), Ok(-31));
         assert_eq!(parse_int(b"017", 0), Ok(15));
         assert_eq!(parse_int(b"017", 10), Ok(17));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn floats() {
+    fn floats_are_parsed_as_in_go() {
         assert_eq!(parse_float(b"1_000.5e-1"), Ok(100.05));
         assert_eq!(parse_float(b"-0x1.8p1"), Ok(-3.0));
         assert_eq!(parse_float(b"0x_1p-1074"), Ok(f64::from_bits(1)));

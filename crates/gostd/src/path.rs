@@ -36,9 +36,9 @@ fn match_runes(mut pattern: &[char], mut name: &[char]) -> Result<bool, BadPatte
     Ok(name.is_empty())
 }
 
-/// Matches `chunk` after a star. Extends the star by one character at a time, never over a slash. Returns
-/// the rest of `name`, or `None` if `chunk` does not match. `pattern` is the text after `chunk`; if it is
-/// empty, the rest of `name` must be empty, too.
+/// Matches `chunk` after a star. Extends the match of the star by one character at a time, but not beyond a
+/// slash. Returns the rest of `name`, or `None` if `chunk` does not match. `pattern` is the text after
+/// `chunk`; if it is empty, the rest of `name` must be empty, too.
 fn match_after_star<'n>(
     chunk: &[char],
     pattern: &[char],

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn ascii_quoting_escapes_the_rest() {
+    fn ascii_quoting_escapes_other_characters() {
         assert_eq!(quote_to_ascii("é\u{1f600}a"), r#""\u00e9\U0001f600a""#);
         assert_eq!(quote_rune('é'), "'é'");
         assert_eq!(quote_rune_to_ascii('é'), r"'\u00e9'");

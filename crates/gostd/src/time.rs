@@ -26,21 +26,21 @@ pub enum DurationError {
     /// The text is not a sequence of numbers and units, or does not fit 64 bits.
     #[error("time: invalid duration {}", Quoted(.text))]
     Invalid {
-        /// The whole text.
+        /// Whole text of the duration.
         text: Vec<u8>,
     },
     /// A number has no unit.
     #[error("time: missing unit in duration {}", Quoted(.text))]
     MissingUnit {
-        /// The whole text.
+        /// Whole text of the duration.
         text: Vec<u8>,
     },
     /// A unit does not exist.
     #[error("time: unknown unit {} in duration {}", Quoted(.unit), Quoted(.text))]
     UnknownUnit {
-        /// The unit.
+        /// The unit, as written.
         unit: Vec<u8>,
-        /// The whole text.
+        /// Whole text of the duration.
         text: Vec<u8>,
     },
 }

@@ -166,16 +166,15 @@ fn compare_range(first: u32, last: u32, code: u32) -> Ordering {
 mod tests {
     use super::*;
 
-    /// Both characters were assigned after Unicode 15.0.
     #[test]
-    fn later_characters_are_not_printable() {
+    fn characters_newer_than_unicode_15_are_not_printable() {
         assert!(!is_print('\u{2FFC}'));
         assert!(!is_print('\u{1C89}'));
         assert!(!is_letter('\u{1C89}'));
     }
 
     #[test]
-    fn only_the_ascii_space_is_printable() {
+    fn ascii_space_is_the_only_printable_space() {
         assert!(is_print(' '));
         assert!(!is_print('\u{A0}'));
         assert!(!is_print('\u{AD}'));
@@ -185,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn cases_map_by_single_runes() {
+    fn case_mappings_return_single_runes() {
         assert_eq!(to_upper('ß'), 'ß');
         assert_eq!(to_upper('ǆ'), 'Ǆ');
         assert_eq!(to_title('ǆ'), 'ǅ');

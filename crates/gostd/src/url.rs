@@ -17,11 +17,11 @@ pub struct Url {
     pub scheme: Vec<u8>,
     /// The text after the scheme, if it does not start with a slash.
     pub opaque: Vec<u8>,
-    /// The user before the host.
+    /// User name and password before the host, if present.
     pub user: Option<User>,
     /// The host, with its port.
     pub host: Vec<u8>,
-    /// The path.
+    /// Path, unescaped.
     pub path: Vec<u8>,
     /// The path as written, if it differs from the default encoding of `path`.
     pub raw_path: Vec<u8>,
@@ -34,7 +34,7 @@ pub struct Url {
 /// The user information of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// The user name.
+    /// User name, unescaped.
     pub name: Vec<u8>,
     /// The password, if there is a colon after the name.
     pub password: Option<Vec<u8>>,
@@ -44,9 +44,9 @@ pub struct User {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("parse {}: {reason}", quote(.text))]
 pub struct ParseError {
-    /// The text.
+    /// Text that was parsed.
     pub text: Vec<u8>,
-    /// The reason.
+    /// Reason why the text is not a URL.
     pub reason: UrlError,
 }
 

@@ -1,6 +1,6 @@
 //! Hashes, ciphers, passwords, keys and certificates in the formats of Go's crypto packages. All randomness
-//! comes from the host. Slow functions consume a proportional amount of fuel, so that a template cannot
-//! occupy a machine with them.
+//! comes from the host. Slow functions consume a proportional amount of fuel, so that a template cannot use
+//! them to exhaust the CPU.
 
 mod aes;
 mod certificate;

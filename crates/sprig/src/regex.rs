@@ -58,8 +58,8 @@ const COMPILE_STEPS: u64 = 4_000;
 /// Size of a compiled expression that costs one step.
 const COMPILED_BYTES_PER_STEP: u64 = 4;
 
-/// Compilation of the expression in argument 0. For an invalid expression, the `must` functions return the
-/// error, the others panic in Go. The error texts differ.
+/// Function that compiles the expression in argument 0. For an invalid expression, Go's `must` functions
+/// return an error and the other functions panic, with different texts.
 type Compile = fn(&mut Call<'_>) -> Result<Rc<Program>, Failure>;
 
 fn compile_or_fail(call: &mut Call<'_>) -> Result<Rc<Program>, Failure> {
@@ -205,7 +205,7 @@ impl Regex {
         Program::cached(text.as_bytes()).map(Self)
     }
 
-    /// Compiles `text`, and also returns how many bytes the compilation created, for limits on its cost.
+    /// Compiles `text`. Also returns the number of bytes that the compilation created, to limit its cost.
     pub fn compile_counted(text: &str) -> (Result<Self, RegexError>, usize) {
         let compiled = Program::cached(text.as_bytes());
         let bytes = Program::compiled_bytes(&compiled);

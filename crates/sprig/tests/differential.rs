@@ -30,7 +30,7 @@ fn random_programs_share_maps_as_go_does() {
     compare("sprig programs", 500, 11, program::program);
 }
 
-/// Runs templates in both engines. Their number is `MAINSTAY_CASES`, by default `usual`.
+/// Runs random templates in both engines. The number of templates is `MAINSTAY_CASES`, by default `usual`.
 fn compare(name: &str, usual: usize, seed: u64, make: fn(&mut Random) -> String) {
     let mut random = Random::new(seed);
     let mut oracle = Oracle::start().expect("the oracle starts");

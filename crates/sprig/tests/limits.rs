@@ -34,7 +34,7 @@ fn shared(levels: usize, rest: &str) -> String {
 }
 
 #[test]
-fn long_strings() {
+fn long_strings_exceed_the_string_limit() {
     check(r#"{{ repeat 1000000000 "x" }}"#, LimitExceeded::String);
     check(r#"{{ indent 1000000000 "x" }}"#, LimitExceeded::String);
     check(
@@ -65,7 +65,7 @@ fn long_strings() {
 }
 
 #[test]
-fn long_lists() {
+fn long_lists_exceed_a_limit() {
     check("{{ until 1000000000 }}", LimitExceeded::Memory);
     check("{{ untilStep 0 -9223372036854775808 -1 }}", LimitExceeded::Memory);
     check("{{ seq 1 9223372036854775806 }}", LimitExceeded::Memory);
@@ -102,7 +102,7 @@ fn expanding_shared_values_exceeds_a_limit() {
 }
 
 #[test]
-fn endless_values() {
+fn self_referencing_maps_exceed_the_depth_limit() {
     let endless = r#"{{ $d := dict }}{{ $_ := set $d "d" $d }}"#;
     check(&format!("{endless}{{{{ deepCopy $d }}}}"), LimitExceeded::Depth);
     check(&format!("{endless}{{{{ toString $d }}}}"), LimitExceeded::Depth);

@@ -1,5 +1,5 @@
-//! Parsed template text. Nodes are stored in one flat table, so that depth and drop need no stack, and the
-//! table can be shared between threads.
+//! Parsed template text. Nodes are stored in one flat table, which can be shared between threads. Neither
+//! nesting nor drop needs stack space.
 
 mod show;
 
@@ -64,7 +64,6 @@ pub(crate) struct Template {
     pub(crate) root: NodeId,
 }
 
-/// A node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Node {
     /// Text, stored as a range of the source.

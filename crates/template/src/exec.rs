@@ -30,8 +30,8 @@ pub fn execute(
     Scope::new(set).execute_named(name, dot, meter, host)
 }
 
-/// Visible templates: those that the active `tpl` texts define, which take precedence, and those of the
-/// set.
+/// Visible templates: the definitions of the active `tpl` texts, innermost first, and the templates of the
+/// set. The first match is used.
 struct Scope<'a> {
     set: &'a TemplateSet,
     own: HashMap<Arc<str>, Template>,

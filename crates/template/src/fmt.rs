@@ -156,7 +156,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Called once per item, so that neither a wide nor a shared tree exceeds the limits.
+    /// Checks the limits. Called once per item, so that neither a wide nor a shared tree exceeds them.
     fn check_limits(&mut self) -> Result<(), LimitExceeded> {
         self.meter.consume_fuel(1)?;
         if self.out.len() > self.limit {

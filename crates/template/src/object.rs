@@ -17,7 +17,9 @@ pub trait Object: Any {
     fn go_kind(&self) -> GoKind;
 
     /// Returns an exported field, or `None` for Go's error "can't evaluate field".
-    fn field(&self, name: &str) -> Option<Value>;
+    fn field(&self, _name: &str) -> Option<Value> {
+        None
+    }
 
     /// Returns the signature of the method `name`, or `None` if there is no such method.
     fn method(&self, _name: &str) -> Option<Signature> {
@@ -78,9 +80,9 @@ pub struct Signature {
 /// A named Go map or slice type with its methods, such as Helm's `chartutil.Values`.
 #[derive(Debug)]
 pub struct NamedType {
-    /// Go name.
+    /// Name of the Go type.
     pub name: &'static str,
-    /// The methods. They take precedence over map entries.
+    /// Methods of the type, which take precedence over map entries.
     pub methods: &'static [Method],
 }
 
@@ -96,9 +98,9 @@ impl Eq for NamedType {}
 /// A method of a [`NamedType`].
 #[derive(Debug)]
 pub struct Method {
-    /// The Go name.
+    /// Go name of the method.
     pub name: &'static str,
-    /// The parameters.
+    /// Parameters of the method.
     pub signature: Signature,
     /// Implementation. Receives the map or slice, and arguments that match the signature.
     pub run: fn(&Value, &mut Call<'_>) -> Result<Value, Failure>,

@@ -104,7 +104,7 @@ impl From<String> for Str {
     }
 }
 
-/// Shares bytes whose owner keeps them, such as a file of a chart. They do not count as live.
+/// Shares bytes that another owner keeps alive, such as a file of a chart. Such bytes do not count as live.
 impl From<Arc<[u8]>> for Str {
     fn from(bytes: Arc<[u8]>) -> Self {
         if Arc::strong_count(&bytes) == 1 {

@@ -113,7 +113,8 @@ pub(crate) struct MapData {
 pub const CONTAINER_BYTES: usize = 112;
 /// Size in bytes of an entry of a map, including its share of the tree.
 pub const ENTRY_BYTES: usize = 96;
-/// A node of the tree of a map has space for eleven entries; one entry takes as much as five do on average.
+/// Minimum number of entries for which the size of a non-empty map is counted. A tree node has capacity for
+/// eleven entries, so a single entry uses as much memory as five entries do on average.
 const MIN_ENTRIES: usize = 5;
 
 /// Go type of a map.

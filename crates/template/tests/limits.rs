@@ -186,7 +186,7 @@ fn a_map_that_contains_itself_cannot_be_printed() {
 }
 
 #[test]
-fn nesting_in_the_text_is_bounded() {
+fn nesting_of_template_text_is_limited() {
     let check = |text: String, expected: &'static str| {
         on_small_stack(move || {
             let found = run_with(Limits::default(), &text, Value::Nil);
@@ -244,7 +244,7 @@ fn deep_values_are_rejected_and_dropped() {
     });
 }
 
-/// Counts its drop.
+/// Increments a counter when it is dropped.
 struct Canary(Rc<Cell<usize>>);
 
 impl Drop for Canary {
@@ -294,9 +294,9 @@ fn maps_held_by_the_caller_are_kept() {
     };
     assert!(matches!(kept.get(b"root"), Some(Value::Map(map)) if map.is_same(&root)));
     drop((root, kept));
-    assert_eq!(dropped.get(), 0, "a cycle holds it");
+    assert_eq!(dropped.get(), 0, "the cycle keeps the value alive");
     drop(scope);
-    assert_eq!(dropped.get(), 1, "the scope frees it");
+    assert_eq!(dropped.get(), 1, "the scope frees the cycle");
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn tpl_can_call_templates_and_does_not_leak_definitions() {
 }
 
 #[test]
-fn an_error_has_its_positions() {
+fn error_contains_all_positions() {
     let error = run_with(
         Limits::default(),
         "\n  {{include \"a\" .}}{{define \"a\"}}\n{{len 1}}{{end}}",

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn other_layouts_are_unknown() {
+    fn other_layouts_are_not_supported() {
         for text in [
             "",
             "# c\n",
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_need_the_whole_text() {
+    fn strict_mode_and_low_limits_are_not_supported() {
         let text = "kind: A\nb: 1\n";
         let wanted = |key: &str| key == "kind";
         let accepts = |options: &Options| select_entries(text.as_bytes(), &wanted, options).is_some();

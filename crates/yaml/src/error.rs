@@ -32,7 +32,7 @@ impl Position {
 pub struct Error {
     /// The operation that failed.
     pub operation: Operation,
-    /// The cause.
+    /// Cause of the error.
     pub problem: Problem,
     /// Position of the error; the start of the text if the problem has no position.
     pub at: Position,

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn v3_puts_letters_after_digits_first() {
+    fn v3_sorts_a_letter_after_equal_digits_first() {
         check(KeyOrder::Natural, "10 1a");
         check(KeyOrder::NaturalDigits, "1a 10");
     }

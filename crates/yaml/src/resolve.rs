@@ -25,7 +25,7 @@ pub(crate) enum GoYamlVersion {
     V3,
 }
 
-/// Resolves `text`. Timestamps are recognised only if `dates` is set.
+/// Resolves `text`. Timestamps are recognized only if `dates` is set.
 pub(crate) fn resolve(text: &str, version: GoYamlVersion, dates: bool) -> Resolved {
     let Some(first) = text.bytes().next() else {
         return Resolved::Null;
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers() {
+    fn numbers_resolve_as_in_go_yaml() {
         check("0777", Resolved::Int(511));
         check("0o14", Resolved::Int(12));
         check("08", Resolved::Float(8.0));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn strings() {
+    fn texts_that_only_resemble_numbers_are_strings() {
         for text in [
             "1e", "0b2", "1e400", "1.2.3", "5m", "12:30:45", "oN", "._5", ".5_", "--1", "0x", "1 2",
         ] {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn base60() {
+    fn base_60_numbers_are_detected() {
         for (text, expected) in [
             ("1:2", true),
             ("12:30:45", true),

@@ -104,7 +104,7 @@ mod tests {
     use super::is_timestamp;
 
     #[test]
-    fn dates_and_times() {
+    fn dates_and_times_are_timestamps() {
         for text in [
             "2001-01-01",
             "2001-1-2",
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn strings() {
+    fn invalid_dates_and_times_are_not_timestamps() {
         for text in [
             "2001-99-99",
             "2001-2-29",

@@ -2,7 +2,7 @@
 //! `cargo xtask hostile` limits time and memory.
 
 #![allow(clippy::unwrap_used)] // A test fails by panicking.
-#![allow(clippy::format_collect, clippy::format_push_string)] // Texts are built as they read.
+#![allow(clippy::format_collect, clippy::format_push_string)] // Speed is irrelevant here.
 
 use mainstay_yaml::{Budget, Numbers, Value, parse, parse_json, parse_spanned, to_yaml_v2};
 
@@ -19,7 +19,7 @@ fn check(name: &str, text: &str, expected: &str) {
 }
 
 #[test]
-fn deep_nesting() {
+fn deep_nesting_is_an_error() {
     let too_deep = "more than 400 levels of nesting";
     for piece in [
         "[", "{", "? ", "- ", "[a: ", "{a: ", "- - ", "{? ", "!!a [", "&a [",
@@ -33,7 +33,7 @@ fn deep_nesting() {
 }
 
 #[test]
-fn as_deep_as_allowed() {
+fn maximum_nesting_fits_a_2_mib_stack() {
     let text = format!("{}{}", "[".repeat(400), "]".repeat(400));
     let work = move || {
         let value = parse(&text, &Budget::default()).unwrap();
@@ -50,7 +50,7 @@ fn as_deep_as_allowed() {
 }
 
 #[test]
-fn aliases() {
+fn hostile_aliases_are_errors() {
     let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..40 {
         let items = vec![format!("*a{}", level - 1); 10].join(", ");
@@ -78,7 +78,7 @@ fn aliases() {
 }
 
 #[test]
-fn long_texts() {
+fn long_texts_end_in_an_error_or_a_value() {
     let many = 50_000;
     check("spaces", &" ".repeat(many), "");
     check("comments", &"#\n".repeat(many), "");
@@ -115,7 +115,7 @@ fn long_texts() {
 }
 
 #[test]
-fn the_same_key() {
+fn repeated_keys_are_accepted() {
     check("one key", &"a: 1\n".repeat(20_000), "");
     let keys: String = (0..20_000)
         .map(|n| format!("{}a: 1\n", n % 1000 * 7919 + n))
@@ -126,7 +126,7 @@ fn the_same_key() {
 }
 
 #[test]
-fn budgets() {
+fn exceeded_budgets_are_errors() {
     let small = Budget {
         bytes: 100,
         depth: 5,
@@ -162,7 +162,7 @@ fn budgets() {
 }
 
 #[test]
-fn json() {
+fn hostile_json_is_an_error_or_a_value() {
     let read = |text: &str| parse_json(text, Numbers::Float, &Budget::default());
     let too_deep = "more than 400 levels of nesting";
     assert_eq!(read(&"[".repeat(1 << 20)).unwrap_err().to_string(), too_deep);

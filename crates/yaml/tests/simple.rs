@@ -1,4 +1,4 @@
-//! Tests of documents in simple form: recognised texts parse, and eliding values does not change the rest.
+//! Tests of documents in simple form: recognized texts parse, and eliding values does not change the rest.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ use mainstay_yaml::{
     Budget, ElisionRules, Numbers, Options, Value, check_syntax, elidable_values, is_simple, parse_with,
 };
 
-/// Manifests in various layouts, and texts at the limits of the recogniser's rules.
+/// Manifests in various layouts, and texts at the limits of the recognizer's rules.
 const SEEDS: &[&str] = &[
     "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  labels:\n    app: x # c\nspec:\n  containers:\n  - name: app\n    image: r.example/a:1.0\n    args:\n    - |\n      echo a\n\n      echo b\n    - \"x: y # z\\n\"\n    env:\n      - name: A\n        value: 'it''s'\n      -   name: B\n          value: >-\n            folded\n            text\n    ports: [{containerPort: 80, name: \"a\"}, {\"b\":1}]\n    resources: {}\n# end\n",
     "kind: ConfigMap\ndata:\n  a: |\n    x\n\n  b: |+\n    y\n\n\n  c: >\n    z\n  \"d e\": 1\n  'f': http://x:80/#y\n",
@@ -205,7 +205,7 @@ fn check(text: &str, rules: &ElisionRules<'_>, count: &mut Count) {
 }
 
 #[test]
-fn recognised_texts_parse_and_elided_values_are_independent() {
+fn recognized_texts_parse_and_elided_values_are_independent() {
     let cases = case_count(40_000);
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let mut count = Count::default();
@@ -226,12 +226,12 @@ fn recognised_texts_parse_and_elided_values_are_independent() {
         check(&text, &rules, &mut count);
     }
     println!(
-        "simple documents: {} cases, {} recognised, {} elisions",
+        "simple documents: {} cases, {} recognized, {} elisions",
         count.cases, count.simple, count.elisions
     );
     assert!(
         count.simple > count.cases / 20,
-        "{} of {} are recognised",
+        "{} of {} are recognized",
         count.simple,
         count.cases
     );
@@ -282,7 +282,7 @@ fn values_of_other_keys_are_elided() {
 }
 
 #[test]
-fn only_simple_documents_are_recognised() {
+fn only_simple_documents_are_recognized() {
     for text in [
         "",
         "# c\n",

@@ -139,7 +139,7 @@ pub enum DeriveError {
     Unexpected {
         /// The edit's name.
         edit: &'static str,
-        /// The file.
+        /// Path of the file.
         file: String,
         /// The value found.
         found: String,
@@ -149,17 +149,17 @@ pub enum DeriveError {
     NotText {
         /// The edit's name.
         edit: &'static str,
-        /// The file.
+        /// Path of the file.
         file: String,
     },
     /// A text that the edits must remove is still present.
     #[error("{file} still contains {needle:?} after all edits ({reason})")]
     Leftover {
-        /// The file.
+        /// Path of the file.
         file: String,
-        /// The text.
+        /// Text that must be removed.
         needle: &'static str,
-        /// Reason why it must be removed.
+        /// Reason why the text must be removed.
         reason: &'static str,
     },
     /// The source does not contain a chart that every version has.

@@ -63,7 +63,7 @@ pub(crate) const ADDONS: &[&str] = &[
 ];
 
 /// Directories of a release that the operator flavour contains.
-pub(crate) const OPERATOR_KEEPS: &[&str] = &[
+pub(crate) const OPERATOR_DIRECTORIES: &[&str] = &[
     "charts/base",
     "charts/istiod",
     "charts/cni",
@@ -97,8 +97,9 @@ const WITH_GLOBAL_IMAGE: &[&str] = &[
     "charts/istio-egress",
 ];
 
-const UNSTAMPED: &str = "charts in the source tree carry a placeholder; releases carry the version";
-const BUILD_IMAGES: &str = "charts in the source tree name the builders' images; a snapshot keeps them, because no release of its images exists";
+const UNSTAMPED: &str =
+    "charts in the source tree have a placeholder version; released charts have the version of the release";
+const BUILD_IMAGES: &str = "charts in the source tree refer to development images; only snapshots keep them, because they have no released images";
 
 /// Edits from the source module to a release.
 pub(crate) const INSTALLER: &[Edit] = &[
@@ -200,13 +201,14 @@ pub(crate) const INSTALLER: &[Edit] = &[
     },
 ];
 
-const BORROWED: &str = "published charts come without profiles, so those of the nearest version are taken";
+const NO_PUBLISHED_PROFILES: &str =
+    "published charts contain no profiles, so the profiles of the nearest version are used";
 
 /// Edits of profiles that are reused for a version whose published charts contain none.
-pub(crate) const BORROWED_PROFILES: &[Edit] = &[
+pub(crate) const REUSED_PROFILES: &[Edit] = &[
     Edit {
-        id: "borrowed-hub",
-        reason: BORROWED,
+        id: "reused-profile-hub",
+        reason: NO_PUBLISHED_PROFILES,
         within: &["profiles"],
         file: "default.yaml",
         applies: Applies::ALWAYS,
@@ -217,8 +219,8 @@ pub(crate) const BORROWED_PROFILES: &[Edit] = &[
         },
     },
     Edit {
-        id: "borrowed-tag",
-        reason: BORROWED,
+        id: "reused-profile-tag",
+        reason: NO_PUBLISHED_PROFILES,
         within: &["profiles"],
         file: "default.yaml",
         applies: Applies::ALWAYS,
@@ -231,10 +233,10 @@ pub(crate) const BORROWED_PROFILES: &[Edit] = &[
 ];
 
 const OWNER: &str = "install.operator.istio.io/owning-resource";
-const OWNER_GONE: &str =
-    "the label names an IstioOperator as owner; under the operator the owner is an IstioRevision";
-const NO_CRDS: &str = "CRDs come with the operator, which never touches them at run time";
-const OTHER_API: &str = "the operator reads profiles of its own kind, and only their values";
+const OTHER_OWNER: &str =
+    "the label refers to an IstioOperator as the owner, but the owner is an IstioRevision";
+const NO_CRDS: &str = "CRDs are installed together with the operator, which never changes them";
+const OTHER_API: &str = "the operator reads profiles of kind Istio and uses only their values";
 
 const SCC_RULE: &str = "- apiGroups: [\"security.openshift.io\"]
   resources: [\"securitycontextconstraints\"]
@@ -246,7 +248,7 @@ const SCC_RULE: &str = "- apiGroups: [\"security.openshift.io\"]
 pub(crate) const OPERATOR: &[Edit] = &[
     Edit {
         id: "owner-label",
-        reason: OWNER_GONE,
+        reason: OTHER_OWNER,
         within: &["charts/istiod", "charts/cni", "charts/ztunnel"],
         file: "templates/*",
         applies: Applies::ALWAYS,
@@ -254,7 +256,7 @@ pub(crate) const OPERATOR: &[Edit] = &[
     },
     Edit {
         id: "owner-label-gateway",
-        reason: OWNER_GONE,
+        reason: OTHER_OWNER,
         within: &["charts/gateway"],
         file: "templates/*",
         applies: Applies::since(1, 28),
@@ -278,7 +280,7 @@ pub(crate) const OPERATOR: &[Edit] = &[
     },
     Edit {
         id: "scc-rule",
-        reason: "on OpenShift the CNI agent needs the privileged SCC whatever platform the values name",
+        reason: "the CNI agent requires the privileged SCC on OpenShift, regardless of the platform in the values",
         within: &["charts/cni"],
         file: "templates/clusterrole.yaml",
         applies: Applies::ALWAYS,
@@ -289,7 +291,7 @@ pub(crate) const OPERATOR: &[Edit] = &[
     },
     Edit {
         id: "operator-hub",
-        reason: "older releases name another registry; the operator installs all from one",
+        reason: "older releases use other registries; the operator installs all versions from one registry",
         within: &["charts/istiod", "charts/cni"],
         file: "values.yaml",
         applies: Applies::RELEASES,
@@ -301,7 +303,7 @@ pub(crate) const OPERATOR: &[Edit] = &[
     },
     Edit {
         id: "operator-hub-ztunnel",
-        reason: "older releases name another registry; the operator installs all from one",
+        reason: "older releases use other registries; the operator installs all versions from one registry",
         within: &["charts/ztunnel"],
         file: "values.yaml",
         applies: Applies::RELEASES,
@@ -313,7 +315,7 @@ pub(crate) const OPERATOR: &[Edit] = &[
     },
     Edit {
         id: "profile-minimal",
-        reason: "empty after components are removed",
+        reason: "the profile is empty without components",
         within: &["profiles"],
         file: "minimal.yaml",
         applies: Applies::ALWAYS,
@@ -369,7 +371,7 @@ pub(crate) const OPERATOR: &[Edit] = &[
     },
     Edit {
         id: "profile-components",
-        reason: "the operator has one resource per component instead",
+        reason: "the operator has a resource for each component",
         within: &["profiles"],
         file: "*.yaml",
         applies: Applies::ALWAYS,
@@ -439,11 +441,11 @@ appVersion: ";
 pub(crate) struct Leftover {
     /// File name, or a pattern with one `*`.
     pub(crate) file: &'static str,
-    /// The text.
+    /// Text that must not remain.
     pub(crate) needle: &'static str,
-    /// Versions that must not contain it.
+    /// Versions that must not contain the text.
     pub(crate) applies: Applies,
-    /// Reason why it must be removed.
+    /// Reason why the text must be removed.
     pub(crate) reason: &'static str,
 }
 
@@ -481,7 +483,7 @@ pub(crate) const OPERATOR_LEFTOVERS: &[Leftover] = &[
         file: "*",
         needle: OWNER,
         applies: Applies::ALWAYS,
-        reason: OWNER_GONE,
+        reason: OTHER_OWNER,
     },
     Leftover {
         file: "*",

@@ -44,7 +44,7 @@ impl Block<'_> {
         if bytes.len() == self.inflated_size {
             Ok(bytes)
         } else {
-            Err(damaged("a block is short"))
+            Err(damaged("a block is too short"))
         }
     }
 }
@@ -130,7 +130,7 @@ impl Assembler<'_> {
             self.remaining = self
                 .remaining
                 .checked_sub(length)
-                .ok_or(damaged("a chart is too long"))?;
+                .ok_or(damaged("a chart is too large"))?;
             self.copy_range(start, length, &mut text)?;
             end = start.wrapping_add(length);
         }

@@ -142,7 +142,7 @@ pub(super) fn from_json_array(call: &mut Call<'_>) -> Result<Value, Failure> {
     })
 }
 
-/// Bytes of memory per byte of TOML. The densest text is a list of digits.
+/// Upper bound of the memory per byte of TOML, in bytes. The worst case is a list of digits.
 const TOML_BYTES: usize = 64;
 
 /// Bytes of memory per node while a text is parsed: in the document, in the parsed tree and in the value.

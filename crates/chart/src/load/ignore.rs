@@ -6,7 +6,6 @@ use mainstay_gostd::path::match_path;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IgnoreRules(Vec<Rule>);
 
-/// A rule.
 #[derive(Clone, Debug)]
 struct Rule {
     pattern: String,

@@ -272,8 +272,7 @@ fn until_nul(field: &[u8]) -> &[u8] {
     field.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// Parses records of the form `LENGTH KEY=VALUE
-/// `.
+/// Parses records of the form `LENGTH KEY=VALUE\n`.
 fn read_pax(mut records: &[u8], extended: &mut Extended) -> Result<(), ArchiveError> {
     while !records.is_empty() {
         let (key, value, rest) = pax_record(records).ok_or(ArchiveError::Header)?;

@@ -41,9 +41,9 @@ pub struct KubeVersion {
     pub version: String,
     /// Version without suffixes, which is used to check constraints.
     pub normalized: String,
-    /// The major number.
+    /// Major number, for example `1`.
     pub major: String,
-    /// The minor number.
+    /// Minor number, for example `30`.
     pub minor: String,
 }
 
@@ -99,9 +99,9 @@ pub enum KubeVersionError {
     /// The first number starts with a zero.
     #[error("illegal zero-prefixed version component {} in {}", quote(.component), quote(.version))]
     ZeroPrefix {
-        /// The number.
+        /// Number that is invalid, as written.
         component: String,
-        /// The whole text.
+        /// Whole text of the version.
         version: String,
     },
     /// A number exceeds 64 bits.
@@ -111,9 +111,9 @@ pub enum KubeVersionError {
         quote(.version)
     )]
     OutOfRange {
-        /// The number.
+        /// Number that is invalid, as written.
         component: String,
-        /// The whole text.
+        /// Whole text of the version.
         version: String,
     },
 }

@@ -325,10 +325,6 @@ impl Object for NoError {
         GoKind::Number
     }
 
-    fn field(&self, _name: &str) -> Option<Value> {
-        None
-    }
-
     fn print(&self) -> Str {
         "<nil>".into()
     }

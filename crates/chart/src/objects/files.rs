@@ -145,7 +145,7 @@ impl Object for Files {
         }
     }
 
-    /// Identifies the files of one chart by their names. The engine prints maps by their entries.
+    /// Returns the names of the files, which comparisons use. The engine prints the entries of a map instead.
     fn print(&self) -> Str {
         let names: Vec<&str> = self.by_name.keys().map(String::as_str).collect();
         format!("map[{}]", names.join(" ")).into()

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_select_in_their_order() {
+    fn documents_are_selected_in_the_order_of_patterns() {
         check(
             &["templates/a.yaml"],
             Ok("---\n# Source: c/templates/a.yaml\na: 1\n"),

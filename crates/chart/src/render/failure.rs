@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_printed_over_lines() {
+    fn template_error_is_printed_on_several_lines() {
         let text = "template: c/templates/a.yaml:1:10: executing \"c/templates/a.yaml\" at <.Values.a.b>: nil pointer evaluating interface {}.b";
         check(
             text,
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_printed_link_by_link() {
+    fn chain_of_errors_is_printed_as_a_trace() {
         let text = "template: c/a:1:40: executing \"c/a\" at <include \"u\" .>: error calling include: template: c/a:1:21: executing \"u\" at <.a.b.c>: nil pointer evaluating interface {}.b";
         check(
             text,
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_template_ends_a_chain() {
+    fn missing_template_is_the_last_entry_of_the_trace() {
         let text = "template: c/a:1:3: executing \"c/a\" at <include \"n\" .>: error calling include: template: no template \"n\" associated with template \"gotpl\"";
         check(
             text,
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn fail_messages_are_printed_alone() {
+    fn fail_message_is_printed_without_the_trace() {
         let text = "template: c/a:1:49: executing \"c/a\" at <include \"v\" .Values>: error calling include: template: c/a:1:19: executing \"v\" at <fail \"deep: er\">: error calling fail: HELM_ERR_STARTdeep: erHELM_ERR_END";
         check(
             text,

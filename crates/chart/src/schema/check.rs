@@ -246,8 +246,8 @@ impl Checker<'_> {
         visit.into_result()
     }
 
-    /// Returns the first violation of those that are reported without others: cycle, type, const, enum,
-    /// format.
+    /// Returns the first of the violations that are reported alone: a reference cycle, `type`, `const`,
+    /// `enum`, `format`.
     fn first_failure(&self, visit: &Visit<'_, '_>) -> Option<Failure> {
         let (node, value) = (visit.node, visit.value);
         if let Some(other) = find_cycle(visit.scope) {

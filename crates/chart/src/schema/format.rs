@@ -110,8 +110,8 @@ impl Format {
         self.name
     }
 
-    /// Checks a value. All values except strings are valid. Also returns how many bytes were compiled for the
-    /// check.
+    /// Checks a value. All values except strings are valid. Also returns the size in bytes of the expression
+    /// that was compiled for the check.
     pub(super) fn check(self, value: &Value) -> (Result<(), FormatError>, usize) {
         match value.as_str() {
             None => (Ok(()), 0),
@@ -121,7 +121,7 @@ impl Format {
     }
 }
 
-/// Compiles an expression, and returns how many bytes that created.
+/// Checks that `text` is a regular expression. Also returns the number of bytes that its compilation created.
 fn regex(text: &str) -> (Result<(), FormatError>, usize) {
     let (compiled, bytes) = Regex::compile_counted(text);
     let result = compiled.map(drop).map_err(|error| FormatError(error.to_string()));

@@ -47,7 +47,7 @@ use KeywordType::{
 
 type Rows = &'static [(&'static str, KeywordType)];
 
-const CLASSIC: Rows = &[
+const DRAFTS_4_TO_7: Rows = &[
     ("title", Text),
     ("description", Text),
     ("default", Anything),
@@ -76,7 +76,7 @@ const CLASSIC: Rows = &[
     ("format", Text),
 ];
 
-const ONLY_4: Rows = &[
+const DRAFT_4: Rows = &[
     ("id", Text),
     ("$schema", Uri),
     ("$ref", Text),
@@ -206,9 +206,10 @@ const CONTENT: Rows = &[
     ("contentSchema", Schema),
 ];
 
-const LEFT_OVER: Rows = &[("definitions", SchemaMap), ("dependencies", Dependencies)];
+/// Former keywords that the metaschemas since 2019 still contain.
+const LEGACY: Rows = &[("definitions", SchemaMap), ("dependencies", Dependencies)];
 
-const LEFT_OVER_2020: Rows = &[("$recursiveAnchor", Anchor), ("$recursiveRef", UriReference)];
+const LEGACY_2020: Rows = &[("$recursiveAnchor", Anchor), ("$recursiveRef", UriReference)];
 
 const SCHEMA_LIST: &str = "#/lists/schemaList";
 const NAMES: &str = "#/lists/names";
@@ -232,9 +233,9 @@ pub(super) fn metaschema(draft: Draft) -> Value {
 
 fn keywords(draft: Draft) -> Value {
     match draft {
-        Draft::D4 => with_dependencies(object(&[CLASSIC, ONLY_4], draft)),
-        Draft::D6 => object(&[CLASSIC, SINCE_6], draft),
-        Draft::D7 => object(&[CLASSIC, SINCE_6, SINCE_7], draft),
+        Draft::D4 => with_dependencies(object(&[DRAFTS_4_TO_7, DRAFT_4], draft)),
+        Draft::D6 => object(&[DRAFTS_4_TO_7, SINCE_6], draft),
+        Draft::D7 => object(&[DRAFTS_4_TO_7, SINCE_6, SINCE_7], draft),
         Draft::D2019 => vocabularies(
             &[
                 &[CORE_2019],
@@ -244,7 +245,7 @@ fn keywords(draft: Draft) -> Value {
                 &[FORMAT],
                 &[CONTENT],
             ],
-            object(&[LEFT_OVER], draft),
+            object(&[LEGACY], draft),
             draft,
         ),
         Draft::D2020 => vocabularies(
@@ -257,7 +258,7 @@ fn keywords(draft: Draft) -> Value {
                 &[FORMAT],
                 &[CONTENT],
             ],
-            object(&[LEFT_OVER, LEFT_OVER_2020], draft),
+            object(&[LEGACY, LEGACY_2020], draft),
             draft,
         ),
     }

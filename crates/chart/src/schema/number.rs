@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prints_as_the_go_library_does() {
+    fn numbers_are_formatted_as_in_the_go_library() {
         let check = |number: f64, expected: &str| assert_eq!(format_large_float(number), expected);
         check(5.0, "5");
         check(0.3, "0.3");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn divides_decimals_exactly() {
+    fn divisibility_of_decimals_is_exact() {
         let check = |value: f64, step: f64, expected: bool| {
             assert_eq!(
                 is_multiple(&Value::Float(value), &Value::Float(step)),

@@ -1,5 +1,5 @@
-//! Loads any bytes as a chart archive and as the tar inside one: an error, or a chart whose file names stay
-//! inside it.
+//! Loads arbitrary bytes as a chart archive and as the tar stream inside one. The result must be an error, or
+//! a chart whose file names do not leave the chart.
 
 use std::io::Write;
 

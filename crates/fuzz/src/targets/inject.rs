@@ -1,4 +1,4 @@
-//! Injects into any bytes. The injector may return an error, but must not panic. Uninjecting its output
+//! Injects into arbitrary bytes. The injector may return an error, but must not panic. Uninjecting its output
 //! restores the original bytes if there is no undo record, and the same objects otherwise. The first byte
 //! selects the options, the rest is the text.
 

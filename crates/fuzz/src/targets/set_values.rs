@@ -1,4 +1,5 @@
-//! Parses any text as a `--set` argument in every mode: an error, or values within the limits.
+//! Parses arbitrary text as a `--set` argument in every mode. The result must be an error, or values within
+//! the limits.
 
 use mainstay_chart::{Dialect, Mode, set_values};
 

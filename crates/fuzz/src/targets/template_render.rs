@@ -1,4 +1,5 @@
-//! Runs any bytes as a template with all Sprig functions and small limits: every run has the same result.
+//! Runs arbitrary bytes as a template with all Sprig functions and small limits. Every run must have the same
+//! result.
 
 use mainstay_template::{Limits, Meter, NoHost, TemplateSet, Value, execute};
 use mainstay_yaml::{Budget, Numbers, parse_json};

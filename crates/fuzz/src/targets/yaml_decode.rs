@@ -1,5 +1,5 @@
-//! Parses any bytes as YAML and as JSON: no parser panics, every parsed value can be written, and the
-//! syntax check returns the same errors as the parser.
+//! Parses arbitrary bytes as YAML and as JSON. No parser may panic, every parsed value must be writable, and
+//! the syntax check must return the same errors as the parser.
 
 use mainstay_yaml::{
     Budget, Numbers, Options, check_syntax, parse_json, parse_spanned, parse_with, to_json, to_yaml_v2,

@@ -1,4 +1,4 @@
-//! Writes any string as a value, an item and a key: the output parses to the same value.
+//! Writes arbitrary text as a value, an item and a key. The output must parse to the same value.
 
 use mainstay_yaml::{Budget, Map, Value, parse, to_yaml_v2, to_yaml_v3};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Number of hexadecimal digits after the point of a normalised mantissa.
+/// Number of hexadecimal digits after the point of a normalized mantissa.
 const FRACTION_DIGITS: usize = 15;
 
 /// Splits a positive float into mantissa and exponent: `value = mantissa × 2^exponent`.
@@ -27,7 +27,7 @@ pub(super) fn push_binary(out: &mut String, value: f64) {
 /// Appends the `%x` form: hexadecimal mantissa and binary exponent.
 pub(super) fn push_hexadecimal(out: &mut String, value: f64, format: char, precision: Option<usize>) {
     let (mut mantissa, mut exponent) = split_float(value);
-    // Normalise: the leading bit is bit 60, followed by fifteen hexadecimal digits.
+    // Normalize: the leading bit is bit 60, followed by fifteen hexadecimal digits.
     if mantissa == 0 {
         exponent = 0;
     } else {
@@ -51,7 +51,7 @@ pub(super) fn push_hexadecimal(out: &mut String, value: f64, format: char, preci
     let _ = write!(out, "{sign}{:02}", exponent.abs());
 }
 
-/// Rounds a normalised mantissa to `places` hexadecimal digits after the point, ties to even.
+/// Rounds a normalized mantissa to `places` hexadecimal digits after the point, ties to even.
 fn round_mantissa(mantissa: u64, places: usize) -> u64 {
     let shift = places as u32 * 4;
     let extra = (mantissa << shift) & ((1 << 60) - 1);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_exponents() {
+    fn formats_with_a_binary_exponent_equal_gos() {
         check(1.0, 'b', None, "4503599627370496p-52");
         check(-0.5, 'b', None, "-4503599627370496p-53");
         check(1.0, 'x', None, "0x1p+00");

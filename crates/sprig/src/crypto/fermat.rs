@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_test_is_a_modular_power() {
+    fn result_equals_modular_exponentiation() {
         let mut number = BigUint::from(3_u8);
         for _ in 0..200 {
             number = (&number * &number + 0x9e37_79b9_u32) % (BigUint::from(1_u8) << 256);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn other_sizes_do_not_pass() {
+    fn numbers_of_other_sizes_do_not_pass() {
         assert!(!passes_fermat_test::<4>(&[0xff; 31]));
         assert!(!passes_fermat_test::<4>(&[0xff; 33]));
         assert!(!passes_fermat_test::<4>(&[0x7f; 32]));

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_published_hash() {
+    fn bcrypt_hash_equals_a_published_one() {
         let salt: [u8; 16] = decode("XajjQvNhvvRt5GSeFk1xFe").try_into().unwrap();
         let expected = "$2a$10$XajjQvNhvvRt5GSeFk1xFeyqRrsxkhBkUiQeg0dt.wU1qD4aFDcga";
         assert_eq!(bcrypt_hash(b"allmine", &salt), expected);

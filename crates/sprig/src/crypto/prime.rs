@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stream_decides() {
+    fn stream_determines_the_prime() {
         for bits in [256, 1_024] {
             let generate = |byte| prime(bits, &mut Stream::new(&mut Repeating(byte))).unwrap();
             let found = generate(7);

@@ -67,10 +67,6 @@ impl Object for Time {
         GoKind::Struct
     }
 
-    fn field(&self, _name: &str) -> Option<Value> {
-        None
-    }
-
     fn method(&self, name: &str) -> Option<Signature> {
         signature(TIME_METHODS, name)
     }
@@ -210,10 +206,6 @@ impl Object for Duration {
         GoKind::Number
     }
 
-    fn field(&self, _name: &str) -> Option<Value> {
-        None
-    }
-
     fn method(&self, name: &str) -> Option<Signature> {
         signature(DURATION_METHODS, name)
     }
@@ -267,10 +259,6 @@ impl Object for NamedNumber {
         GoKind::Number
     }
 
-    fn field(&self, _name: &str) -> Option<Value> {
-        None
-    }
-
     fn method(&self, name: &str) -> Option<Signature> {
         signature(&[("String", NONE)], name)
     }
@@ -307,10 +295,6 @@ impl Object for Location {
 
     fn go_kind(&self) -> GoKind {
         GoKind::Pointer
-    }
-
-    fn field(&self, _name: &str) -> Option<Value> {
-        None
     }
 
     fn method(&self, name: &str) -> Option<Signature> {

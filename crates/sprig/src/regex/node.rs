@@ -28,7 +28,6 @@ enum Kind {
     Other,
 }
 
-/// A repetition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Repeat {
     pub(super) min: u32,

@@ -61,8 +61,8 @@ impl Program {
         self.regex.memory_usage()
     }
 
-    /// Returns how many bytes a compilation created. An expression that is too large is compiled up to the
-    /// limit.
+    /// Returns the number of bytes that a compilation created. For an expression that is too large, this is
+    /// the size limit.
     pub(crate) fn compiled_bytes(result: &Result<Rc<Self>, RegexError>) -> usize {
         match result {
             Ok(program) => program.memory(),

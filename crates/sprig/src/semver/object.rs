@@ -69,10 +69,6 @@ impl Object for VersionObject {
         }
     }
 
-    fn field(&self, _name: &str) -> Option<Value> {
-        None
-    }
-
     fn method(&self, name: &str) -> Option<Signature> {
         let (_, params, _) = METHODS
             .iter()

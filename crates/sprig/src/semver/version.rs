@@ -214,8 +214,8 @@ fn compare_parts(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// Compares parts of a pre-release. Numbers are lower than words. A number above 64 bits is treated as a
-/// word.
+/// Compares parts of a pre-release. Numbers are lower than words. A number that exceeds 64 bits is treated
+/// as a word.
 fn compare_part(left: &str, right: &str) -> Ordering {
     match (left.parse::<u64>(), right.parse::<u64>()) {
         (Ok(left), Ok(right)) => left.cmp(&right),

@@ -9,7 +9,7 @@ pub(crate) const DOT: &str = r#"{"s":"hello wörld","n":3,"f":-1.5,"big":1234567
 "m":{"a":1,"b":{"c":"d","e":{}},"n":null},"one":{"k":[1]},"e":"","z":0,"t":true,"words":["b","a","c","a"]}"#;
 
 /// Functions with random results, or with results that depend on the machine.
-const UNSTEADY: &[&str] = &[
+const NONDETERMINISTIC: &[&str] = &[
     "ago",
     "bcrypt",
     "date",
@@ -196,7 +196,7 @@ const OTHERS: &[&str] = &[
 pub(crate) fn call(random: &mut Random) -> String {
     let steady: Vec<&Function> = functions()
         .iter()
-        .filter(|row| !UNSTEADY.contains(&row.name))
+        .filter(|row| !NONDETERMINISTIC.contains(&row.name))
         .collect();
     let row = random.pick(&steady);
     let call = format!("{}{}", row.name, arguments(random, row));

@@ -9,7 +9,8 @@ use mainstay_template::{UintKind, Value};
 use mainstay_testkit::Oracle;
 
 use crate::support::{
-    Case, Print, Random, SeededHost, agree, call, call_limited, call_with, cases, format_value, request,
+    Case, Print, Random, SeededHost, call, call_limited, call_with, cases, compare_with_go, format_value,
+    request,
 };
 
 fn text(name: &str, args: &[Value]) -> String {
@@ -45,13 +46,13 @@ fn random_texts_hash_as_in_go() {
             Case(name, vec![Value::string(bytes)])
         })
         .collect();
-    agree("hashes", Print::Plain, &cases);
+    compare_with_go("hashes", Print::Plain, &cases);
 }
 
 #[test]
 fn long_texts_hash_as_in_go() {
     let long = Value::string(vec![0xff_u8; 100_000]);
-    agree(
+    compare_with_go(
         "hashes of long texts",
         Print::Plain,
         &[
@@ -83,7 +84,7 @@ fn derived_passwords_equal_those_of_go() {
 }
 
 #[test]
-fn go_decrypts_what_we_encrypt_and_the_other_way_round() {
+fn ciphertexts_are_interchangeable_with_go() {
     let mut oracle = Oracle::start().unwrap();
     for plain in ["x", "sixteen bytes ok", "a longer text of more than one block"] {
         let crypt = text("encryptAES", &["secret".into(), plain.into()]);
@@ -113,7 +114,7 @@ fn broken_ciphertexts_fail_as_in_go() {
             Case("decryptAES", vec!["key".into(), Value::string(bytes)])
         })
         .collect();
-    agree("broken ciphertexts", Print::Plain, &cases);
+    compare_with_go("broken ciphertexts", Print::Plain, &cases);
 }
 
 #[test]
@@ -133,7 +134,7 @@ fn bcrypt_hashes_have_the_known_form() {
 }
 
 #[test]
-fn the_seed_determines_the_hash() {
+fn seed_determines_the_hash() {
     let with = |seed| format_value(&call_with("bcrypt", &["x".into()], &mut SeededHost::new(seed)).unwrap());
     assert_eq!(with(1), with(1));
     assert_ne!(with(1), with(2));
@@ -240,7 +241,7 @@ EKTcWGekdmdDPsHloRNtsiCa697B2O9IFA==
 ";
 
 #[test]
-fn certificates_have_the_structure_of_gos() {
+fn certificates_have_the_same_fields_as_gos() {
     if !has_openssl() {
         return println!("openssl is not installed: certificates not compared");
     }
@@ -359,7 +360,7 @@ fn text_value(name: &str, arg: &str) -> Value {
 }
 
 #[test]
-fn the_seed_determines_keys_and_certificates() {
+fn seed_determines_keys_and_certificates() {
     let with = |seed| {
         field(
             &call_with("genCA", &["ca".into(), Value::int(1)], &mut SeededHost::new(seed)).unwrap(),

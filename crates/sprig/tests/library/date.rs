@@ -3,7 +3,9 @@
 use mainstay_template::{IntKind, Value};
 use mainstay_testkit::Oracle;
 
-use crate::support::{Case, Print, Random, agree, call, cases, format_value, literal, method, request};
+use crate::support::{
+    Case, Print, Random, call, cases, compare_with_go, format_value, literal, method, request,
+};
 
 fn text(result: Result<Value, String>) -> String {
     result.map_or_else(
@@ -47,7 +49,7 @@ fn dates_use_the_clock_of_the_host() {
 }
 
 #[test]
-fn errors_equal_go() {
+fn error_messages_equal_gos() {
     let parse = |layout: &str, value: &str, expected: &str| {
         check("mustToDate", &[layout.into(), value.into()], expected);
     };
@@ -154,7 +156,7 @@ fn methods_agree_with_go() {
 }
 
 #[test]
-fn a_duration_counts_in_units() {
+fn durations_are_converted_to_units_as_in_go() {
     let span = method(
         &time("2024-01-01T01:30:00.5Z"),
         "Sub",
@@ -188,7 +190,7 @@ fn random_layouts_agree_with_go() {
             Case("dateInZone", vec![layout.into(), seconds(&mut random), zone])
         })
         .collect();
-    agree("layouts", Print::Plain, &cases);
+    compare_with_go("layouts", Print::Plain, &cases);
 }
 
 #[test]
@@ -201,7 +203,7 @@ fn random_texts_are_parsed_as_in_go() {
             Case("mustToDate", vec![layout.into(), value])
         })
         .collect();
-    agree("times read", Print::Plain, &cases);
+    compare_with_go("times parsed", Print::Plain, &cases);
 }
 
 #[test]
@@ -227,7 +229,7 @@ fn random_durations_agree_with_go() {
             }
         })
         .collect();
-    agree("durations", Print::Plain, &cases);
+    compare_with_go("durations", Print::Plain, &cases);
 }
 
 /// Zones with stable rules, which are equal in all versions of the database.

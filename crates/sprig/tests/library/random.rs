@@ -27,7 +27,7 @@ fn random_strings_use_the_expected_characters() {
 }
 
 #[test]
-fn the_seed_determines_all_values() {
+fn seed_determines_all_values() {
     for (name, args) in [
         ("randAlphaNum", vec![Value::int(20)]),
         ("randBytes", vec![Value::int(20)]),
@@ -41,7 +41,7 @@ fn the_seed_determines_all_values() {
 }
 
 #[test]
-fn forms_and_bounds() {
+fn random_values_have_the_expected_format_and_range() {
     let uuid = text("uuidv4", &[], 3);
     let dashes: Vec<_> = uuid.match_indices('-').map(|(at, _)| at).collect();
     assert_eq!((uuid.len(), dashes), (36, vec![8, 13, 18, 23]));

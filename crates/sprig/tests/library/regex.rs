@@ -2,7 +2,7 @@
 
 use mainstay_template::Value;
 
-use crate::support::{Case, Print, Random, agree, call, cases, format_value};
+use crate::support::{Case, Print, Random, call, cases, compare_with_go, format_value};
 
 fn check(name: &str, args: &[&str], expected: &str) {
     let args: Vec<_> = args.iter().map(|text| Value::from(*text)).collect();
@@ -14,7 +14,7 @@ fn check(name: &str, args: &[&str], expected: &str) {
 }
 
 #[test]
-fn the_usual_calls() {
+fn common_calls_return_what_go_returns() {
     check(
         "regexMatch",
         &["^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "my-name"],
@@ -33,7 +33,7 @@ fn the_usual_calls() {
 }
 
 #[test]
-fn errors_equal_go() {
+fn error_messages_equal_gos() {
     let quiet = |regex, text: &str| {
         check(
             "mustRegexFind",
@@ -150,8 +150,8 @@ fn random_expressions_agree_with_go() {
             _ => lists.push(Case("regexSplit", vec![regex, text, count(&mut random)])),
         }
     }
-    agree("regular expressions", Print::Plain, &plain);
-    agree("regular expressions that give lists", Print::List, &lists);
+    compare_with_go("regular expressions", Print::Plain, &plain);
+    compare_with_go("regular expressions that return lists", Print::List, &lists);
 }
 
 fn count(random: &mut Random) -> Value {

@@ -3,7 +3,7 @@
 use mainstay_sprig::semver::{Constraint, Version};
 use mainstay_template::Value;
 
-use crate::support::{Case, Print, Random, agree, call, cases, format_value, method};
+use crate::support::{Case, Print, Random, call, cases, compare_with_go, format_value, method};
 
 fn check(constraint: &str, version: &str, expected: &str) {
     let got = match Constraint::parse(constraint) {
@@ -17,7 +17,7 @@ fn check(constraint: &str, version: &str, expected: &str) {
 }
 
 #[test]
-fn constraints_as_charts_write_them() {
+fn constraints_are_checked_as_in_masterminds() {
     check(">=1.21-0", "v1.29.3+k3s1", "true");
     check(">=1.21.0", "1.22.0-alpha.1", "false");
     check(">= 1.2, < 3.0.0 || >= 4.2.3", "3.1.0", "false");
@@ -48,7 +48,7 @@ fn constraints_as_charts_write_them() {
 }
 
 #[test]
-fn a_version_has_the_methods_of_go() {
+fn versions_have_the_methods_of_masterminds() {
     let version = call("semver", &["v1.2.3-rc.1+b.5".into()]).unwrap();
     let ask = |name: &str, args: &[Value]| {
         String::from_utf8(format_value(&method(&version, name, args).unwrap())).unwrap()
@@ -85,7 +85,7 @@ fn random_pairs_agree_with_go() {
             Case("semverCompare", vec![constraint.into(), version.into()])
         })
         .collect();
-    agree("semver pairs", Print::Plain, &cases);
+    compare_with_go("semver pairs", Print::Plain, &cases);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn random_versions_agree_with_go() {
     let cases: Vec<_> = (0..cases())
         .map(|_| Case("semver", vec![version(&mut random, true).into()]))
         .collect();
-    agree("semver versions", Print::Plain, &cases);
+    compare_with_go("semver versions", Print::Plain, &cases);
 }
 
 const NUMBERS: &[&str] = &["0", "1", "2", "3", "1", "2", "10", "01", "18446744073709551616"];

@@ -62,7 +62,7 @@ struct NoTemplates;
 
 impl Templates for NoTemplates {
     fn execute(&mut self, _: &str, _: Value, _: &mut Meter, _: &mut dyn Host) -> Result<Vec<u8>, Failure> {
-        Err(Failure::message("no templates here"))
+        Err(Failure::message("templates are not available in this test"))
     }
 
     fn execute_text(
@@ -73,7 +73,7 @@ impl Templates for NoTemplates {
         _: &mut Meter,
         _: &mut dyn Host,
     ) -> Result<Vec<u8>, Failure> {
-        Err(Failure::message("no templates here"))
+        Err(Failure::message("templates are not available in this test"))
     }
 }
 
@@ -146,7 +146,7 @@ fn message(failure: &Failure) -> String {
     }
 }
 
-/// Formats a value as the templates of [`agree`] print it.
+/// Formats a value as the templates of [`compare_with_go`] print it.
 pub(crate) fn format_value(value: &Value) -> Vec<u8> {
     match value {
         Value::Nil => b"<no value>".to_vec(),
@@ -243,7 +243,7 @@ fn quoted(bytes: &[u8]) -> String {
 
 /// Runs all cases with both implementations and prints `N run, N equal`. Fails the test if there are
 /// differences.
-pub(crate) fn agree(what: &str, print: Print, cases: &[Case]) {
+pub(crate) fn compare_with_go(what: &str, print: Print, cases: &[Case]) {
     let requests: Vec<_> = cases.iter().map(|case| request(&case.template(print))).collect();
     let responses = Oracle::start().unwrap().query_all(&requests).unwrap();
     let mut wrong = Vec::new();

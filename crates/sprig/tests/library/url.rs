@@ -2,7 +2,7 @@
 
 use mainstay_template::{Map, MapType, Value};
 
-use crate::support::{Case, Print, Random, agree, call, cases, format_value};
+use crate::support::{Case, Print, Random, call, cases, compare_with_go, format_value};
 
 fn check(text: &str, expected: &str) {
     let got = call("urlParse", &[text.into()]);
@@ -14,7 +14,7 @@ fn check(text: &str, expected: &str) {
 }
 
 #[test]
-fn valid_and_invalid_urls() {
+fn urls_are_parsed_as_in_go() {
     check(
         "http://user:p%40ss@example.com:8080/a%20b?q=1#frag",
         "<fragment=frag><host=example.com:8080><hostname=example.com><opaque=><path=/a b><query=q=1><scheme=http>\
@@ -53,7 +53,7 @@ fn random_urls_agree_with_go() {
     let cases: Vec<_> = (0..cases())
         .map(|_| Case("urlParse", vec![url(&mut random)]))
         .collect();
-    agree("URLs taken apart", Print::Map, &cases);
+    compare_with_go("URLs parsed", Print::Map, &cases);
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn random_parts_agree_with_go() {
     let cases: Vec<_> = (0..cases())
         .map(|_| Case("urlJoin", vec![parts(&mut random)]))
         .collect();
-    agree("URLs put together", Print::Plain, &cases);
+    compare_with_go("URLs joined", Print::Plain, &cases);
 }
 
 const PIECES: &[&str] = &[

@@ -1,5 +1,5 @@
-//! Comparison of values: numbers and strings by value within their kind; other values by identity, or not
-//! at all.
+//! Comparison of values: numbers and strings of the same kind are compared by value. Other values are
+//! compared by identity or are not comparable.
 
 use std::cmp::Ordering;
 use std::rc::Rc;

@@ -14,9 +14,9 @@ use crate::value::{MapType, UintKind, Value};
 const MAX_FAST_FIELDS: usize = 8;
 
 /// Looks up a chain of names in nested maps without copying, and calls `then` with the entry and the type
-/// of the map that contains it. The entry is `None` if the last name is missing. Returns `None` if another
-/// value than a map, a method, or an earlier missing entry is on the path, or if the chain is too long for
-/// the fast path.
+/// of the map that contains it. The entry is `None` if the last name is missing. Returns `None` if
+/// `of` is not a map, if an earlier entry is missing or not a map, if a name refers to a method, or if the
+/// chain is too long for the fast path.
 pub(super) fn look_up_fields<R>(
     of: &Value,
     names: &[Str],
@@ -39,7 +39,8 @@ pub(super) fn look_up_fields<R>(
     }
 }
 
-/// Returns the entry, or nil for a missing entry if that is its value.
+/// Returns the entry, or `nil` for a missing entry whose value is nil. Returns `None` for any other missing
+/// entry.
 pub(super) fn entry_or_nil<'v>(
     value: Option<&'v Value>,
     ty: MapType,

@@ -9,7 +9,7 @@ use crate::stack;
 use crate::value::{ListType, Map, MapType, Value};
 use mainstay_gostd::quote::quote;
 
-/// How the execution of a node ended.
+/// Control flow after the execution of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
     Next,

@@ -9,7 +9,7 @@ use crate::object::{GoKind, Object};
 use crate::stack;
 use crate::value::{List, ListType, Map, Value};
 
-/// Printed instead of an address, which is different in every run of Go.
+/// Number that is printed instead of an address. In Go, addresses differ in every run.
 const ADDRESS: u64 = 0x00c0_0001_0000;
 
 impl Printer<'_> {

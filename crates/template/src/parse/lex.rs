@@ -476,8 +476,9 @@ fn unicode_name(rune: Option<u32>) -> String {
     shown.map_or_else(|| format!("U+{rune:04X}"), |c| format!("U+{rune:04X} '{c}'"))
 }
 
-/// The classes of a byte, as bits, so that one table serves every test.
+/// Class of letters, digits and the underscore. Classes are bits, so that one table contains all of them.
 const WORD: u8 = 1;
+/// Class of white space.
 const SPACE: u8 = 2;
 /// Class of bytes that end a name.
 const END: u8 = 4;

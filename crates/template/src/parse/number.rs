@@ -18,7 +18,7 @@ pub(crate) struct Number {
     pub(crate) looks_float: bool,
 }
 
-/// Syntax of a literal, as recognised by the lexer.
+/// Syntax of a literal, as recognized by the lexer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
     Char,

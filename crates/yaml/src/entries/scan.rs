@@ -39,7 +39,7 @@ pub(super) fn find_entries(text: &str, wanted: &dyn Fn(&str) -> bool) -> Option<
     })
 }
 
-/// What may follow the last token.
+/// Tokens that may follow the last token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// A value. The last token was a key or a dash, or there is none.

@@ -17,7 +17,8 @@ use super::token::{ScanPosition, Token, TokenKind};
 use crate::chars;
 use crate::{Error, Problem};
 
-/// A position where a key without `?` may start. Decided when it is known whether a `:` follows.
+/// Position at which a key without `?` may start. The scanner decides later, depending on whether a `:`
+/// follows.
 #[derive(Clone, Copy, Debug, Default)]
 struct SimpleKey {
     possible: bool,
@@ -144,7 +145,7 @@ impl<'a> Scanner<'a> {
         self.fetch_indicator()
     }
 
-    /// Scans directives and document markers, which are recognised only at the start of a line.
+    /// Scans directives and document markers, which are recognized only at the start of a line.
     fn fetch_at_line_start(&mut self) -> Scan<bool> {
         match self.byte(0) {
             b'%' => self.fetch_directive()?,

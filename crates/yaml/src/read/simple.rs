@@ -2,7 +2,7 @@
 //! scalars that end on their line, block scalars, and documents in the style of JSON. Several times as fast
 //! as the parser, which handles all other documents.
 //!
-//! *Invariant:* a recognised text has no syntax error, and parses into the collections that the recogniser
+//! *Invariant:* a recognized text has no syntax error, and parses into the collections that the recognizer
 //! finds.
 
 mod block;
@@ -65,7 +65,7 @@ const MAX_KEY: usize = 512;
 /// Maximum number of keys of a map that are compared one by one.
 const FEW_KEYS: usize = 16;
 
-/// A line-based recogniser. `ELIDES` selects whether it also finds values to elide.
+/// A line-based recognizer. `ELIDES` selects whether it also finds values to elide.
 struct Recognizer<'a, const ELIDES: bool> {
     text: &'a [u8],
     /// Offset of the next line.

@@ -5,7 +5,6 @@ use std::ops::Range;
 use crate::chars;
 use crate::resolve::{self, GoYamlVersion, Resolved};
 
-/// A scalar style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,

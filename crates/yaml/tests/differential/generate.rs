@@ -440,7 +440,7 @@ const SYNTAX: &[&str] = &[
 /// Returns text that resembles YAML and often is valid.
 pub(crate) fn text(random: &mut Random) -> Vec<u8> {
     let text = any_text(random);
-    // go-yaml recognises a byte order mark inside a text only at the start of its buffer.
+    // go-yaml recognizes a byte order mark inside a text only at the start of its buffer.
     let marks = text.windows(3).any(|bytes| bytes == b"\xEF\xBB\xBF");
     if marks { b"mark".to_vec() } else { text }
 }

@@ -61,28 +61,28 @@ fn in_list(result: Result<Vec<Value>, Error>) -> (String, String) {
 }
 
 #[test]
-fn any_root() {
+fn documents_are_parsed_as_in_go() {
     compare("yaml texts", &texts(11), "unmarshal", |text| {
         shown(parse(text, &Budget::default()))
     });
 }
 
 #[test]
-fn maps() {
+fn yaml_maps_are_parsed_as_in_helm() {
     compare("yaml texts", &texts(12), "fromYaml", |text| {
         in_map(parse_map(text, &Budget::default()))
     });
 }
 
 #[test]
-fn lists() {
+fn yaml_lists_are_parsed_as_in_helm() {
     compare("yaml texts", &texts(13), "fromYamlArray", |text| {
         in_list(parse_list(text, &Budget::default()))
     });
 }
 
 #[test]
-fn json_maps() {
+fn json_maps_are_parsed_as_in_helm() {
     let read = |text: &[u8]| {
         let (mut map, error) = parse_json_map_partial(text, Numbers::Float, &Budget::default());
         map.extend(error.map(|error| ("Error".into(), error.to_string().into())));
@@ -92,7 +92,7 @@ fn json_maps() {
 }
 
 #[test]
-fn json_lists() {
+fn json_lists_are_parsed_as_in_helm() {
     let read = |text: &[u8]| in_list(parse_json_list(text, Numbers::Float, &Budget::default()));
     compare("json texts", &json_texts(15), "fromJsonArray", read);
 }

@@ -66,7 +66,7 @@ fn entry(key: String, value: Value) -> Value {
 }
 
 #[test]
-fn strings_as_values() {
+fn string_values_are_written_as_in_helm() {
     let mut random = Random::new(1);
     let values: Vec<_> = (0..case_count(2000))
         .map(|_| entry("k".into(), generate::string(&mut random).into()))
@@ -75,7 +75,7 @@ fn strings_as_values() {
 }
 
 #[test]
-fn strings_as_keys_and_items() {
+fn string_keys_and_items_are_written_as_in_helm() {
     let mut random = Random::new(2);
     let values: Vec<_> = (0..case_count(2000))
         .map(|_| match random.below(4) {
@@ -95,7 +95,7 @@ fn strings_as_keys_and_items() {
 }
 
 #[test]
-fn numbers() {
+fn numbers_are_written_as_in_helm() {
     let mut random = Random::new(3);
     let values: Vec<_> = (0..case_count(2000))
         .map(|_| generate::number(&mut random))
@@ -105,7 +105,7 @@ fn numbers() {
 }
 
 #[test]
-fn documents() {
+fn documents_are_written_as_in_helm() {
     let mut random = Random::new(4);
     let values: Vec<_> = (0..case_count(2000))
         .map(|_| generate::document(&mut random, 5))
@@ -115,7 +115,7 @@ fn documents() {
 
 /// A template creates the strings, because JSON cannot contain strings that are not UTF-8.
 #[test]
-fn bytes() {
+fn invalid_utf8_is_written_as_in_helm() {
     let mut random = Random::new(5);
     let mut oracle = Oracle::start().unwrap();
     let mut counts = CaseCounts::default();

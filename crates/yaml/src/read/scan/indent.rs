@@ -172,18 +172,23 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    pub(super) fn fetch_block_entry(&mut self) -> Scan<()> {
-        if self.flow_level == 0 {
-            if !self.key_allowed {
-                return Err(self.error("block sequence entries are not allowed in this context"));
-            }
-            self.roll_indent(
-                self.here.column,
-                usize::MAX,
-                TokenKind::BlockSequenceStart,
-                self.here,
-            )?;
+    /// Opens a block at the current position if it is indented more than the current block. Fails with
+    /// `error` if no entry may start here. Does nothing in flow collections.
+    fn start_block(&mut self, kind: TokenKind<'a>, error: &'static str) -> Scan<()> {
+        if self.flow_level > 0 {
+            return Ok(());
         }
+        if !self.key_allowed {
+            return Err(self.error(error));
+        }
+        self.roll_indent(self.here.column, usize::MAX, kind, self.here)
+    }
+
+    pub(super) fn fetch_block_entry(&mut self) -> Scan<()> {
+        self.start_block(
+            TokenKind::BlockSequenceStart,
+            "block sequence entries are not allowed in this context",
+        )?;
         self.remove_key()?;
         self.key_allowed = true;
         self.push_one_character(TokenKind::BlockEntry);
@@ -191,17 +196,10 @@ impl<'a> Scanner<'a> {
     }
 
     pub(super) fn fetch_key(&mut self) -> Scan<()> {
-        if self.flow_level == 0 {
-            if !self.key_allowed {
-                return Err(self.error("mapping keys are not allowed in this context"));
-            }
-            self.roll_indent(
-                self.here.column,
-                usize::MAX,
-                TokenKind::BlockMappingStart,
-                self.here,
-            )?;
-        }
+        self.start_block(
+            TokenKind::BlockMappingStart,
+            "mapping keys are not allowed in this context",
+        )?;
         self.remove_key()?;
         self.key_allowed = self.flow_level == 0;
         self.push_one_character(TokenKind::Key);
@@ -225,17 +223,10 @@ impl<'a> Scanner<'a> {
             self.set_key(key.token, NO_KEY);
             self.key_allowed = false;
         } else {
-            if self.flow_level == 0 {
-                if !self.key_allowed {
-                    return Err(self.error("mapping values are not allowed in this context"));
-                }
-                self.roll_indent(
-                    self.here.column,
-                    usize::MAX,
-                    TokenKind::BlockMappingStart,
-                    self.here,
-                )?;
-            }
+            self.start_block(
+                TokenKind::BlockMappingStart,
+                "mapping values are not allowed in this context",
+            )?;
             self.key_allowed = self.flow_level == 0;
         }
         self.push_one_character(TokenKind::Value);

@@ -25,7 +25,7 @@ impl Scanner<'_> {
     }
 
     /// Whether the text starts with a second byte order mark. go-yaml looks for one only at the start of
-    /// its buffer, and then loses the first character of each line until the buffer moves.
+    /// its buffer, and then drops the first character of each line until the buffer moves.
     fn starts_with_mark(&self) -> bool {
         self.here.at < 512 && self.text.starts_with('\u{feff}')
     }

@@ -30,7 +30,7 @@ pub(super) struct Line {
 }
 
 impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
-    /// Recognises the whole text.
+    /// Recognizes the whole text.
     pub(super) fn recognize_document(&mut self) -> Option<()> {
         let mut pending = Some(Pending {
             indent: None,
@@ -103,7 +103,7 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         mark == Some(b"---") || mark == Some(b"...")
     }
 
-    /// Recognises a line with content. Returns its last key or dash if this has no value on the line.
+    /// Recognizes a line with content. Returns its last key or dash if this has no value on the line.
     fn recognize_line(&mut self, line: &Line, pending: Option<Pending>) -> Option<Option<Pending>> {
         let is_dash = self.byte(line.start) == b'-' && self.is_blank(line.start + 1, line.end);
         let kind = if is_dash { Kind::List } else { Kind::Map };
@@ -154,7 +154,7 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         self.end_value(&frame.value, self.content_end, false);
     }
 
-    /// Recognises a list item.
+    /// Recognizes a list item.
     fn recognize_item(&mut self, line: &Line) -> Option<Option<Pending>> {
         self.add_nodes(1)?;
         let opaque = self.frames.last()?.value.opaque;
@@ -183,7 +183,7 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         Some(None)
     }
 
-    /// Recognises a key at `start`, and its value.
+    /// Recognizes a key at `start`, and its value.
     fn recognize_entry(&mut self, line: &Line, start: usize, indent: usize) -> Option<Option<Pending>> {
         self.add_nodes(2)?;
         let colon = self.key_end(start, line.end)?;

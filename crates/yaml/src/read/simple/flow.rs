@@ -2,7 +2,7 @@
 
 use super::{Frame, Kind, MAX_DEPTH, MAX_KEY, Recognizer, Value};
 
-/// What may follow in a flow collection.
+/// Tokens that may follow in a flow collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     /// An entry or the end.
@@ -13,7 +13,7 @@ enum Expected {
 }
 
 impl<const ELIDES: bool> Recognizer<'_, ELIDES> {
-    /// Recognises a document that consists of a flow collection, optionally followed by comments.
+    /// Recognizes a document that consists of a flow collection, optionally followed by comments.
     pub(super) fn flow_document(&mut self, start: usize) -> Option<()> {
         let end = self.recognize_flow(start, self.text.len(), true)?;
         let line = self.line(end).map_or(end, |line| line.end.max(end));
@@ -64,8 +64,8 @@ impl<const ELIDES: bool> Recognizer<'_, ELIDES> {
         Some(at)
     }
 
-    /// Recognises an entry: an item, or a key with its value. Returns the position after it and what may
-    /// follow.
+    /// Recognizes an entry: an item, or a key with its value. Returns the position after the entry and the
+    /// tokens that may follow.
     fn flow_entry(&mut self, at: usize, end: usize, is_document: bool) -> Option<(usize, Expected)> {
         self.add_nodes(2)?;
         let mut map = self.frames.pop()?;

@@ -38,7 +38,7 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         }
     }
 
-    /// Recognises the scalar at `at` in a collection with the indentation `parent`. For a block scalar,
+    /// Recognizes the scalar at `at` in a collection with the indentation `parent`. For a block scalar,
     /// moves to the line after it.
     pub(super) fn recognize_scalar(&mut self, line: &Line, at: usize, parent: usize) -> Option<()> {
         let end = line.end;
@@ -114,7 +114,7 @@ impl<'a, const ELIDES: bool> Recognizer<'a, ELIDES> {
         }
     }
 
-    /// Recognises a block scalar with its header at `at`.
+    /// Recognizes a block scalar with its header at `at`.
     fn recognize_block_scalar(&mut self, line: &Line, at: usize, parent: usize) -> Option<()> {
         match self.text.get(at + 1..line.end)? {
             b"" | b"-" => {}

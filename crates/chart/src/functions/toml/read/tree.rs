@@ -16,7 +16,6 @@ pub(super) enum Node {
     Tables(Vec<Table>),
 }
 
-/// A table.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     entries: BTreeMap<String, Node>,
