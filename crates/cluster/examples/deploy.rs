@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = |number| {
         std::env::args()
             .nth(number)
-            .ok_or("which directory?")
+            .ok_or("expected three directories")
             .map(PathBuf::from)
     };
     write(&directory(2)?, mainstay_cluster::deploy::delivery_files()?)?;

@@ -2,7 +2,7 @@
 //!
 //! Kubernetes allows an account to grant only permissions it holds, unless it may `escalate` and `bind`,
 //! which amounts to full access. So the operator has exactly the permissions that the charts' roles
-//! grant, and neither of these verbs. These permissions are a separate role, which is used only when a
+//! grant, and neither of these verbs. These permissions form a separate role, which is used only when a
 //! chart contains a new or changed role.
 //!
 //! *Invariant:* the rules contain no wildcard except those in charts.
@@ -234,7 +234,7 @@ fn operator_rights() -> Rights {
     rights
 }
 
-/// Returns the verbs for a kind of ours. An `Istio` is only read; revisions and tags are created and
+/// Returns the verbs for one of our kinds. An `Istio` is only read; revisions and tags are created and
 /// deleted; `IstioCNI` and `ZTunnel` are patched to set a finalizer.
 fn own_verbs(kind: ObjectKind) -> &'static str {
     match kind {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_ours_is_a_wildcard_and_nothing_escalates() {
+    fn own_rules_contain_no_wildcard_and_no_escalation_verb() {
         let installer = istio_operator_rules([("gateways", "networking.istio.io")]);
         let delivery = [delivery_rules(), member_rules(), installer, webhook_rules()].concat();
         for rule in operator_rules().iter().chain(&namespace_rules()).chain(&delivery) {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn delivery_reads_secrets_one_by_one() {
+    fn delivery_may_get_but_not_list_secrets() {
         check(
             &delivery_rules(),
             "resources: [\"secrets\"]\n  verbs: [\"get\"]\n",
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn every_granted_line_is_read() {
+    fn every_granted_line_is_parsed() {
         let lines = GRANTED.lines().filter(|line| !line.starts_with('#'));
         for line in lines {
             assert!(parse_granted(line).is_some(), "{line}");

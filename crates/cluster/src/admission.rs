@@ -90,8 +90,8 @@ pub fn configuration(address: &WebhookAddress, ca_bundle: Option<&str>) -> Value
     })
 }
 
-/// Returns the CEL expression that is true if the spec changed, or the annotation that selects the
-/// version.
+/// Returns the CEL expression that is true if the spec changed or the annotation that selects the version
+/// changed.
 fn change_expression() -> String {
     let version = |object: &str| {
         let annotations = format!("{object}.metadata.annotations");
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_certificate_has_the_name_that_the_server_connects_to() {
+    fn the_host_name_is_that_of_the_address() {
         let check = |address: WebhookAddress, expected: &str| {
             assert_eq!(address.host_names(), [expected]);
         };

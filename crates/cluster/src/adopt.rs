@@ -14,7 +14,7 @@ use crate::write::{Body, WriteError, Writer};
 const ISTIOD: &str = "labelSelector=app%3Distiod";
 /// Selector of the webhook configurations of injectors and tags.
 const INJECTORS: &str = "labelSelector=app%3Dsidecar-injector";
-/// Selector of the Secrets of releases that Helm finds.
+/// Selector of the Secrets in which Helm stores its releases.
 const HELM_RELEASES: &str = "labelSelector=owner%3Dhelm&fieldSelector=type%3Dhelm.sh%2Frelease.v1";
 /// Selectors of the node agents: the CNI plugin and ztunnel.
 const NODE_AGENTS: [&str; 2] = [
@@ -42,7 +42,7 @@ pub struct InstalledMesh {
     pub values: Vec<Value>,
     /// Deployments of gateways.
     pub gateways: Vec<Value>,
-    /// Error of reading Helm's releases, if it failed.
+    /// Error of reading Helm's releases; `None` if the Secrets could be read.
     pub secrets_error: Option<String>,
     /// `IstioOperator`s of the in-cluster operator, which Istio contained up to 1.23.
     pub operators: Vec<Value>,
@@ -166,7 +166,8 @@ impl Adopter {
         self.writer.get(kind, name).await
     }
 
-    /// Removes the namespace of a cluster-scoped object, and sets a missing one to that of the release.
+    /// Removes the namespace of a cluster-scoped object. For a namespaced object without a namespace, sets
+    /// that of the release.
     pub fn set_namespace(&self, id: &mut ObjectId, release_namespace: &str) {
         match self.kinds.get(&id.group, &id.kind) {
             Some(kind) if !kind.is_namespaced => id.namespace.clear(),

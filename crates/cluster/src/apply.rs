@@ -27,27 +27,24 @@ use mainstay_mesh::ErrorClass;
 use mainstay_mesh::plan::ReleaseKey;
 use serde_json::Value;
 
+pub use decide::Drift;
 pub use error::{ApplyError, Verb};
 pub use set::Preview;
 
 use crate::compare::Difference;
+use crate::connect::{DEADLINE, MANAGER};
 use crate::desired::{APPLY_SET_PART, Desired, DesiredError, DesiredObject, Kind, Kinds, ObjectId};
+use crate::installer::ISTIOCTL_MANAGER;
 use crate::live::{Known, uid};
 use call::{Apply, Caller};
 use decide::Decision;
-
-/// Field manager of the applies.
-pub const MANAGER: &str = "mainstay";
 
 /// Field manager of an adoption. The operator does not change the fields of pod templates that this
 /// manager owns.
 pub const ADOPTED_MANAGER: &str = "mainstay-adopt";
 
 /// Field managers that are taken over: the Helm CLI, the operator that embeds Helm, and istioctl.
-pub const LEGACY_MANAGERS: &[&str] = &["helm", "sail-operator", "istio-operator"];
-
-/// Timeout of one API call.
-const DEADLINE: Duration = Duration::from_secs(30);
+pub const LEGACY_MANAGERS: &[&str] = &["helm", "sail-operator", ISTIOCTL_MANAGER];
 
 /// Engine that installs and uninstalls releases.
 pub struct Engine {
@@ -59,13 +56,13 @@ pub struct Engine {
 /// [`Live::record`](crate::live::Live::record).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// The object.
+    /// Identity of the changed object.
     pub id: ObjectId,
     /// The object after the change; `None` if it no longer exists.
     pub live: Option<Arc<Value>>,
-    /// The kind of change.
+    /// The operation that was performed.
     pub kind: ChangeKind,
-    /// The reason.
+    /// The difference that required the change; `None` if the object was only read.
     pub reason: Option<Difference>,
 }
 
@@ -264,7 +261,8 @@ impl<'a> Run<'a> {
         self.remove(key, inventory.collect()).await
     }
 
-    /// Decides what to do with a desired object; `None` if nothing. Reads the object if it is not known.
+    /// Plans the change of a desired object. Returns `None` if the object is up to date or excluded. Reads
+    /// the object if it is not known.
     async fn plan_task<'w>(
         &mut self,
         desired: &Desired,
@@ -344,7 +342,11 @@ impl<'a> Run<'a> {
         let (is_new, object) = self.reread_on_conflict(&wanted.id, &kind, applied).await?;
         let paths = decide::reverted_paths(wanted, &object);
         for path in &paths {
-            tracing::warn!(object = %wanted.id, place = %path, "the server has it otherwise");
+            tracing::warn!(
+                object = %wanted.id,
+                path = %path,
+                "the field differs from the desired value right after the apply"
+            );
         }
         desired.reapplied.set_paths(&wanted.id, uid(&object), paths);
         let done = if is_new {

@@ -70,9 +70,9 @@ impl Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Absent => write!(f, "not there"),
-            Self::Unwanted => write!(f, "not wanted any more"),
-            Self::Unowned => write!(f, "not applied by us yet"),
+            Self::Absent => write!(f, "the object does not exist"),
+            Self::Unwanted => write!(f, "the object is no longer desired"),
+            Self::Unowned => write!(f, "the object was never applied by our field manager"),
             Self::Changed(path) => write!(f, "{path} was changed"),
             Self::Missing(path) => write!(f, "{path} is missing"),
             Self::Leftover(path) => write!(f, "{path} is no longer desired"),

@@ -27,6 +27,9 @@ pub use observe::{CompletedCall, Observer, observe};
 /// Timeout of one call including its response body. For a watch, only the start of the response counts.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
+/// Maximum accepted `Retry-After`.
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
+
 /// Field manager of all writes.
 pub const MANAGER: &str = "mainstay";
 

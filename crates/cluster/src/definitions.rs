@@ -24,9 +24,9 @@ pub enum DefinitionsError {
     /// The file cannot be parsed.
     #[error("the definitions of Istio {version} cannot be read: {source}")]
     Unreadable {
-        /// The version.
+        /// Istio version of the base chart.
         version: Version,
-        /// The reason.
+        /// Error of the YAML parser.
         source: Box<mainstay_yaml::Error>,
     },
 }

@@ -22,7 +22,7 @@ use reapplied::ReappliedFields;
 /// The desired state of a release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desired {
-    /// The release.
+    /// Key of the release.
     pub key: ReleaseKey,
     /// The owner of all objects; `None` if only the inventory owns them.
     pub owner: Option<OwnerReference>,
@@ -40,7 +40,7 @@ pub struct Desired {
 /// One object of a release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DesiredObject {
-    /// The object.
+    /// Identity of the object.
     pub id: ObjectId,
     /// The object with ownership marks.
     pub body: Value,

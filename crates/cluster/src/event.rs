@@ -168,7 +168,7 @@ pub struct NamespacedEvent<'a> {
     pub uid: &'a str,
     /// Resource version of the object.
     pub resource_version: &'a str,
-    /// The reason.
+    /// Reason in upper camel case, such as `ReleaseDrifted`.
     pub reason: &'a str,
     /// Whether the type is `Warning`.
     pub is_warning: bool,

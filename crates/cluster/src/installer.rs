@@ -9,7 +9,7 @@ use crate::desired::{HELM_NAME, HELM_NAMESPACE};
 /// Label that istioctl adds to the labels of the charts.
 const ISTIOCTL_MANAGED: &str = "operator.istio.io/managed";
 /// Field manager of istioctl.
-const ISTIOCTL_MANAGER: &str = "istio-operator";
+pub(crate) const ISTIOCTL_MANAGER: &str = "istio-operator";
 
 /// Installer of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

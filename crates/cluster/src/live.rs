@@ -48,7 +48,7 @@ pub struct Known {
     pub(crate) objects: BTreeMap<ObjectId, Arc<Value>>,
     /// Objects of this owner and release that are not desired. Does not contain the inventory.
     pub(crate) leftovers: BTreeMap<ObjectId, Arc<Value>>,
-    /// The inventory.
+    /// Inventory of the release; `None` if it was not observed.
     pub(crate) inventory: Option<Arc<Value>>,
 }
 
@@ -331,13 +331,19 @@ pub(crate) fn uid(object: &Value) -> &str {
         .unwrap_or_default()
 }
 
-/// Returns the resource version as a number; 0 if it is not a number. Resource versions increase on every
-/// known server; Kubernetes guarantees it since 1.35.
+/// Parses a resource version, or returns `None` if it is not a number. Resource versions increase on every
+/// known server, and Kubernetes guarantees it since 1.35.
+#[must_use]
+pub fn parse_version(text: &str) -> Option<u64> {
+    text.parse().ok()
+}
+
+/// Returns the resource version of an object as a number; 0 if it is not a number.
 fn version(object: &Value) -> u64 {
     object
         .pointer("/metadata/resourceVersion")
         .and_then(Value::as_str)
-        .and_then(|text| text.parse().ok())
+        .and_then(parse_version)
         .unwrap_or_default()
 }
 

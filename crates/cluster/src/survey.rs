@@ -30,7 +30,7 @@ const LEASES: &str = "fieldSelector=metadata.name%3Dsail-operator-lock";
 /// The result of a survey.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// The snapshot.
+    /// Snapshot of the objects that were read.
     pub snapshot: Snapshot,
     /// Holders of the leader election Leases, or the error of listing them.
     pub leaders: Result<Vec<Leader>, WriteError>,

@@ -14,10 +14,7 @@ use mainstay_mesh::{ErrorClass, Subject};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::connect::MANAGER;
-
-/// Maximum accepted `Retry-After`.
-const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
+use crate::connect::{MANAGER, MAX_RETRY_AFTER};
 
 /// Error of a read or write.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -25,7 +22,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 pub struct WriteError {
     /// HTTP status code; 0 without a response.
     pub code: u16,
-    /// The error class.
+    /// Class of the error, which determines retries.
     pub class: ErrorClass,
     /// The server's message.
     pub message: String,

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use kube::Client;
 use mainstay_cluster::apply::{ApplyError, Engine};
+use mainstay_cluster::desired::ObjectId;
 use mainstay_mesh::ErrorClass;
 use mainstay_sim::Cluster;
 use mainstay_sim::context::Destination;
@@ -58,23 +59,23 @@ async fn install(fixture: &mut Fixture, rendered: Vec<Value>) -> Result<Vec<Stri
 async fn a_release_is_installed_once() {
     let (_cluster, mut fixture) = fixture().await;
     let expected = [
-        "Created ConfigMap mainstay-prod-istiod: not there",
-        "Created ConfigMap a: not there",
-        "Created ConfigMap b: not there",
-        "Created ClusterRole r: not there",
+        "Created ConfigMap mainstay-prod-istiod: the object does not exist",
+        "Created ConfigMap a: the object does not exist",
+        "Created ConfigMap b: the object does not exist",
+        "Created ClusterRole r: the object does not exist",
     ];
     assert_eq!(install(&mut fixture, rendered("get")).await.unwrap(), expected);
     assert_eq!(install(&mut fixture, rendered("get")).await.unwrap(), [""; 0]);
     let fewer = vec![config_map("a", &json!({"x": "2"}))];
     let expected = [
         "Applied ConfigMap a: .data.x was changed",
-        "Deleted ClusterRole r: not wanted any more",
-        "Deleted ConfigMap b: not wanted any more",
+        "Deleted ClusterRole r: the object is no longer desired",
+        "Deleted ConfigMap b: the object is no longer desired",
     ];
     assert_eq!(install(&mut fixture, fewer).await.unwrap(), expected);
     let expected = [
-        "Deleted ConfigMap a: not wanted any more",
-        "Deleted ConfigMap mainstay-prod-istiod: not wanted any more",
+        "Deleted ConfigMap a: the object is no longer desired",
+        "Deleted ConfigMap mainstay-prod-istiod: the object is no longer desired",
     ];
     assert_eq!(summaries(&fixture.uninstall(RELEASE).await), expected);
     assert!(fixture.live.release(&fixture.key(RELEASE)).is_empty());
@@ -135,8 +136,8 @@ async fn the_inventory_lists_new_kinds_first_and_is_restored() {
     let expected = [
         "Applied ConfigMap mainstay-prod-istiod: .metadata.annotations.applyset.kubernetes.io/contains-group-kinds was changed",
         "Applied ConfigMap a: .data is missing",
-        "Created ConfigMap b: not there",
-        "Created ClusterRole r: not there",
+        "Created ConfigMap b: the object does not exist",
+        "Created ClusterRole r: the object does not exist",
     ];
     assert_eq!(install(&mut fixture, rendered("get")).await.unwrap(), expected);
     let inventory = config_map("mainstay-prod-istiod", &json!({}));
@@ -154,12 +155,12 @@ async fn the_inventory_lists_new_kinds_first_and_is_restored() {
         .await
         .unwrap();
     fixture.restart().await;
-    let expected = ["Created ConfigMap mainstay-prod-istiod: not there"];
+    let expected = ["Created ConfigMap mainstay-prod-istiod: the object does not exist"];
     assert_eq!(install(&mut fixture, rendered("get")).await.unwrap(), expected);
 }
 
-/// Checks the error of an install if a foreign object with this metadata exists. No object may be
-/// written, not even those without a conflict.
+/// Checks the error of an install if a foreign object with this metadata exists, and that the object is
+/// reported as drift with the same error. No object may be written, not even those without a conflict.
 async fn check_rejected(metadata: Value, expected: &str) {
     let (_cluster, mut fixture) = fixture().await;
     let mut foreign = config_map("b", &json!({"x": "theirs"}));
@@ -175,6 +176,9 @@ async fn check_rejected(metadata: Value, expected: &str) {
     assert_eq!(error.to_string(), format!("{words}{expected}"));
     assert_eq!(error.class(), ErrorClass::Other);
     assert_eq!(fixture.get(&foreign).await.unwrap(), made);
+    let desired = fixture.desired(RELEASE, rendered("get")).await;
+    let drift = desired.drift(&ObjectId::from_object(&made).unwrap(), Some(&made));
+    assert_eq!(drift.map(|drift| drift.to_string()), Some(error.to_string()));
     assert_eq!(
         fixture.versions(RELEASE).await.len(),
         usize::from(expected.starts_with("owner"))
@@ -249,8 +253,8 @@ async fn foreign_objects_are_never_deleted() {
     fixture.restart().await;
     let found = install(&mut fixture, rendered("get")).await.unwrap();
     let expected = [
-        "Deleted ConfigMap leftover: not wanted any more",
-        "Deleted ConfigMap stripped: not wanted any more",
+        "Deleted ConfigMap leftover: the object is no longer desired",
+        "Deleted ConfigMap stripped: the object is no longer desired",
     ];
     assert_eq!(found, expected, "an object with our label belongs to the release");
     fixture.uninstall(RELEASE).await;
@@ -285,7 +289,7 @@ async fn a_deletion_fails_for_another_version() {
     let found = install(&mut fixture, vec![config_map("a", &json!({"x": "get"}))])
         .await
         .unwrap();
-    assert_eq!(found, ["Deleted ConfigMap b: not wanted any more"]);
+    assert_eq!(found, ["Deleted ConfigMap b: the object is no longer desired"]);
 }
 
 #[tokio::test]
@@ -416,8 +420,8 @@ async fn unknown_kinds_are_discovered() {
     assert_eq!(
         found,
         [
-            "Created ConfigMap mainstay-prod-istiod: not there",
-            "Created Thing x: not there"
+            "Created ConfigMap mainstay-prod-istiod: the object does not exist",
+            "Created Thing x: the object does not exist"
         ]
     );
     assert_eq!(install(&mut fixture, vec![thing]).await.unwrap(), [""; 0]);
@@ -456,7 +460,8 @@ async fn changes_by_a_webhook_are_not_reverted_forever() {
     let live = fixture.get(&wanted.body).await.unwrap();
     assert_eq!(live["data"]["x"], "forced");
     assert_eq!(summaries(&fixture.install(&desired).await.unwrap()), [""; 0]);
-    assert_eq!(desired.drift(&wanted.id, Some(&live)), None);
+    let drift = desired.drift(&wanted.id, Some(&live));
+    assert!(drift.is_none(), "{drift:?}");
     let edited = fixture
         .patch_as(
             &wanted.body,

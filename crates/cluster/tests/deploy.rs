@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     };
     let trials: Vec<TestCase> = test_cases![
         the_chart_is_accepted,
-        its_roles_grant_exactly_the_required_permissions,
+        the_roles_grant_exactly_the_required_permissions,
         every_statement_of_the_rbac_page_holds,
         definitions_are_installed_once,
         versions_without_charts_are_reported_at_admission,
@@ -110,7 +110,7 @@ async fn the_chart_is_accepted(host: Host) {
     assert_eq!(install_chart(&host, more).await, 29);
 }
 
-async fn its_roles_grant_exactly_the_required_permissions(host: Host) {
+async fn the_roles_grant_exactly_the_required_permissions(host: Host) {
     install_definitions(&host).await;
     install_chart(&host, "").await;
     for namespace in ["istio-system", "istio-cni", "ztunnel"] {

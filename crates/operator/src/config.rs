@@ -1,6 +1,6 @@
 //! The operator's configuration file: the images of each version.
 //!
-//! Kubernetes writes it from the pod's annotations (downward API), so unrelated keys are ignored:
+//! Kubernetes writes the file from the pod's annotations (downward API), so unrelated keys are ignored:
 //!
 //! ```text
 //! images.v1_29_1.istiod="registry.example.com/istiod@sha256:…"

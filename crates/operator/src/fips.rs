@@ -25,7 +25,7 @@ mod tests {
     }
 
     #[test]
-    fn fips_mode_is_the_file_content_1() {
+    fn fips_mode_is_enabled_by_the_file_content_1() {
         check(Some("1\n"), true);
         check(Some("1"), true);
         check(Some("0\n"), false);

@@ -10,6 +10,7 @@
 
 mod clock;
 pub mod config;
+mod control_loop;
 pub mod delivery;
 mod execute;
 pub mod fips;
@@ -18,6 +19,7 @@ pub mod health;
 pub mod istio_operator;
 pub mod log;
 pub mod metrics;
+mod object;
 pub mod platform;
 pub mod probe;
 mod queue;

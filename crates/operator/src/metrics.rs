@@ -182,7 +182,7 @@ fn reference_counts(counts: Counts) -> [usize; 4] {
     [
         counts.tags,
         counts.namespaces,
-        counts.labelled_pods,
+        counts.labeled_pods,
         counts.running_pods,
     ]
 }

@@ -155,7 +155,7 @@ pub enum ProbeError {
     #[error("tls")]
     Tls(#[source] io::Error),
     /// The host is not a valid DNS name for a certificate.
-    #[error("the name is not one a certificate can have")]
+    #[error("the host is not a valid DNS name")]
     Name(#[from] InvalidDnsNameError),
     /// The TLS client cannot be configured.
     #[error("tls")]

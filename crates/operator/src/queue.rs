@@ -127,7 +127,7 @@ impl Queue {
         self.rate_limits.remove(subject);
     }
 
-    /// Removes the rate limits of subjects that have their full limit again.
+    /// Removes the rate limits that are fully refilled.
     pub(crate) fn prune_rate_limits(&mut self, now: Timestamp) {
         let full_refill = REFILL_INTERVAL * BURST;
         self.rate_limits.retain(|_, (since, _)| {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn each_subject_is_taken_once_in_order() {
+    fn each_subject_is_started_once_in_order() {
         let mut queue = Queue::default();
         for name in ["b", "a", "b", "c"] {
             queue.enqueue(Subject::istio(name));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_subject_is_taken_again_only_when_it_is_done() {
+    fn a_running_subject_is_started_again_only_after_it_has_finished() {
         let mut queue = Queue::default();
         queue.enqueue(Subject::istio("a"));
         assert_eq!(start_all(&mut queue, 0), ["a"]);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_earliest_scheduled_time_counts() {
+    fn the_earliest_scheduled_time_has_precedence() {
         let mut queue = Queue::default();
         queue.enqueue_at(Subject::istio("a"), at(20));
         queue.enqueue_at(Subject::istio("a"), at(10));

@@ -11,7 +11,6 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use jiff::Timestamp;
 use kube::Client;
 use mainstay_api::names;
 use mainstay_catalog::Catalog;
@@ -27,6 +26,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::clock::Clock;
+use crate::control_loop::{MAX_ITERATION_INTERVAL, time_to_next_iteration};
 use crate::delivery::{Delivery, DeliveryOptions};
 use crate::execute::{Executor, Prober};
 use crate::gauge::Gauges;
@@ -36,9 +36,6 @@ use crate::reconciler::{EnqueueListener, NextPlan, PlanOutcome, Reconciler};
 use crate::render::Renderer;
 use crate::report::{Observer, Outcome, Report};
 use crate::watch::all::Watches;
-
-/// Maximum time between two iterations of the loop.
-const MAX_ITERATION_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Maximum time to wait for running executions at shutdown.
 const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(30);
@@ -106,7 +103,7 @@ impl fmt::Debug for Options {
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
     /// The Lease was lost, and another process may be the leader.
-    #[error("the Lease was lost: another process may lead now")]
+    #[error("the Lease was lost: another process may be the leader")]
     LeaseLost,
 }
 
@@ -328,7 +325,6 @@ async fn report_while_waiting(ready: impl Future<Output = ()>, observer: &Arc<dy
     }
 }
 
-/// Result of an executed plan.
 struct ExecutedPlan {
     plan: Plan,
     outcome: PlanOutcome,
@@ -450,12 +446,8 @@ impl Loop<'_> {
 
     fn time_to_next_due(&self) -> Duration {
         let due = self.executor.shared.with(|reconciler| reconciler.next_due());
-        time_between(self.executor.clock.now(), due).clamp(Duration::from_millis(1), MAX_ITERATION_INTERVAL)
+        time_to_next_iteration(self.executor.clock.now(), Some(due))
     }
-}
-
-fn time_between(now: Timestamp, later: Timestamp) -> Duration {
-    Duration::try_from(later.duration_since(now)).unwrap_or_default()
 }
 
 async fn execute(executor: &Executor, mut plan: Plan, start: Instant) -> ExecutedPlan {
@@ -473,6 +465,7 @@ async fn execute(executor: &Executor, mut plan: Plan, start: Instant) -> Execute
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use jiff::Timestamp;
     use mainstay_api::ObjectKind;
     use serde_json::json;
 

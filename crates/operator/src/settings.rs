@@ -117,7 +117,7 @@ pub async fn detect(client: &Client, inputs: Inputs) -> Result<ClusterSettings, 
         ),
     };
     let profile = tls.as_ref().map(ClusterTls::mesh_profile).transpose()?.flatten();
-    if let Some(tls) = tls.as_ref().filter(|tls| tls.is_honoured()) {
+    if let Some(tls) = tls.as_ref().filter(|tls| tls.is_honored()) {
         log_profile(tls);
     }
     let settings = Settings {

@@ -104,15 +104,15 @@ impl ClusterTls {
         })
     }
 
-    /// Whether the adherence policy requires the profile to be honoured. An unknown policy counts as strict.
+    /// Whether the adherence policy requires the profile to be honored. An unknown policy counts as strict.
     #[must_use]
-    pub fn is_honoured(&self) -> bool {
+    pub fn is_honored(&self) -> bool {
         !matches!(self.adherence.as_str(), "" | "LegacyAdheringComponentsOnly")
     }
 
-    /// Returns the TLS profile for the mesh, or `None` if the profile is not honoured.
+    /// Returns the TLS profile for the mesh, or `None` if the profile is not honored.
     pub fn mesh_profile(&self) -> Result<Option<TlsProfile>, TlsError> {
-        if !self.is_honoured() {
+        if !self.is_honored() {
             return Ok(None);
         }
         Ok(Some(TlsProfile {
@@ -152,7 +152,7 @@ impl ClusterTls {
         if self.adherence != now.adherence {
             return Some("TLS adherence policy has changed, initiating shutdown to reload configuration");
         }
-        let changed = self.profile != now.profile && self.is_honoured();
+        let changed = self.profile != now.profile && self.is_honored();
         changed.then_some("TLS profile has changed, initiating shutdown to reload configuration")
     }
 }

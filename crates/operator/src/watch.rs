@@ -29,9 +29,9 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
 use relist::RelistRequests;
-pub(crate) use request::Target;
+pub(crate) use request::{SMALL_RELIST_INTERVAL, Target};
 
-/// Time after the server-side timeout of a watch at which the watch counts as dead if it has no events.
+/// Time after its server-side timeout at which a watch without events counts as dead.
 const SILENCE_MARGIN: Duration = Duration::from_secs(5);
 
 /// Interval of lists on servers without streaming lists, where each list requires an additional call.

@@ -104,7 +104,7 @@ fn resident_kib() -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn large_labelled_objects_of_a_tenant_are_not_cached() {
+async fn large_labeled_objects_of_a_tenant_are_not_cached() {
     let cluster = new_cluster().await;
     let (mut sender, receiver) = channel(1);
     let client = AddedWatchEvents {

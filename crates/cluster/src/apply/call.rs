@@ -141,7 +141,7 @@ impl Caller {
             .map_err(|source| ApplyError::InvalidResponse {
                 verb: call.verb,
                 id: Box::new(call.id.clone()),
-                source: Some(source),
+                source,
             })
     }
 

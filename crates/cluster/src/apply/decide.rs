@@ -1,12 +1,15 @@
 //! Decides whether to create, apply, reorder or skip one object, with the reason. Pure.
 
+use std::fmt;
+
 use mainstay_api::names;
 use mainstay_mesh::plan::ReleaseKey;
 use serde_json::{Map, Value, json};
 
 use super::error::ApplyError;
-use super::{LEGACY_MANAGERS, MANAGER, rules, webhook_order};
+use super::{LEGACY_MANAGERS, rules, webhook_order};
 use crate::compare::{self, Difference, Path, Records};
+use crate::connect::MANAGER;
 use crate::desired::{
     APPLY_SET_PART, Desired, DesiredObject, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, ObjectId,
     set_id,
@@ -246,6 +249,24 @@ fn describe_controller(live: &Value) -> Option<String> {
     Some(format!("it is controlled by {} {:?}", text("kind"), text("name")))
 }
 
+/// Drift of an observed object.
+#[derive(Debug)]
+pub enum Drift {
+    /// The next install writes this difference.
+    Difference(Difference),
+    /// The next install fails with this error, because the object is foreign.
+    Blocked(ApplyError),
+}
+
+impl fmt::Display for Drift {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Difference(difference) => difference.fmt(f),
+            Self::Blocked(error) => error.fmt(f),
+        }
+    }
+}
+
 impl Desired {
     /// Returns the fields of a live object that installing the release would change, at most 100.
     #[must_use]
@@ -255,13 +276,13 @@ impl Desired {
             .unwrap_or_default()
     }
 
-    /// Returns the drift of an observed object: the difference that the next install would write. Updates
-    /// of kinds that platforms change constantly are not drift, although the next install may revert
-    /// them.
+    /// Returns the drift of an observed object: the difference that the next install would write, or the
+    /// error with which it would fail. Updates of kinds that platforms change constantly are not drift,
+    /// although the next install may revert them.
     #[must_use]
-    pub fn drift(&self, id: &ObjectId, live: Option<&Value>) -> Option<Difference> {
+    pub fn drift(&self, id: &ObjectId, live: Option<&Value>) -> Option<Drift> {
         let Some(live) = live else {
-            return self.contains(id).then_some(Difference::Absent);
+            return self.contains(id).then_some(Drift::Difference(Difference::Absent));
         };
         let wanted = self.get(id)?;
         if rules::ignores_updates(id) {
@@ -269,9 +290,11 @@ impl Desired {
         }
         match decide(wanted, Some(live), self) {
             Ok(Decision::Skip) | Err(ApplyError::Deleting(_)) => None,
-            Ok(Decision::Create) => Some(Difference::Absent),
-            Ok(Decision::Apply { reason, .. } | Decision::Reorder { reason, .. }) => Some(reason),
-            Err(_) => Some(Difference::Unowned),
+            Ok(Decision::Create) => Some(Drift::Difference(Difference::Absent)),
+            Ok(Decision::Apply { reason, .. } | Decision::Reorder { reason, .. }) => {
+                Some(Drift::Difference(reason))
+            }
+            Err(error) => Some(Drift::Blocked(error)),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mainstay_mesh::ErrorClass;
 
+use crate::connect::MAX_RETRY_AFTER;
 use crate::desired::{DesiredError, ObjectId};
 
 /// Errors of the engine.
@@ -18,7 +19,7 @@ pub enum ApplyError {
         "unable to continue with install: {id} exists and cannot be imported into the current release: invalid ownership metadata; {reason}"
     )]
     Foreign {
-        /// The object.
+        /// Identity of the foreign object.
         id: Box<ObjectId>,
         /// Problem with its ownership metadata.
         reason: String,
@@ -29,47 +30,47 @@ pub enum ApplyError {
     /// The API server rejected the call.
     #[error("{}{message}", context(*.verb, .id))]
     Rejected {
-        /// The verb.
+        /// Verb of the call.
         verb: Verb,
-        /// The object.
+        /// Object that the call is about.
         id: Box<ObjectId>,
-        /// The status code.
+        /// HTTP status code.
         code: u16,
         /// The server's message.
         message: String,
-        /// The server's `Retry-After`.
+        /// Delay from the `Retry-After` header; `None` if the header is missing.
         retry_after: Option<Duration>,
     },
     /// The API server cannot be reached, or its response cannot be read.
     #[error("{}the API server cannot be reached", context(*.verb, .id))]
     Unreachable {
-        /// The verb.
+        /// Verb of the call.
         verb: Verb,
-        /// The object.
+        /// Object that the call is about.
         id: Box<ObjectId>,
-        /// The reason.
+        /// Error of the client.
         #[source]
         source: Box<kube::Error>,
     },
     /// The response cannot be parsed.
     #[error("{}the API server's response cannot be parsed", context(*.verb, .id))]
     InvalidResponse {
-        /// The verb.
+        /// Verb of the call.
         verb: Verb,
-        /// The object.
+        /// Object that the call is about.
         id: Box<ObjectId>,
-        /// The reason.
+        /// Error of the JSON parser.
         #[source]
-        source: Option<serde_json::Error>,
+        source: serde_json::Error,
     },
     /// The call timed out. Its effect is unknown.
     #[error("{}no response within {} s", context(*.verb, .id), .after.as_secs())]
     TimedOut {
-        /// The verb.
+        /// Verb of the call.
         verb: Verb,
-        /// The object.
+        /// Object that the call is about.
         id: Box<ObjectId>,
-        /// The timeout.
+        /// Timeout of the call.
         after: Duration,
     },
 }
@@ -99,9 +100,6 @@ fn context(verb: Verb, id: &ObjectId) -> String {
         Verb::Delete => format!("failed to delete {id}: "),
     }
 }
-
-/// Maximum accepted `Retry-After`.
-const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 impl ApplyError {
     /// Returns the error class, which determines retries.

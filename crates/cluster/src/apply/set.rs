@@ -10,14 +10,15 @@ use serde_json::Value;
 use super::call::Apply;
 use super::decide::{self, Decision};
 use super::error::Verb;
-use super::{ApplyError, Change, Engine, MANAGER, PartialApply, Run, set_uid, webhook_order};
+use super::{ApplyError, Change, Engine, PartialApply, Run, set_uid, webhook_order};
+use crate::connect::MANAGER;
 use crate::desired::{Desired, DesiredObject, ObjectId};
 use crate::live::{Known, uid};
 
 /// Expected result of an apply to one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preview {
-    /// The object.
+    /// Identity of the object.
     pub id: ObjectId,
     /// The live object; `None` if it does not exist.
     pub before: Option<Value>,

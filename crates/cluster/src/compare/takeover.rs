@@ -1,5 +1,5 @@
-//! Compares objects that other installers applied with the desired ones. Only content counts, not who
-//! owns a field. A field that an installer recorded and that is no longer desired is a difference.
+//! Compares the content of objects that other installers applied with the desired objects, regardless of
+//! field ownership. A field that an installer recorded and that is no longer desired is a difference.
 
 use serde_json::Value;
 

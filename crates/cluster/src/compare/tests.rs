@@ -62,7 +62,11 @@ fn an_applied_object_has_no_difference() {
 
 #[test]
 fn an_object_that_was_never_applied_differs() {
-    check(&wanted(), &json!({"metadata": {}}), Some("not applied by us yet"));
+    check(
+        &wanted(),
+        &json!({"metadata": {}}),
+        Some("the object was never applied by our field manager"),
+    );
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub enum InstallError {
         error: WriteError,
     },
     /// The definition was not established in time.
-    #[error("definition {name} does not serve after {} seconds: {message}", ESTABLISH_TIMEOUT.as_secs())]
+    #[error("definition {name} is not established after {} seconds: {message}", ESTABLISH_TIMEOUT.as_secs())]
     NotEstablished {
         /// Name of the definition.
         name: String,
@@ -170,7 +170,7 @@ fn read_established(live: &Value) -> (bool, String) {
         .iter()
         .find(|condition| text(condition, "status") == "False");
     let message = failed_condition.map_or_else(
-        || "nothing is said about it".into(),
+        || "no reason reported".into(),
         |condition| text(condition, "message"),
     );
     (done, message)
@@ -190,10 +190,7 @@ mod tests {
             read_established(&live),
             (false, "\"istios\" is already in use".into())
         );
-        assert_eq!(
-            read_established(&json!({})),
-            (false, "nothing is said about it".into())
-        );
+        assert_eq!(read_established(&json!({})), (false, "no reason reported".into()));
         let live = json!({"status": {"conditions": [{"type": "Established", "status": "True"}]}});
         assert!(read_established(&live).0);
     }

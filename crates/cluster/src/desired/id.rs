@@ -15,11 +15,11 @@ pub struct ObjectId {
     pub group: String,
     /// API version.
     pub version: String,
-    /// The kind.
+    /// Kind, such as `Deployment`.
     pub kind: String,
-    /// The namespace; empty for cluster-scoped kinds.
+    /// Namespace; empty for cluster-scoped kinds.
     pub namespace: String,
-    /// The name.
+    /// Name of the object.
     pub name: String,
 }
 
@@ -64,7 +64,8 @@ impl ObjectId {
         }
     }
 
-    /// Removes the namespace of a cluster-scoped object, and sets a missing one to that of the release.
+    /// Removes the namespace of a cluster-scoped object. For a namespaced object without a namespace, sets
+    /// that of the release.
     pub(super) fn set_namespace(&mut self, is_namespaced: bool, release_namespace: &str) {
         if !is_namespaced {
             self.namespace.clear();

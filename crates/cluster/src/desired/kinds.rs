@@ -13,7 +13,7 @@ pub struct Kind {
     pub is_namespaced: bool,
 }
 
-/// The known kinds.
+/// Table of the kinds that are built in or were discovered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kinds(BTreeMap<(String, String), Kind>);
 

@@ -16,13 +16,13 @@ const PAGE_SIZE: usize = 500;
 /// A kind that the server serves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServedKind {
-    /// The API group; empty for the core group.
+    /// API group; empty for the core group.
     pub group: String,
-    /// The preferred version of the group.
+    /// Preferred version of the group.
     pub version: String,
-    /// The kind.
+    /// Kind, such as `Deployment`.
     pub kind: String,
-    /// The plural, as in URLs.
+    /// Plural resource name in URLs, such as `deployments`.
     pub plural: String,
 }
 

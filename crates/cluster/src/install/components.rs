@@ -37,7 +37,7 @@ pub enum InstallEvent {
     Applied(ComponentName, usize),
     /// A component waits until its objects are ready.
     Waiting {
-        /// The component.
+        /// Component that waits.
         component: ComponentName,
         /// Number of ready objects.
         ready: usize,

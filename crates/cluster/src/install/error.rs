@@ -38,16 +38,16 @@ pub enum InstallError {
     Set {
         /// Key of the set, or kind and name of the object.
         set: String,
-        /// The reason.
+        /// Error of the apply engine.
         #[source]
         error: Box<ApplyError>,
     },
     /// A component was not ready in time.
     #[error("{}: not ready after {} s{}", .component.title(), .after.as_secs(), format_unready(.unready))]
     NotReady {
-        /// The component.
+        /// Component that is not ready.
         component: ComponentName,
-        /// The timeout.
+        /// Readiness timeout of a component.
         after: Duration,
         /// Objects that are not ready, with their reasons.
         unready: Vec<(ObjectId, String)>,
@@ -67,7 +67,7 @@ pub enum InstallError {
         count: usize,
         /// One of the remaining objects.
         example: String,
-        /// Why it still exists.
+        /// Reason why the object still exists.
         reason: String,
     },
     /// No installation has this revision.

@@ -11,7 +11,7 @@ pub enum Readiness {
     Waiting(String),
 }
 
-/// Group and kind of objects that are not ready as soon as they are written.
+/// Groups and kinds whose objects may not be ready right after they are written.
 const WAITED_FOR: &[(&str, &str)] = &[
     ("apps", "Deployment"),
     ("apps", "DaemonSet"),
@@ -20,7 +20,7 @@ const WAITED_FOR: &[(&str, &str)] = &[
     ("", "Namespace"),
 ];
 
-/// Reports whether objects of this kind are waited for.
+/// Whether the objects of this kind must be waited for.
 pub(super) fn is_waited_for(group: &str, kind: &str) -> bool {
     WAITED_FOR.contains(&(group, kind))
 }

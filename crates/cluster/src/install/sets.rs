@@ -33,7 +33,7 @@ pub enum SetName {
 }
 
 impl SetName {
-    /// Returns the key of the set. It has no owner: the inventory takes its place.
+    /// Returns the key of the set. The key has no owner, because the inventory owns the objects.
     #[must_use]
     pub fn key(&self, namespace: &str) -> ReleaseKey {
         ReleaseKey {

@@ -17,11 +17,12 @@ use crate::live::Known;
 /// Maximum time without progress of a deletion. It is long because an API server retries the removal of a
 /// definition with growing delays while it initializes the storage of its objects.
 const STALL_TIMEOUT: Duration = Duration::from_mins(5);
-/// Initial interval of listing the remaining objects. It doubles while there is no progress, because each
-/// check lists all kinds.
+/// Initial interval between two lists of the remaining objects. It doubles while there is no progress,
+/// because each check lists all kinds.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(4);
-/// Interval of polling from which on remaining objects are reported: after about two seconds.
+/// Minimum poll interval at which remaining objects are reported. It is reached after about two seconds
+/// without progress.
 const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Progress of an uninstallation.
@@ -29,18 +30,18 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 pub enum RemovalEvent<'a> {
     /// An object was deleted. It may still exist until its finalizers are removed.
     Deleted(&'a ObjectId),
-    /// Objects still exist. Reported whenever number or reason change.
+    /// Objects still exist. Reported whenever their number or the reason changes.
     Waiting {
         /// Number of remaining objects.
         count: usize,
         /// One of the remaining objects.
         object: &'a ObjectId,
-        /// Why it still exists, according to its conditions and finalizers.
+        /// Reason why the object still exists, from its conditions or finalizers.
         reason: String,
     },
 }
 
-/// Selection of what to uninstall.
+/// Scope of an uninstallation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UninstallRequest {
     /// One revision. Shared objects are kept.
@@ -87,7 +88,7 @@ impl RemovalPlan {
             })
     }
 
-    /// Reports whether a pod belongs to a workload that is removed.
+    /// Whether a pod belongs to a workload that is removed.
     fn removes(&self, pod: &Value) -> bool {
         let members = self.sets.iter().flat_map(|(_, members)| members);
         members.into_iter().any(|(id, live)| {
@@ -112,7 +113,7 @@ impl RemovalPlan {
         revisions.collect()
     }
 
-    /// Reports whether there is nothing to remove.
+    /// Whether there is nothing to remove.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sets.is_empty()

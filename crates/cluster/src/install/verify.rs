@@ -25,11 +25,11 @@ pub enum Problem {
 /// An object that differs from the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifiedObject {
-    /// The component.
+    /// Component that installs the object.
     pub component: ComponentName,
-    /// The object.
+    /// Identity of the object.
     pub id: ObjectId,
-    /// The problem.
+    /// Difference from the plan.
     pub problem: Problem,
 }
 

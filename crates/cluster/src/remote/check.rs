@@ -61,9 +61,9 @@ pub struct MemberReport {
 pub struct Permission {
     /// API group; empty for the core group.
     pub group: String,
-    /// The resource.
+    /// Plural resource name, such as `deployments`.
     pub resource: String,
-    /// The verb.
+    /// Verb, such as `create`.
     pub verb: String,
     /// Whether the account has the permission in all namespaces.
     pub is_allowed: bool,
@@ -73,9 +73,9 @@ pub struct Permission {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RoutingKinds {
-    /// The provider.
+    /// Route provider that needs the kinds.
     pub provider: Provider,
-    /// Group and version.
+    /// Group and version in the form of `apiVersion`.
     pub api_version: String,
     /// Resources that the cluster serves.
     pub served: Vec<String>,

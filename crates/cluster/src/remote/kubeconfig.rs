@@ -48,7 +48,7 @@ pub enum Credential {
 pub struct SecretBytes(pub(super) Vec<u8>);
 
 impl SecretBytes {
-    /// Wraps bytes.
+    /// Creates a value that contains `bytes`.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(bytes)
@@ -108,7 +108,7 @@ pub enum KubeconfigError {
     Rejected {
         /// Path of the mapping.
         path: String,
-        /// The key.
+        /// Name of the rejected key.
         key: &'static str,
         /// Reason of the rejection.
         reason: Rejection,

@@ -7,14 +7,14 @@ use super::list::{MetadataOnly, ObjectContent, list};
 use crate::kinds::{InstalledKind, installed_kinds};
 use crate::write::WriteError;
 
-/// An installed object.
+/// An object that the operator installed for an owner.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OwnedObject {
     /// Kind, such as `Deployment`.
     pub kind: &'static str,
     /// Namespace; empty for cluster-scoped objects.
     pub namespace: String,
-    /// The name.
+    /// Name of the object.
     pub name: String,
 }
 

@@ -12,13 +12,13 @@ use crate::write::WriteError;
 pub struct UnmanagedPlane {
     /// Revision; `default` if the control plane has none.
     pub revision: String,
-    /// The namespace.
+    /// Namespace of the Deployment.
     pub namespace: String,
     /// Name of the Deployment.
     pub deployment: String,
     /// Istio version; `None` if it cannot be determined.
     pub version: Option<String>,
-    /// The installer.
+    /// Tool that installed the control plane.
     pub installer: Installer,
     /// Number of replicas.
     pub replicas: i32,

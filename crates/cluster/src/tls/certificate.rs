@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
             .map(|element| element.content)
     }
 
-    /// Skips the next element if it has this tag; returns whether it has.
+    /// Skips the next element if it has this tag. Returns whether an element was skipped.
     fn skip_if(&mut self, tag: u8) -> bool {
         self.0.first() == Some(&tag) && self.element().is_some()
     }

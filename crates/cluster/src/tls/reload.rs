@@ -50,7 +50,7 @@ impl ReloadingVerifier {
             Ok(fresh) => Arc::new(fresh),
             Err(error) => {
                 let file = self.file.display();
-                tracing::warn!(%file, %error, "cannot read the CA certificates, keeping the last ones");
+                tracing::warn!(%file, %error, "cannot read the CA certificates, keeping the previous ones");
                 known.0
             }
         };

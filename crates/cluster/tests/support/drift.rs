@@ -141,7 +141,7 @@ pub(crate) async fn run(fixture: &mut Fixture) -> CaseCounts {
         }
         fixture.uninstall(release).await;
     }
-    println!("what others did: {}", matrix.counts);
+    println!("edits of other clients: {}", matrix.counts);
     assert!(
         matrix.unused.is_empty(),
         "no object has these: {:?}",

@@ -42,7 +42,9 @@ pub(crate) async fn run(fixture: &mut Fixture, count: usize, seed: u64) -> CaseC
                     rejected += 1;
                     let words = error.to_string();
                     let is_rejected = fixture.is_rejected(&desired, &error).await;
-                    counts.count(is_rejected, || format!("{name}: only we are rejected: {words}"));
+                    counts.count(is_rejected, || {
+                        format!("{name}: rejected only for our apply: {words}")
+                    });
                     continue;
                 }
             }
@@ -50,7 +52,7 @@ pub(crate) async fn run(fixture: &mut Fixture, count: usize, seed: u64) -> CaseC
             let before = fixture.versions(chart.1).await;
             let again = fixture.install(&desired).await.unwrap();
             counts.count(again.is_empty(), || {
-                format!("{name}, at once again: {:?}", summaries(&again))
+                format!("{name}, installed again: {:?}", summaries(&again))
             });
             fixture.restart().await;
             // The desired state is created again, as after a restart, so that it does not contain the
@@ -66,14 +68,14 @@ pub(crate) async fn run(fixture: &mut Fixture, count: usize, seed: u64) -> CaseC
                 .filter_map(|wanted| {
                     desired.drift(&wanted.id, fixture.live.get(&wanted.id).map(AsRef::as_ref))
                 })
-                .map(|difference| difference.to_string())
+                .map(|drift| drift.to_string())
                 .collect();
             counts.count(drift.is_empty(), || format!("{name}, drift: {drift:?}"));
             fixture.live = mainstay_cluster::live::Live::default();
             let again = fixture.install(&desired).await.unwrap();
             let is_read = again.iter().all(|change| change.kind == ChangeKind::Found);
             counts.count(is_read, || {
-                format!("{name}, knowing nothing: {:?}", summaries(&again))
+                format!("{name}, with an empty cache: {:?}", summaries(&again))
             });
             let after = fixture.versions(chart.1).await;
             counts.count(before == after, || format!("{name}: {before:?} became {after:?}"));

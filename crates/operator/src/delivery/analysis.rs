@@ -23,7 +23,8 @@ const MAX_RESPONSE: usize = 1 << 20;
 pub struct MetricResult {
     /// Measured value; `None` if there is no data.
     pub value: Option<f64>,
-    /// Number of samples: `None` if the request has no query for it, zero if that query failed.
+    /// Number of samples: `None` if the request has no query for samples, zero if the query for samples
+    /// failed.
     pub samples: Option<u64>,
 }
 
@@ -40,7 +41,6 @@ pub struct Prometheus {
     pub policy: AddressPolicy,
 }
 
-/// Error of a query.
 #[derive(Debug, PartialEq, thiserror::Error)]
 enum QueryError {
     #[error("{0}")]

@@ -13,6 +13,7 @@ use mainstay_rollout::revision::{RevisionChange, obsolete_revisions, record_revi
 use mainstay_rollout::snapshot::Version;
 
 use super::chart::ComponentError;
+use super::observed::metadata_version;
 
 /// Input of the plan of an application.
 pub(crate) struct ApplicationInput<'a> {
@@ -156,19 +157,12 @@ fn deploy_revision(
         Some(known) if known.spec.app_revisions != revisions => {
             actions.push(ApplicationAction::UpdateDeployment {
                 name: known.name().to_owned(),
-                version: object_version(&known.metadata),
+                version: metadata_version(&known.metadata),
                 revisions,
             });
             Ok(())
         }
         Some(_) => Ok(()),
-    }
-}
-
-fn object_version(metadata: &mainstay_api::ObjectMeta) -> Version {
-    Version {
-        uid: metadata.uid.clone(),
-        resource_version: metadata.resource_version.clone(),
     }
 }
 
@@ -184,7 +178,7 @@ fn delete_obsolete_revisions(
         if let Some(revision) = input.revisions.iter().find(|revision| revision.name() == name) {
             actions.push(ApplicationAction::DeleteRevision {
                 name,
-                version: object_version(&revision.metadata),
+                version: metadata_version(&revision.metadata),
             });
         }
     }

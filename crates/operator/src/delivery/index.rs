@@ -26,8 +26,9 @@ pub(crate) use cluster::{ClusterState, Link, Outage};
 pub(crate) use store::{Store, Tombstones, is_older};
 
 use super::names::{ClusterKey, Name, ObjectType, Subject};
-use super::observed::{object_key, string_at};
+use super::observed::object_key;
 use super::queue::{Queue, backoff};
+use crate::object::string_at;
 
 /// A kind of the API group `delivery.mainstay.dev`. Its objects exist only in the host cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,10 +119,7 @@ impl Index {
 
     /// Removes a deleted object of the host cluster.
     pub(crate) fn remove_host(&mut self, kind: HostKind, object: &Value) {
-        let name = Name::new(
-            string_at(object, "/metadata/namespace"),
-            string_at(object, "/metadata/name"),
-        );
+        let name = Name::from_object(object);
         // Called before the removal, because the references of the object are needed.
         self.host_changed(kind, &name);
         let uid = string_at(object, "/metadata/uid");

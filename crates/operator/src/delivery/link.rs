@@ -26,7 +26,7 @@ use super::names::{ClusterKey, Name, ObjectType};
 use super::queue::backoff;
 use super::shared::Shared;
 use super::sinks::ObjectSink;
-use crate::watch::{Target, follow_forever};
+use crate::watch::{SMALL_RELIST_INTERVAL, Target, follow_forever};
 use probe::{Problem, discover_plural, probe, read_kubeconfig};
 
 /// Default time between two probes.
@@ -35,8 +35,6 @@ const DEFAULT_PROBE_INTERVAL: Duration = Duration::from_secs(30);
 const MIN_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout for listing all kinds.
 const LIST_TIMEOUT: Duration = Duration::from_secs(15);
-/// Age at which a list is repeated before the next watch.
-const MAX_LIST_AGE: Duration = Duration::from_mins(3);
 /// Query parameter that selects objects with our label.
 const SELECTOR: &str = "labelSelector=delivery.mainstay.dev%2Fdeployment&";
 
@@ -298,7 +296,7 @@ async fn follow_types(
             selector: SELECTOR,
             is_metadata: false,
             is_optional: true,
-            max_list_age: MAX_LIST_AGE,
+            max_list_age: SMALL_RELIST_INTERVAL,
         };
         let sink = ObjectSink {
             shared: shared.clone(),

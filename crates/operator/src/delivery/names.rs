@@ -2,6 +2,10 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
+use crate::object::string_at;
+
 /// Namespace and name of an object in the host cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
@@ -19,6 +23,14 @@ impl Name {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         }
+    }
+
+    /// Returns namespace and name of an object.
+    pub(crate) fn from_object(object: &Value) -> Self {
+        Self::new(
+            string_at(object, "/metadata/namespace"),
+            string_at(object, "/metadata/name"),
+        )
     }
 }
 

@@ -1,7 +1,7 @@
 //! Extracts the fields that the planner needs from live objects, and builds the bodies of apply requests.
 
-use mainstay_api::OwnerReference;
 use mainstay_api::delivery::{DEPLOYMENT_LABEL, MANIFEST_HASH, REVISION_LABEL};
+use mainstay_api::{ObjectMeta, OwnerReference};
 use mainstay_cluster::compare::difference;
 use mainstay_cluster::connect::MANAGER;
 use mainstay_rollout::manifest::{Manifest, ObjectKey, Role};
@@ -10,14 +10,7 @@ use mainstay_rollout::traffic::{WEIGHTS, parse_weights};
 use serde_json::{Value, json};
 
 use super::names::ObjectType;
-
-/// Returns the string at a JSON pointer, or an empty one.
-pub(crate) fn string_at<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-}
+use crate::object::string_at;
 
 fn string_in<'a>(object: &'a Value, map: &str, name: &str) -> Option<&'a str> {
     object.pointer(map)?.get(name)?.as_str()
@@ -34,7 +27,15 @@ fn u32_at(object: &Value, pointer: &str) -> u32 {
     u32::try_from(u64_at(object, pointer)).unwrap_or(u32::MAX)
 }
 
-/// Returns the version of an object.
+/// Returns the version of an object with this metadata.
+pub(crate) fn metadata_version(metadata: &ObjectMeta) -> Version {
+    Version {
+        uid: metadata.uid.clone(),
+        resource_version: metadata.resource_version.clone(),
+    }
+}
+
+/// Returns the version of an object in JSON form.
 pub(crate) fn object_version(object: &Value) -> Version {
     Version {
         uid: string_at(object, "/metadata/uid").to_owned(),

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_subject_waits_until_it_has_ended() {
+    fn a_running_subject_is_not_started_again_before_it_has_finished() {
         let mut queue = Queue::<Subject>::default();
         queue.enqueue(subject("x"), at(5));
         assert_eq!(queue.start_next(at(4)), None, "not due");

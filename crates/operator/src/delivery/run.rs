@@ -26,23 +26,16 @@ use super::execute::{Executor, Outcome};
 use super::index::HostKind;
 use super::link::{self, Connector, LinkContext, NetworkConnector, RunningLink};
 use super::names::{ClusterKey, Name, Subject};
-use super::observed::string_at;
 use super::shared::Shared;
 use super::sinks::HostSink;
 use crate::clock::Clock;
+use crate::control_loop::{CRD_CHECK_INTERVAL, FENCED_INTERVAL, time_to_next_iteration};
+use crate::object::string_at;
 use crate::report::{Observer, Report};
-use crate::watch::{Target, follow_forever};
+use crate::watch::{SMALL_RELIST_INTERVAL, Target, follow_forever};
 
 mod subjects;
 
-/// Maximum time between two iterations of the loop.
-const MAX_ITERATION_INTERVAL: Duration = Duration::from_secs(20);
-/// Interval at which a process that may not write checks whether it may write now.
-const FENCED_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval of checks whether the CRDs are installed.
-const CRD_CHECK_INTERVAL: Duration = Duration::from_mins(1);
-/// Age at which the list of a delivery kind is repeated before the next watch.
-const MAX_LIST_AGE: Duration = Duration::from_mins(3);
 /// Maximum number of attempts to plan a deployment. A plan that finds drift, clears failures or adds
 /// watched kinds is made again.
 const MAX_PLANS: usize = 3;
@@ -165,7 +158,7 @@ fn start_watches(client: &Client, shared: &Arc<Shared>) -> JoinSet<()> {
             selector: "",
             is_metadata: false,
             is_optional: true,
-            max_list_age: MAX_LIST_AGE,
+            max_list_age: SMALL_RELIST_INTERVAL,
         };
         let sink = HostSink {
             shared: shared.clone(),
@@ -236,11 +229,7 @@ impl Loop {
             return FENCED_INTERVAL;
         }
         let due = self.shared.with(|index| index.queue.next_due());
-        let wait = due.map(|due| due.duration_since(self.shared.now()));
-        let wait = wait.map_or(MAX_ITERATION_INTERVAL, |wait| {
-            Duration::try_from(wait).unwrap_or_default()
-        });
-        wait.clamp(Duration::from_millis(1), MAX_ITERATION_INTERVAL)
+        time_to_next_iteration(self.shared.now(), due)
     }
 }
 

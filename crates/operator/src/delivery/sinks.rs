@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::index::HostKind;
 use super::names::{ClusterKey, Name, ObjectType};
-use super::observed::{object_key, string_at};
+use super::observed::object_key;
 use super::shared::Shared;
+use crate::object::string_at;
 use crate::watch::Sink;
 
 /// A sink for the objects of one [`HostKind`].
@@ -17,13 +18,6 @@ pub(crate) struct HostSink {
     pub(crate) shared: Arc<Shared>,
     pub(crate) kind: HostKind,
     pub(crate) names: BTreeSet<Name>,
-}
-
-fn object_name(object: &Value) -> Name {
-    Name::new(
-        string_at(object, "/metadata/namespace"),
-        string_at(object, "/metadata/name"),
-    )
 }
 
 impl Sink for HostSink {
@@ -34,7 +28,7 @@ impl Sink for HostSink {
     }
 
     fn apply(&mut self, object: Value) {
-        self.names.insert(object_name(&object));
+        self.names.insert(Name::from_object(&object));
         self.shared.with(|index| index.observe_host(self.kind, object));
     }
 

@@ -14,7 +14,6 @@ use serde_json::Value;
 use super::planning::CachedPlan;
 use crate::delivery::Name;
 use crate::delivery::index::{Tombstones, is_older};
-use crate::delivery::observed::string_at;
 use crate::delivery::queue::Queue;
 
 const OWNER_NAME: &str = "install.operator.istio.io/owning-resource";
@@ -65,7 +64,7 @@ impl Index {
     /// Stores a resource, unless a newer version is known. Enqueues all resources if it is new or has a
     /// relevant change. Returns its name, or `None` if it cannot be decoded or was already deleted.
     pub(super) fn observe(&mut self, object: Value, now: Timestamp) -> Option<Name> {
-        let name = object_name(&object);
+        let name = Name::from_object(&object);
         let operator: IstioOperator = match serde_json::from_value(object) {
             Ok(operator) => operator,
             Err(error) => {
@@ -203,14 +202,6 @@ fn is_relevant_change(known: &IstioOperator, new: &IstioOperator) -> bool {
         )
     };
     key(known) != key(new)
-}
-
-/// Returns namespace and name of an object.
-pub(super) fn object_name(object: &Value) -> Name {
-    Name::new(
-        string_at(object, "/metadata/namespace"),
-        string_at(object, "/metadata/name"),
-    )
 }
 
 fn object_owner(object: &Value) -> Name {

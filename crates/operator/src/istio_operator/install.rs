@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::Method;
+use mainstay_api::Reason;
 use mainstay_api::istio_operator::{InstallState, IstioOperator};
-use mainstay_api::{Reason, istio_operator};
 use mainstay_catalog::{Catalog, Version};
 use mainstay_cluster::install::{ComponentOutcome, InstallError, InstallEvent, Installer, ServedKind};
 use mainstay_cluster::write::WriteError;
@@ -154,9 +154,8 @@ impl Reconciler {
     }
 
     async fn install(&self, operator: &Arc<IstioOperator>) -> Result<Requeue, Failure> {
-        let invalid = |message: String| Failure::Situation(Situation::Invalid(message));
         let version = planning::resolve_version(&self.catalog, operator)
-            .map_err(|error| invalid(format!("{}: {error}", istio_operator::ISTIO_VERSION)))?;
+            .map_err(|error| Failure::Situation(Situation::Invalid(error.to_string())))?;
         let claims = self.claims();
         let own = claims
             .iter()
@@ -347,7 +346,8 @@ impl Reconciler {
         self.write_status(operator, situation, version.to_string())
             .await?;
         if was_healthy && changed > 0 {
-            let message = format!("{changed} objects were changed or deleted by others and are restored");
+            let message =
+                format!("{changed} objects were changed or deleted by other clients and are restored");
             let event = ControllerEvent::normal(Reason::ReleaseDrifted, message);
             self.resources.send_event(operator, &event).await;
         }

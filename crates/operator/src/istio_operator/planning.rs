@@ -40,12 +40,17 @@ pub(super) enum PlanError {
     Panicked,
 }
 
+/// Error: the version of a resource cannot be installed.
+#[derive(Debug, thiserror::Error)]
+#[error("{ISTIO_VERSION}: {0}")]
+pub(super) struct VersionError(#[from] CatalogError);
+
 /// Returns the Istio version of a resource: that of the annotation, or the default version.
-pub(super) fn resolve_version(catalog: &Catalog, operator: &IstioOperator) -> Result<Version, CatalogError> {
-    match operator.metadata.annotations.get(ISTIO_VERSION) {
-        Some(name) => catalog.resolve(name),
-        None => catalog.default_version(),
-    }
+pub(super) fn resolve_version(catalog: &Catalog, operator: &IstioOperator) -> Result<Version, VersionError> {
+    Ok(match operator.metadata.annotations.get(ISTIO_VERSION) {
+        Some(name) => catalog.resolve(name)?,
+        None => catalog.default_version()?,
+    })
 }
 
 /// Plans a resource on a blocking thread, because rendering takes milliseconds of CPU time.

@@ -12,8 +12,9 @@ use mainstay_cluster::write::{Body, WriteError, Writer};
 use mainstay_manifest::controller::ControllerEvent;
 use serde_json::{Value, json};
 
-use super::index::object_name;
 use super::shared::Shared;
+use crate::delivery::Name;
+use crate::object::{finalizer_operation, string_at, to_json_value};
 use crate::report::Report;
 
 /// Writer of finalizer, status and events of resources.
@@ -39,14 +40,7 @@ impl ResourceWriter {
         operator: &IstioOperator,
         is_added: bool,
     ) -> Result<(), WriteError> {
-        let others = operator
-            .metadata
-            .finalizers
-            .iter()
-            .filter(|name| *name != FINALIZER);
-        let mut finalizers: Vec<&str> = others.map(String::as_str).collect();
-        finalizers.extend(is_added.then_some(FINALIZER));
-        let change = json!({"op": "add", "path": "/metadata/finalizers", "value": finalizers});
+        let change = finalizer_operation(&operator.metadata, FINALIZER, is_added);
         self.patch(operator, "", change).await?;
         let (action, reason) = (
             "finalizer",
@@ -65,8 +59,7 @@ impl ResourceWriter {
         if operator.status == *status {
             return Ok(());
         }
-        let value = serde_json::to_value(status).unwrap_or_default();
-        let change = json!({"op": "add", "path": "/status", "value": value});
+        let change = json!({"op": "add", "path": "/status", "value": to_json_value(status)});
         self.patch(operator, "/status", change).await?;
         let (action, reason) = ("status", "StatusChanged");
         self.shared.observer.report(&Report::Written { action, reason });
@@ -103,10 +96,9 @@ impl ResourceWriter {
         match self.writer.call(Method::GET, &path(operator), None).await {
             Ok(object) => self.observe(object),
             Err(error) if error.is_not_found() => {
-                let gone = json!({"metadata": operator.metadata});
-                let uid = &operator.metadata.uid;
-                self.shared
-                    .with(|index| index.remove(&object_name(&gone), uid, now));
+                let metadata = &operator.metadata;
+                let name = Name::new(&metadata.namespace, &metadata.name);
+                self.shared.with(|index| index.remove(&name, &metadata.uid, now));
             }
             Err(error) => return Err(error),
         }
@@ -121,8 +113,8 @@ impl ResourceWriter {
         let is_deleted = is_deleting && finalizers.is_none_or(Vec::is_empty);
         self.shared.with(|index| {
             if is_deleted {
-                let uid = object.pointer("/metadata/uid").and_then(Value::as_str);
-                index.remove(&object_name(&object), uid.unwrap_or_default(), now);
+                let uid = string_at(&object, "/metadata/uid");
+                index.remove(&Name::from_object(&object), uid, now);
             } else {
                 index.observe(object, now);
             }

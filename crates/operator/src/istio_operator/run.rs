@@ -25,18 +25,11 @@ use super::resource::ResourceWriter;
 use super::shared::Shared;
 use super::sinks::{ObjectSink, OperatorSink};
 use crate::clock::Clock;
+use crate::control_loop::{CRD_CHECK_INTERVAL, FENCED_INTERVAL, time_to_next_iteration};
 use crate::delivery::Name;
 use crate::report::{Observer, Outcome, Report};
-use crate::watch::{Target, follow_forever};
+use crate::watch::{SMALL_RELIST_INTERVAL, Target, follow_forever};
 
-/// Maximum time between two iterations of the loop.
-const MAX_ITERATION_INTERVAL: Duration = Duration::from_secs(20);
-/// Interval at which a process that may not write checks whether it may write now.
-const FENCED_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval of checks whether the CRD is installed.
-const CRD_CHECK_INTERVAL: Duration = Duration::from_mins(1);
-/// Age at which the list of resources is repeated before the next watch.
-const MAX_LIST_AGE: Duration = Duration::from_mins(3);
 /// Age at which a list of owned objects is repeated before the next watch. It is longer because these lists
 /// are larger.
 const MAX_OBJECT_LIST_AGE: Duration = Duration::from_mins(10);
@@ -142,7 +135,7 @@ fn operator_target() -> Target {
         selector: "",
         is_metadata: false,
         is_optional: true,
-        max_list_age: MAX_LIST_AGE,
+        max_list_age: SMALL_RELIST_INTERVAL,
     }
 }
 
@@ -209,11 +202,7 @@ fn time_to_next_due(shared: &Shared, may_start: bool) -> Duration {
         return FENCED_INTERVAL;
     }
     let due = shared.with(|index| index.queue.next_due());
-    let wait = due.map(|due| due.duration_since(shared.now()));
-    let wait = wait.map_or(MAX_ITERATION_INTERVAL, |wait| {
-        Duration::try_from(wait).unwrap_or_default()
-    });
-    wait.clamp(Duration::from_millis(1), MAX_ITERATION_INTERVAL)
+    time_to_next_iteration(shared.now(), due)
 }
 
 /// Reconciles a resource. A panic (a bug) is reported as a failure, so that it affects no other resource.

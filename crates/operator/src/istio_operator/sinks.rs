@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::index::{ObjectKey, object_name};
+use super::index::ObjectKey;
 use super::shared::Shared;
 use crate::delivery::Name;
-use crate::delivery::observed::string_at;
+use crate::object::string_at;
 use crate::watch::Sink;
 
 /// A sink for `IstioOperator` resources.
@@ -34,7 +34,7 @@ impl Sink for OperatorSink {
         let now = self.shared.now();
         let uid = string_at(&object, "/metadata/uid");
         self.shared
-            .with(|index| index.remove(&object_name(&object), uid, now));
+            .with(|index| index.remove(&Name::from_object(&object), uid, now));
     }
 
     fn finish_list(&mut self, version: &str) {
@@ -63,7 +63,7 @@ pub(super) struct ObjectSink {
 
 impl ObjectSink {
     fn key(&self, object: &Value) -> ObjectKey {
-        (self.path.clone(), object_name(object))
+        (self.path.clone(), Name::from_object(object))
     }
 }
 
@@ -75,7 +75,7 @@ impl Sink for ObjectSink {
     }
 
     fn apply(&mut self, object: Value) {
-        self.names.insert(object_name(&object));
+        self.names.insert(Name::from_object(&object));
         let (key, now) = (self.key(&object), self.shared.now());
         self.shared
             .with(|index| index.observe_object(key, &self.kind, &object, now));

@@ -40,7 +40,7 @@ impl Reconciler {
             self.shared.observer.report(&Report::Written { action, reason });
         }
         let message = if kept > 0 {
-            format!("{deleted} objects deleted; {kept} definitions stay, because they have objects")
+            format!("{deleted} objects deleted; {kept} definitions are kept, because they have objects")
         } else {
             format!("{deleted} objects deleted")
         };

@@ -104,7 +104,7 @@ impl Webhook {
             if is_crd_installed(&writer).await {
                 match self.reconcile(&writer, &mut serving).await {
                     Ok(()) => {}
-                    Err(error) => tracing::warn!(error = %error, "cannot keep the webhook"),
+                    Err(error) => tracing::warn!(error = %error, "cannot reconcile the webhook"),
                 }
             }
             sleep(CHECK_INTERVAL).await;

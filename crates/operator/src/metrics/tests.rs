@@ -74,7 +74,7 @@ fn populated_metrics() -> Metrics {
         counts: Some(Counts {
             tags: 1,
             namespaces: 2,
-            labelled_pods: 3,
+            labeled_pods: 3,
             running_pods: 4,
         }),
     });

@@ -4,11 +4,13 @@
 use std::collections::BTreeSet;
 
 use mainstay_api::{Kind, ObjectKind, ObjectMeta};
+use mainstay_cluster::live::parse_version;
 use mainstay_mesh::snapshot::Objects;
 use mainstay_mesh::{Observation, Subject};
 use serde_json::Value;
 
 use super::Reconciler;
+use crate::object::string_at;
 
 /// Error of decoding an object.
 #[derive(Debug, thiserror::Error)]
@@ -72,8 +74,8 @@ impl Reconciler {
             .copied()
     }
 
-    /// Records an object that was read again. `tombstone` is its tombstone before the read: if it has not
-    /// changed since, it is outdated and removed.
+    /// Records an object that was read again. `tombstone` is the tombstone before the read. A tombstone that
+    /// has not changed since the read is outdated and is removed.
     pub fn confirm_object(
         &mut self,
         kind: ObjectKind,
@@ -191,17 +193,4 @@ fn is_changed(known: &ObjectMeta, object: &Value) -> bool {
         || known.deletion_timestamp != metadata.deletion_timestamp
         || known.labels != metadata.labels
         || known.annotations != metadata.annotations
-}
-
-pub(super) fn string_at<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-}
-
-/// Parses a resourceVersion. Resource versions increase on every known server, and Kubernetes guarantees it
-/// since 1.35.
-pub(super) fn parse_version(text: &str) -> Option<u64> {
-    text.parse().ok()
 }

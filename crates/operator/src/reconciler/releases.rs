@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mainstay_api::ObjectMeta;
-use mainstay_cluster::apply::Change;
-use mainstay_cluster::compare::Difference;
+use mainstay_cluster::apply::{Change, Drift};
 use mainstay_cluster::desired::{Desired, ObjectId};
 use mainstay_cluster::live::Known;
 use mainstay_mesh::plan::{Release, ReleaseKey};
@@ -15,7 +14,7 @@ use mainstay_mesh::{Observation, Subject};
 use serde_json::Value;
 
 use super::Reconciler;
-use super::objects::string_at;
+use crate::object::string_at;
 
 /// The last installed state of a release.
 #[derive(Clone, Debug)]
@@ -167,7 +166,7 @@ impl Reconciler {
         }
     }
 
-    fn mark_drifted(&mut self, id: &ObjectId, drift: impl Fn(&InstalledRelease) -> Option<Difference>) {
+    fn mark_drifted(&mut self, id: &ObjectId, drift: impl Fn(&InstalledRelease) -> Option<Drift>) {
         let mut drifted = Vec::new();
         for (key, installed) in &self.installed {
             let is_applied = matches!(self.snapshot.release(key), Some(ReleaseFact::Applied(_)));

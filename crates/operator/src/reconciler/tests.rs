@@ -156,7 +156,7 @@ fn failures_back_off_and_are_reported_meanwhile() {
 }
 
 #[test]
-fn a_retry_after_header_is_honoured() {
+fn a_retry_after_header_is_honored() {
     let mut reconciler = reconciler(1);
     observe(&mut reconciler, istio("a", 1));
     let attempt = plan(&mut reconciler, at(0));
@@ -251,7 +251,7 @@ fn a_missing_object_is_removed_unless_a_newer_version_is_known() {
 }
 
 #[test]
-fn an_object_that_cannot_be_decoded_stops_no_other() {
+fn an_object_that_cannot_be_decoded_does_not_affect_others() {
     let mut reconciler = reconciler(1);
     let bad = json!({"metadata": {"name": "bad", "resourceVersion": "1"}, "spec": {"version": 7}});
     let error = reconciler.observe_object(ObjectKind::Istio, bad).unwrap_err();
@@ -273,7 +273,7 @@ fn a_full_pass_runs_every_ten_minutes() {
 }
 
 #[test]
-fn if_reporting_a_failure_fails_too_both_back_off() {
+fn a_failed_action_and_its_failed_report_both_back_off() {
     let mut reconciler = reconciler(1);
     observe(&mut reconciler, istio("a", 1));
     let attempt = plan(&mut reconciler, at_ms(0));

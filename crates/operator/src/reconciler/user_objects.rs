@@ -2,13 +2,13 @@
 //! write responses. Stores the newest version of each object: a write response may be older than a watch
 //! event, and vice versa.
 
+use mainstay_cluster::live::parse_version;
 use mainstay_mesh::references::ReferrerKey;
 use mainstay_mesh::workload::{Workload, WorkloadKey};
 use mainstay_mesh::{Observation, Subject};
 use serde_json::Value;
 
 use super::Reconciler;
-use super::objects::parse_version;
 use crate::watch::partial_object::PartialObject;
 
 impl Reconciler {

@@ -11,6 +11,8 @@ use mainstay_api::{Values, names};
 use mainstay_mesh::plan::Release;
 use serde_json::Value;
 
+use crate::object::string_at;
+
 /// Characters that end a line in YAML.
 const LINE_BREAKS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
 
@@ -183,11 +185,4 @@ pub(super) fn describe_object(object: &Value) -> String {
         "" => format!("{kind} {name}"),
         namespace => format!("{kind} {namespace}/{name}"),
     }
-}
-
-fn string_at<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
 }

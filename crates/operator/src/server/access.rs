@@ -77,7 +77,6 @@ impl fmt::Display for Access {
     }
 }
 
-/// Error of a review.
 #[derive(Debug, thiserror::Error)]
 enum ReviewError {
     #[error("cannot send the review")]

@@ -137,7 +137,7 @@ impl Certificates {
             }
             Err(error) => tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "cannot reload the metrics certificate, keeping the old one"
+                "cannot reload the metrics certificate, keeping the previous certificate"
             ),
         }
     }

@@ -121,7 +121,7 @@ fn a_relevant_change_ends_the_process() {
     assert_eq!(
         tls("", "Modern").outdated_by(&tls("", "Old")),
         None,
-        "the profile is not honoured"
+        "the profile is not honored"
     );
 }
 

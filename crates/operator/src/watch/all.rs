@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use super::relist::{RelistRequester, RelistRequests, relist_channel};
 use super::sinks::{ForeignInjectors, Managed, Namespaces, OwnObjects, Pods, SinkContext};
 use super::workloads::{self, Workloads};
-use super::{Sink, Target, follow};
+use super::{SMALL_RELIST_INTERVAL, Sink, Target, follow};
 use crate::run::Shared;
 
 /// Query parameter that selects objects with our label.
@@ -27,13 +27,9 @@ const FOREIGN_INJECTORS_SELECTOR: &str =
 /// Query parameter that selects pods that have not terminated.
 const ACTIVE_PODS_SELECTOR: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&";
 
-/// Maximum age of the list of a small collection. It is shorter than a watch, so that every watch starts
-/// with a new list and recovers from missed events.
-const SMALL_RELIST_INTERVAL: Duration = Duration::from_mins(3);
 /// Maximum age of the list of a large collection.
 const LARGE_RELIST_INTERVAL: Duration = Duration::from_hours(1);
 
-/// Timeout for lists.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Group, version and kind of an object.

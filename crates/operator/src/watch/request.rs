@@ -22,6 +22,10 @@ pub(crate) struct Target {
     pub(crate) max_list_age: Duration,
 }
 
+/// Maximum age of the list of a small collection. It is shorter than a watch, so that every watch starts
+/// with a new list and recovers from missed events.
+pub(crate) const SMALL_RELIST_INTERVAL: Duration = Duration::from_mins(3);
+
 /// Number of objects per page, as in client-go.
 const PAGE_SIZE: usize = 500;
 

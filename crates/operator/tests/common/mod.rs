@@ -14,7 +14,7 @@ pub(crate) const ISTIO: &str = "/apis/sailoperator.io/v1/istios/default";
 
 /// Creates a cluster with the namespaces of a mesh. Its webhooks admit all objects.
 pub(crate) async fn new_cluster() -> SimulatedCluster {
-    // Shown when a test fails, or with --nocapture.
+    // The log is printed when a test fails, or with --nocapture.
     let _ = tracing_subscriber::fmt()
         .with_test_writer()
         .with_ansi(false)

@@ -11,8 +11,8 @@ use mainstay_sim::snapshot;
 use serde_json::{Value, json};
 
 use crate::final_state::{FinalState, masked, with_sorted_conditions};
-use crate::run;
 use crate::sim_faults::{InjectedFault, assert_no_problems, faults_between, find_problems, sample};
+use crate::virtual_time::run;
 use crate::world::{CLIENT, World, catalog, cluster_options, operator, operator_path, path, proxy};
 
 type Steps = for<'a> fn(&'a mut World) -> LocalBoxFuture<'a, ()>;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::run;
 use crate::scenarios::life_cycle;
+use crate::virtual_time::run;
 use crate::world::{NAMESPACE, World, operator, operator_path, path};
 
 fn minimal() -> Value {
@@ -156,7 +156,7 @@ fn several_revisions_share_the_definitions() {
 }
 
 #[test]
-fn definitions_with_objects_stay() {
+fn definitions_with_objects_are_kept() {
     run(async {
         let mut world = World::simulated().await;
         world.create(&operator("mesh", minimal())).await.unwrap();

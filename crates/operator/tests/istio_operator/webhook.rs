@@ -15,7 +15,7 @@ use mainstay_sim::context::{Destination, WebhookReply};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::run;
+use crate::virtual_time::run;
 use crate::world::{NAMESPACE, World, operator, operator_path};
 
 fn address() -> WebhookAddress {
@@ -123,8 +123,8 @@ fn metadata_of_an_invalid_resource_can_be_changed() {
             .await
             .unwrap();
         register(&world).await;
-        let labelled = json!({"metadata": {"labels": {"a": "b"}, "finalizers": ["x.example.com/y"]}});
-        world.patch(&operator_path("a"), labelled).await;
+        let labeled = json!({"metadata": {"labels": {"a": "b"}, "finalizers": ["x.example.com/y"]}});
+        world.patch(&operator_path("a"), labeled).await;
         world.delete(&operator_path("a")).await;
         let released = json!({"metadata": {"finalizers": null}});
         world.patch(&operator_path("a"), released).await;

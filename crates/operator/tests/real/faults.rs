@@ -21,7 +21,7 @@ use crate::support::fault_scenarios::{
 use crate::support::faulty_client::{FaultyClient, InjectedFault, KINDS};
 use crate::support::final_state::{FinalState, masked, panic_message, with_sorted_conditions};
 use crate::support::path::{INSTALLED_KINDS, MESH_KINDS, ObjectPath};
-use crate::support::world::named;
+use crate::support::world::with_kind;
 
 /// Defines a test for each scenario.
 macro_rules! test_cases {
@@ -219,11 +219,11 @@ async fn objects(world: &World) -> Vec<Value> {
     let mut all = Vec::new();
     for kind in MESH_KINDS {
         let found = world.list(kind, "").await;
-        all.extend(found.into_iter().map(|object| named(kind, object)));
+        all.extend(found.into_iter().map(|object| with_kind(kind, object)));
     }
     for kind in INSTALLED_KINDS {
         let found = world.list(kind, "managed-by=sail-operator").await;
-        all.extend(found.into_iter().map(|object| named(kind, object)));
+        all.extend(found.into_iter().map(|object| with_kind(kind, object)));
     }
     let namespaces = world.scenario_namespaces();
     for namespace in &namespaces {
@@ -239,7 +239,7 @@ async fn objects(world: &World) -> Vec<Value> {
             .iter()
             .any(|namespace| app["metadata"]["namespace"] == **namespace)
     });
-    all.extend(apps.map(|app| named("Deployment", app)));
+    all.extend(apps.map(|app| with_kind("Deployment", app)));
     all.iter()
         .map(|object| with_sorted_conditions(world.with_scenario_namespaces(object)))
         .collect()
@@ -249,7 +249,7 @@ async fn objects(world: &World) -> Vec<Value> {
 async fn transform(world: &World, scenario: &FaultScenario) {
     for kind in INSTALLED_KINDS {
         for object in world.list(kind, "managed-by=sail-operator").await {
-            let object = named(kind, object);
+            let object = with_kind(kind, object);
             let at = ObjectPath::from_object(&object);
             match (scenario.transform)(vec![object.clone()]).pop() {
                 None => world.delete(&at).await,

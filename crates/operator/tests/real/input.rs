@@ -8,8 +8,8 @@ use crate::support::invalid_input::test_invalid_objects;
 use crate::support::invalid_object;
 
 pub(crate) const TEST_CASES: &[TestCase] = &[TestCase {
-    name: "input::a_sample",
-    start: || Box::pin(a_sample()),
+    name: "input::sampled_invalid_objects",
+    start: || Box::pin(sampled_invalid_objects()),
 }];
 
 /// Sample sizes: number of objects sent to the server, and number of accepted objects that the operator
@@ -17,7 +17,7 @@ pub(crate) const TEST_CASES: &[TestCase] = &[TestCase {
 const SENT_OBJECTS: usize = 600;
 const RECONCILED_OBJECTS: usize = 12;
 
-async fn a_sample() {
+async fn sampled_invalid_objects() {
     let mut all = invalid_object::all_invalid_objects();
     let mut random = Random::new(36);
     for at in (1..all.len()).rev() {

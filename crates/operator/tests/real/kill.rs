@@ -78,7 +78,6 @@ async fn create_mesh(world: &World, size: Size) -> Vec<ObjectPath> {
     apps
 }
 
-/// Returns the generations of the workloads.
 async fn workload_generations(world: &World, apps: &[ObjectPath]) -> Vec<i64> {
     let mut all = Vec::new();
     for app in apps {
@@ -249,7 +248,7 @@ async fn nothing_is_restarted_twice() {
     let writes = writes(&mark);
     println!(
         "migration kills: {kills} kills (one between writes, {} before, {} during, {} after one), the last with {} of 100 workloads migrated; each restarted once, \
-         {} of {} workloads reported as migrated, {} statuses, {} namespaces relabelled, {:.0} s",
+         {} of {} workloads reported as migrated, {} statuses, {} namespaces relabeled, {:.0} s",
         crashes[0],
         crashes[1],
         crashes[2],

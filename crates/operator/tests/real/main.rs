@@ -58,7 +58,6 @@ macro_rules! migrations {
 
 const MIGRATIONS: &[TestCase] = scenarios::migration::each_migration!(migrations);
 
-/// Number of passed migration scenarios.
 static PASSED_MIGRATION_SCENARIOS: AtomicUsize = AtomicUsize::new(0);
 
 const SCENARIOS: &[TestCase] = scenarios::each!(test_cases);

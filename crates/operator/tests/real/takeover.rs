@@ -22,8 +22,8 @@ use crate::support::world::Backing;
 pub(crate) const PEERS: [&str; 1] = ["helm3"];
 
 pub(crate) const TEST_CASES: &[TestCase] = &[TestCase {
-    name: "takeover::nothing_restarts",
-    start: || Box::pin(nothing_restarts()),
+    name: "takeover::a_takeover_restarts_nothing",
+    start: || Box::pin(a_takeover_restarts_nothing()),
 }];
 
 /// Argument that runs this program as the post-renderer, with the owner as JSON.
@@ -48,7 +48,7 @@ pub(crate) fn post_render() -> bool {
     true
 }
 
-async fn nothing_restarts() {
+async fn a_takeover_restarts_nothing() {
     let world = World::real().await;
     world.create(fixtures::istio("default", NEW, json!({}))).await;
     world.until_state(&path::istio("default"), "Healthy").await;

@@ -15,8 +15,8 @@ use crate::end_state::comparable_state;
 use crate::final_state::FinalState;
 use crate::fleet::{CLIENT, Fleet};
 use crate::objects::{self, DEPLOYMENT, deployment_of, with_traffic};
-use crate::run;
 use crate::sim_faults::{InjectedFault, assert_no_problems, faults_between, find_problems, sample};
+use crate::virtual_time::run;
 
 const DEPLOYMENTS: &str = "applicationdeployments";
 const V1: &str = "example-app-v1";

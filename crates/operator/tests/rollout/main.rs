@@ -24,15 +24,6 @@ mod scenarios;
 #[path = "../support/sim_faults.rs"]
 #[allow(dead_code, unreachable_pub, reason = "each test program uses a part")]
 mod sim_faults;
-
-use std::future::Future;
-
-/// Runs a future in virtual time.
-fn run<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(future)
-}
+#[path = "../support/virtual_time.rs"]
+#[allow(unreachable_pub, reason = "a module of each test program, not a crate")]
+mod virtual_time;

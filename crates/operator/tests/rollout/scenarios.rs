@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::fleet::Fleet;
 use crate::golden::{check_golden, golden_text};
 use crate::objects::{self, DEPLOYMENT, NAMESPACE, deployment_of, with_traffic};
-use crate::run;
+use crate::virtual_time::run;
 
 const DEPLOYMENTS: &str = "applicationdeployments";
 const V1: &str = "example-app-v1";
@@ -248,7 +248,7 @@ fn a_dead_cluster_blocks_no_other() {
 
 /// A cluster stops responding during a change.
 #[test]
-fn a_cluster_that_dies_halfway_is_continued_later() {
+fn a_rollout_continues_after_the_outage_of_a_cluster() {
     run(async {
         let mut fleet = Fleet::start(&["east", "west"]).await;
         fleet.record_two_revisions().await;
@@ -308,7 +308,7 @@ fn a_rotated_secret_is_used() {
 
 /// A rejected kubeconfig is reported by a condition, which does not contain the kubeconfig.
 #[test]
-fn a_rejected_kubeconfig_is_a_condition() {
+fn a_rejected_kubeconfig_is_reported_by_a_condition() {
     run(async {
         let mut fleet = Fleet::start(&["east"]).await;
         let kubeconfig =
@@ -337,7 +337,7 @@ fn a_rejected_kubeconfig_is_a_condition() {
 /// If a Cluster object is deleted, the objects in that cluster stay, and other clusters are still
 /// reconciled.
 #[test]
-fn a_deleted_cluster_is_left_alone() {
+fn objects_in_a_deleted_cluster_are_kept() {
     run(async {
         let mut fleet = Fleet::start(&["east", "west"]).await;
         fleet.record_two_revisions().await;
@@ -550,7 +550,7 @@ fn a_canary_without_data_waits_or_fails_by_its_policy() {
 
 /// A spec change during a rollout is planned from the observed state.
 #[test]
-fn a_change_halfway_is_planned_again() {
+fn a_spec_change_during_a_rollout_is_planned_again() {
     run(async {
         let mut fleet = Fleet::start(&["east"]).await;
         canary_to_v2(&mut fleet, None, "Pause").await;

@@ -23,7 +23,7 @@ use tokio::sync::Mutex;
 
 use crate::support::calls::OPERATOR;
 
-/// Name of the host, which is empty.
+/// Name of the host cluster: the empty string.
 pub(crate) const HOST: &str = "";
 /// Names of the member clusters.
 pub(crate) const MEMBERS: [&str; 2] = ["east", "west"];
@@ -42,7 +42,6 @@ const CONTROLLERS: &[&str] = &[
     "serviceaccount-controller",
 ];
 
-/// Start and stop time of pods.
 const POD_START_STOP_TIME: Duration = Duration::from_millis(300);
 
 /// Istio kinds that routes need.

@@ -57,7 +57,7 @@ pub async fn is_installed_and_deleted_with_the_default_tag(world: World) -> Worl
     world
 }
 
-pub async fn its_objects_are_restored(world: World) -> World {
+pub async fn owned_objects_are_restored(world: World) -> World {
     world
         .create(fixtures::revision("default", NEW, "istio-system", json!({})))
         .await;

@@ -2,15 +2,20 @@
 
 use serde_json::json;
 
-use mainstay_sim::script::Script;
-
-use super::revision::replace_pods;
+use super::steps::{Workload, check_image_is_restored, check_missing_namespace, check_readiness};
 use crate::support::World;
 use crate::support::fixtures::{self, NEW, OLD};
 use crate::support::path::{self, ObjectPath};
 
 fn daemon_set() -> ObjectPath {
     ObjectPath::namespaced("DaemonSet", "istio-cni", "istio-cni-node")
+}
+
+pub fn workload() -> Workload {
+    Workload {
+        at: daemon_set(),
+        selector: "k8s-app=istio-cni-node",
+    }
 }
 
 pub async fn is_installed_updated_and_deleted(world: World) -> World {
@@ -43,17 +48,10 @@ pub async fn is_installed_updated_and_deleted(world: World) -> World {
 }
 
 pub async fn readiness_follows_the_daemon_set(world: World) -> World {
-    world.set_script("istio-cni", "istio-cni-node", Script::never_ready());
-    world.create(fixtures::cni(json!({}))).await;
-    world.until_state(&path::cni(), "DaemonSetNotReady").await;
-    world.set_script("istio-cni", "istio-cni-node", Script::default());
-    replace_pods(&world, "istio-cni", "k8s-app=istio-cni-node").await;
-    world.until_condition(&path::cni(), "Ready=True/Ready").await;
-    world.until_state(&path::cni(), "Healthy").await;
-    world
+    check_readiness(world, fixtures::cni(json!({})), &workload()).await
 }
 
-pub async fn its_objects_are_restored(world: World) -> World {
+pub async fn owned_objects_are_restored(world: World) -> World {
     world.create(fixtures::cni(json!({}))).await;
     world.until_state(&path::cni(), "Healthy").await;
     world
@@ -63,19 +61,7 @@ pub async fn its_objects_are_restored(world: World) -> World {
             world.patch(&account, secrets).await;
         })
         .await;
-    let path = "/spec/template/spec/containers/0/image";
-    let before = world.get(&daemon_set()).await.unwrap().pointer(path).cloned();
-    world
-        .edit(
-            &daemon_set(),
-            json!([{"op": "replace", "path": path, "value": "registry.example/evil:1"}]),
-        )
-        .await;
-    world
-        .until_object(&daemon_set(), "has its image back", |set| {
-            set.pointer(path) == before.as_ref()
-        })
-        .await;
+    check_image_is_restored(&world, &daemon_set()).await;
     let map = ObjectPath::namespaced("ConfigMap", "istio-cni", "istio-cni-config");
     world.delete(&map).await;
     world.until_exists(&map).await;
@@ -85,23 +71,8 @@ pub async fn its_objects_are_restored(world: World) -> World {
     world
 }
 
-pub async fn a_namespace_created_later(world: World) -> World {
-    let namespace = format!("{}-later", world.namespace("").await);
-    world
-        .create(fixtures::cni(json!({"namespace": namespace.clone()})))
-        .await;
-    world
-        .until_condition(&path::cni(), "Reconciled=False/ReconcileError")
-        .await;
-    world.settle().await;
-    world.create(fixtures::namespace(&namespace, "")).await;
-    world.until_state(&path::cni(), "Healthy").await;
-    world.delete(&path::cni()).await;
-    world.until_gone(&path::cni()).await;
-    world
-        .delete(&ObjectPath::cluster_scoped("Namespace", &namespace))
-        .await;
-    world
+pub async fn a_namespace_may_be_created_later(world: World) -> World {
+    check_missing_namespace(world, |namespace| fixtures::cni(json!({"namespace": namespace}))).await
 }
 
 pub async fn only_the_name_default_is_accepted(world: World) -> World {

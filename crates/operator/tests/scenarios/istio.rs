@@ -185,7 +185,7 @@ pub async fn the_clusters_tls_profile_is_applied(world: World) -> World {
     world
 }
 
-pub async fn the_users_tls_settings_stay(world: World) -> World {
+pub async fn tls_settings_of_the_user_are_kept(world: World) -> World {
     world.change_settings(openshift).await;
     let own = json!({"values": {"meshConfig": {"tlsDefaults": {"minProtocolVersion": "TLSV1_3"}}}});
     world.create(fixtures::istio("default", NEW, own)).await;
@@ -197,7 +197,7 @@ pub async fn the_users_tls_settings_stay(world: World) -> World {
     world
 }
 
-pub async fn default_validator_only_for_the_default_in_place(world: World) -> World {
+pub async fn only_the_default_in_place_istio_has_the_default_validator(world: World) -> World {
     let validator = path::validator("istiod-default-validator");
     world.create(fixtures::istio("prod", NEW, json!({}))).await;
     world.until_state(&path::istio("prod"), "Healthy").await;

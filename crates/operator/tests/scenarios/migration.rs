@@ -39,7 +39,7 @@ macro_rules! each_migration {
                 defaults_are_applied,
             }
             flow {
-                namespaces_are_relabelled_before_workloads_restart,
+                namespaces_are_relabeled_before_workloads_restart,
                 revision_labels_of_templates_are_updated,
                 injection_enabled_follows_the_default_tag,
                 a_version_change_migrates_every_kind_of_label,
@@ -49,22 +49,22 @@ macro_rules! each_migration {
             }
             readiness {
                 a_workload_that_is_ready_in_time_has_migrated,
-                a_workload_that_is_never_ready_fails_and_stops_no_other,
+                a_workload_that_is_never_ready_fails_and_does_not_stop_others,
             }
             versions {
                 no_workload_migrates_to_a_version_above_the_maximum,
             }
             revisions {
                 several_old_revisions_migrate_to_the_active_one,
-                templates_that_differ_from_their_namespace,
+                templates_may_differ_from_their_namespace,
                 the_target_changes_during_a_migration,
             }
             tags {
-                a_tag_moves_first_and_labels_stay,
+                a_tag_moves_before_workloads_and_labels_are_kept,
             }
             edges {
                 a_migration_without_workloads_completes_at_once,
-                migrated_workloads_are_left_alone,
+                migrated_workloads_are_not_changed,
                 a_deployment_is_deleted_during_its_migration,
                 the_istio_is_deleted_during_a_migration,
                 the_operator_is_killed_during_a_migration,
@@ -74,7 +74,7 @@ macro_rules! each_migration {
                 an_injector_that_rejects_pods,
             }
             options {
-                annotations_of_workloads_are_honoured,
+                annotations_of_workloads_are_honored,
                 a_paused_migration_continues_when_resumed,
                 fail_fast_ends_after_the_running_batch,
                 stateful_sets_and_daemon_sets_migrate_if_configured,

@@ -8,6 +8,7 @@ pub mod cni;
 pub mod istio;
 pub mod migration;
 pub mod revision;
+pub mod steps;
 pub mod tag;
 pub mod update;
 pub mod ztunnel;
@@ -25,8 +26,8 @@ macro_rules! each {
                 deletion_removes_all_objects,
                 a_version_at_its_end_of_life_is_rejected,
                 the_clusters_tls_profile_is_applied,
-                the_users_tls_settings_stay,
-                default_validator_only_for_the_default_in_place,
+                tls_settings_of_the_user_are_kept,
+                only_the_default_in_place_istio_has_the_default_validator,
                 a_value_cannot_add_an_object,
             }
             update {
@@ -49,15 +50,15 @@ macro_rules! each {
                 validation_rules_reject_and_accept,
                 needs_a_network_plug_in,
                 needs_a_node_proxy,
-                a_namespace_created_later,
+                a_namespace_may_be_created_later,
                 readiness_follows_istiod,
                 changes_to_owned_objects_are_reverted,
                 ignored_changes_cause_no_calls,
-                namespaces_and_pods_refer_to_default,
-                namespaces_and_pods_refer_to_a_named_one,
+                namespaces_and_pods_refer_to_the_default_revision,
+                namespaces_and_pods_refer_to_a_named_revision,
                 two_control_planes_at_once,
-                a_tag_that_was_first_keeps_its_name,
-                gateway_classes_reach_their_config_map,
+                an_older_tag_keeps_its_name,
+                gateway_classes_are_written_to_a_config_map,
                 remote_control_plane_has_no_istiod,
                 the_endpoint_slice_of_a_remote_istiod_is_reverted,
             }
@@ -68,28 +69,28 @@ macro_rules! each {
                 tag_of_a_revision_based_revision,
                 name_conflict_with_an_istio_in_place,
                 a_missing_target_is_reported,
-                a_revision_of_the_same_name_afterwards,
-                target_in_another_namespace_then_deleted,
+                a_tag_is_not_affected_by_a_later_revision_of_its_name,
+                a_tag_may_move_to_another_namespace,
             }
             base {
                 is_installed_and_deleted_with_the_default_revision,
                 is_installed_and_deleted_with_the_default_tag,
-                its_objects_are_restored,
+                owned_objects_are_restored,
                 follows_the_tag_within_a_namespace,
                 follows_the_tag_to_another_namespace,
             }
             cni {
                 is_installed_updated_and_deleted,
                 readiness_follows_the_daemon_set,
-                its_objects_are_restored,
-                a_namespace_created_later,
+                owned_objects_are_restored,
+                a_namespace_may_be_created_later,
                 only_the_name_default_is_accepted,
             }
             ztunnel {
                 is_installed_updated_and_deleted,
                 readiness_follows_the_daemon_set,
-                its_objects_are_restored,
-                values_of_its_target_are_used,
+                owned_objects_are_restored,
+                values_of_the_target_are_used,
                 a_missing_target_is_reported,
                 fips_mode_enables_tls_1_2,
             }

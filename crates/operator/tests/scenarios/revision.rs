@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use mainstay_sim::script::Script;
 
+use super::steps::{Workload, check_image_is_restored, check_missing_namespace};
+use super::{cni, ztunnel};
 use crate::support::World;
 use crate::support::fixtures::{self, NEW, OLD};
 use crate::support::path::{self, ObjectPath};
@@ -56,125 +58,71 @@ pub async fn validation_rules_reject_and_accept(world: World) -> World {
     world
 }
 
-pub async fn needs_a_network_plug_in(world: World) -> World {
-    let wants = json!({"values": {"pilot": {"cni": {"enabled": true}}}});
+/// Checks that a revision with these values depends on a resource and on the pods of its `DaemonSet`.
+async fn check_dependency(world: World, values: Value, resource: Value, daemon_set: &Workload) -> World {
+    let values = json!({"values": values});
     world
-        .create(fixtures::revision("mine", NEW, "istio-system", wants))
+        .create(fixtures::revision("mine", NEW, "istio-system", values))
         .await;
     let at = path::revision("mine");
+    let kind = resource["kind"].as_str().unwrap().to_owned();
     world
-        .until_condition(&at, "DependenciesHealthy=False/IstioCNINotFound")
+        .until_condition(&at, &format!("DependenciesHealthy=False/{kind}NotFound"))
         .await;
-    world.set_script("istio-cni", "istio-cni-node", Script::never_ready());
-    world.create(fixtures::cni(json!({}))).await;
+    daemon_set.set_script(&world, Script::never_ready());
+    world.create(resource).await;
     world
-        .until_condition(&at, "DependenciesHealthy=False/IstioCNINotHealthy")
+        .until_condition(&at, &format!("DependenciesHealthy=False/{kind}NotHealthy"))
         .await;
-    world.set_script("istio-cni", "istio-cni-node", Script::default());
-    replace_pods(&world, "istio-cni", "k8s-app=istio-cni-node").await;
+    daemon_set.restart(&world, Script::default()).await;
     world
         .until_condition(&at, "DependenciesHealthy=True/DependenciesHealthy")
         .await;
     world.until_state(&at, "Healthy").await;
     world
+}
+
+pub async fn needs_a_network_plug_in(world: World) -> World {
+    let values = json!({"pilot": {"cni": {"enabled": true}}});
+    check_dependency(world, values, fixtures::cni(json!({})), &cni::workload()).await
 }
 
 pub async fn needs_a_node_proxy(world: World) -> World {
-    let wants = json!({"values": {"pilot": {"env": {"PILOT_ENABLE_AMBIENT": "true"}}}});
-    world
-        .create(fixtures::revision("mine", NEW, "istio-system", wants))
-        .await;
-    let at = path::revision("mine");
-    world
-        .until_condition(&at, "DependenciesHealthy=False/ZTunnelNotFound")
-        .await;
-    world.set_script("ztunnel", "ztunnel", Script::never_ready());
-    world.create(fixtures::ztunnel(json!({}))).await;
-    world
-        .until_condition(&at, "DependenciesHealthy=False/ZTunnelNotHealthy")
-        .await;
-    world.set_script("ztunnel", "ztunnel", Script::default());
-    replace_pods(&world, "ztunnel", "app=ztunnel").await;
-    world
-        .until_condition(&at, "DependenciesHealthy=True/DependenciesHealthy")
-        .await;
-    world.until_state(&at, "Healthy").await;
-    world
+    let values = json!({"pilot": {"env": {"PILOT_ENABLE_AMBIENT": "true"}}});
+    check_dependency(world, values, fixtures::ztunnel(json!({})), &ztunnel::workload()).await
 }
 
-/// Deletes pods, so that their controller creates new ones. A script applies only to pods that are created
-/// after it was set.
-pub async fn replace_pods(world: &World, namespace: &str, selector: &str) {
-    for pod in world.list("Pod", selector).await {
-        let name = pod["metadata"]["name"].as_str().unwrap();
-        world
-            .delete(&ObjectPath::namespaced("Pod", namespace, name))
-            .await;
-    }
-}
-
-pub async fn a_namespace_created_later(world: World) -> World {
-    let namespace = world.namespace("").await;
-    let name = format!("{namespace}-later");
-    world
-        .create(fixtures::revision("mine", NEW, &name, json!({})))
-        .await;
-    let at = path::revision("mine");
-    let object = world
-        .until_condition(&at, "Reconciled=False/ReconcileError")
-        .await;
-    assert!(
-        crate::support::world::summarize(&object).contains(&format!("namespace {name:?} doesn't exist")),
-        "{}",
-        crate::support::world::summarize(&object)
-    );
-    world.settle().await;
-    world.create(fixtures::namespace(&name, "")).await;
-    world.until_state(&at, "Healthy").await;
-    world.delete(&at).await;
-    world.until_gone(&at).await;
-    world
-        .delete(&ObjectPath::cluster_scoped("Namespace", &name))
-        .await;
-    world
+pub async fn a_namespace_may_be_created_later(world: World) -> World {
+    check_missing_namespace(world, |namespace| {
+        fixtures::revision("mine", NEW, namespace, json!({}))
+    })
+    .await
 }
 
 pub async fn readiness_follows_istiod(world: World) -> World {
-    world.set_script("istio-system", "istiod-mine", Script::never_ready());
+    let istiod = Workload {
+        at: in_istio_system("Deployment", "istiod-mine"),
+        selector: "app=istiod",
+    };
+    istiod.set_script(&world, Script::never_ready());
     world
         .create(fixtures::revision("mine", NEW, "istio-system", json!({})))
         .await;
     let at = path::revision("mine");
     world.until_state(&at, "IstiodNotReady").await;
-    world.set_script("istio-system", "istiod-mine", Script::default());
-    replace_pods(&world, "istio-system", "app=istiod").await;
+    istiod.restart(&world, Script::default()).await;
     world.until_condition(&at, "Ready=True/Ready").await;
     world.until_state(&at, "Healthy").await;
-    world.set_script("istio-system", "istiod-mine", Script::never_ready());
-    replace_pods(&world, "istio-system", "app=istiod").await;
+    istiod.restart(&world, Script::never_ready()).await;
     world.until_condition(&at, "Ready=False/IstiodNotReady").await;
-    world.set_script("istio-system", "istiod-mine", Script::default());
-    replace_pods(&world, "istio-system", "app=istiod").await;
+    istiod.restart(&world, Script::default()).await;
     world.until_state(&at, "Healthy").await;
     world
 }
 
 pub async fn changes_to_owned_objects_are_reverted(world: World) -> World {
     create_healthy(&world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
-    let deployment = in_istio_system("Deployment", "istiod-mine");
-    let image = "/spec/template/spec/containers/0/image";
-    let before = world.get(&deployment).await.unwrap().pointer(image).cloned();
-    world
-        .edit(
-            &deployment,
-            json!([{"op": "replace", "path": image, "value": "registry.example/evil:1"}]),
-        )
-        .await;
-    world
-        .until_object(&deployment, "has its image back", |object| {
-            object.pointer(image) == before.as_ref()
-        })
-        .await;
+    check_image_is_restored(&world, &in_istio_system("Deployment", "istiod-mine")).await;
 
     let autoscaler = in_istio_system("HorizontalPodAutoscaler", "istiod-mine");
     world
@@ -290,28 +238,17 @@ async fn check_references(world: World, name: &str, label: &str, pod_label: &str
     world.label(&namespace, &format!("{key}=")).await;
     world.until_condition(&at, unused).await;
 
-    world
-        .create(fixtures::pod(&namespace, "labelled", pod_label, ""))
-        .await;
-    world.until_condition(&at, used).await;
-    world
-        .delete(&ObjectPath::namespaced("Pod", &namespace, "labelled"))
-        .await;
-    world.until_condition(&at, unused).await;
-
-    world
-        .create(fixtures::pod(
-            &namespace,
-            "injected",
-            "",
-            &format!("istio.io/rev={name}"),
-        ))
-        .await;
-    world.until_condition(&at, used).await;
-    world
-        .delete(&ObjectPath::namespaced("Pod", &namespace, "injected"))
-        .await;
-    world.until_condition(&at, unused).await;
+    let annotation = format!("istio.io/rev={name}");
+    for (pod, label, annotation) in [("labeled", pod_label, ""), ("injected", "", &annotation)] {
+        world
+            .create(fixtures::pod(&namespace, pod, label, annotation))
+            .await;
+        world.until_condition(&at, used).await;
+        world
+            .delete(&ObjectPath::namespaced("Pod", &namespace, pod))
+            .await;
+        world.until_condition(&at, unused).await;
+    }
 
     world
         .assert_no_calls("namespaces and pods that refer to nothing", async |world| {
@@ -327,7 +264,7 @@ async fn check_references(world: World, name: &str, label: &str, pod_label: &str
     world
 }
 
-pub async fn namespaces_and_pods_refer_to_default(world: World) -> World {
+pub async fn namespaces_and_pods_refer_to_the_default_revision(world: World) -> World {
     check_references(
         world,
         "default",
@@ -337,7 +274,7 @@ pub async fn namespaces_and_pods_refer_to_default(world: World) -> World {
     .await
 }
 
-pub async fn namespaces_and_pods_refer_to_a_named_one(world: World) -> World {
+pub async fn namespaces_and_pods_refer_to_a_named_revision(world: World) -> World {
     check_references(world, "mine", "istio.io/rev=mine", "istio.io/rev=mine").await
 }
 
@@ -371,7 +308,7 @@ pub async fn two_control_planes_at_once(world: World) -> World {
     world
 }
 
-pub async fn a_tag_that_was_first_keeps_its_name(world: World) -> World {
+pub async fn an_older_tag_keeps_its_name(world: World) -> World {
     create_healthy(&world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
     world
         .create(fixtures::tag("default", "IstioRevision", "mine"))
@@ -406,7 +343,7 @@ pub async fn a_tag_that_was_first_keeps_its_name(world: World) -> World {
     world
 }
 
-pub async fn gateway_classes_reach_their_config_map(world: World) -> World {
+pub async fn gateway_classes_are_written_to_a_config_map(world: World) -> World {
     let classes =
         json!({"values": {"gatewayClasses": {"istio": {"service": {"spec": {"type": "ClusterIP"}}}}}});
     create_healthy(&world, fixtures::revision("mine", NEW, "istio-system", classes)).await;

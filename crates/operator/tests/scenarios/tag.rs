@@ -86,11 +86,11 @@ async fn check_life_cycle(world: World, kind: &str, strategy: &str) -> World {
         world.sleep(Duration::from_secs(world.grace_seconds() * 2)).await;
         world.until_condition(&path::revision(old), USED).await;
     }
-    let pod = fixtures::pod(&namespace, "labelled", "sidecar.istio.io/inject=true", "");
+    let pod = fixtures::pod(&namespace, "labeled", "sidecar.istio.io/inject=true", "");
     world.create(pod).await;
     world.until_condition(&path::tag("default"), USED).await;
     world
-        .delete(&ObjectPath::namespaced("Pod", &namespace, "labelled"))
+        .delete(&ObjectPath::namespaced("Pod", &namespace, "labeled"))
         .await;
     world.until_condition(&path::tag("default"), UNUSED).await;
     world
@@ -188,7 +188,7 @@ pub async fn a_missing_target_is_reported(world: World) -> World {
     world
 }
 
-pub async fn a_revision_of_the_same_name_afterwards(world: World) -> World {
+pub async fn a_tag_is_not_affected_by_a_later_revision_of_its_name(world: World) -> World {
     world
         .create(fixtures::revision("mine", NEW, "istio-system", json!({})))
         .await;
@@ -217,7 +217,7 @@ fn target(name: &str) -> Value {
     json!({"spec": {"targetRef": {"kind": "IstioRevision", "name": name}}})
 }
 
-pub async fn target_in_another_namespace_then_deleted(world: World) -> World {
+pub async fn a_tag_may_move_to_another_namespace(world: World) -> World {
     let other = world.namespace("").await;
     world
         .create(fixtures::revision("one", NEW, "istio-system", json!({})))

@@ -3,15 +3,20 @@
 
 use serde_json::{Value, json};
 
-use mainstay_sim::script::Script;
-
-use super::revision::replace_pods;
+use super::steps::{Workload, check_image_is_restored, check_readiness};
 use crate::support::World;
 use crate::support::fixtures::{self, NEW, OLD};
 use crate::support::path::{self, ObjectPath};
 
 fn daemon_set() -> ObjectPath {
     ObjectPath::namespaced("DaemonSet", "ztunnel", "ztunnel")
+}
+
+pub fn workload() -> Workload {
+    Workload {
+        at: daemon_set(),
+        selector: "app=ztunnel",
+    }
 }
 
 /// Returns the value of an environment variable of the proxy's container.
@@ -48,32 +53,13 @@ pub async fn is_installed_updated_and_deleted(world: World) -> World {
 }
 
 pub async fn readiness_follows_the_daemon_set(world: World) -> World {
-    world.set_script("ztunnel", "ztunnel", Script::never_ready());
-    world.create(fixtures::ztunnel(json!({}))).await;
-    world.until_state(&path::ztunnel(), "DaemonSetNotReady").await;
-    world.set_script("ztunnel", "ztunnel", Script::default());
-    replace_pods(&world, "ztunnel", "app=ztunnel").await;
-    world.until_condition(&path::ztunnel(), "Ready=True/Ready").await;
-    world.until_state(&path::ztunnel(), "Healthy").await;
-    world
+    check_readiness(world, fixtures::ztunnel(json!({})), &workload()).await
 }
 
-pub async fn its_objects_are_restored(world: World) -> World {
+pub async fn owned_objects_are_restored(world: World) -> World {
     world.create(fixtures::ztunnel(json!({}))).await;
     world.until_state(&path::ztunnel(), "Healthy").await;
-    let path = "/spec/template/spec/containers/0/image";
-    let before = world.get(&daemon_set()).await.unwrap().pointer(path).cloned();
-    world
-        .edit(
-            &daemon_set(),
-            json!([{"op": "replace", "path": path, "value": "registry.example/evil:1"}]),
-        )
-        .await;
-    world
-        .until_object(&daemon_set(), "has its image back", |set| {
-            set.pointer(path) == before.as_ref()
-        })
-        .await;
+    check_image_is_restored(&world, &daemon_set()).await;
     let account = ObjectPath::namespaced("ServiceAccount", "ztunnel", "ztunnel");
     world.delete(&account).await;
     world.until_exists(&account).await;
@@ -81,7 +67,7 @@ pub async fn its_objects_are_restored(world: World) -> World {
     world
 }
 
-pub async fn values_of_its_target_are_used(world: World) -> World {
+pub async fn values_of_the_target_are_used(world: World) -> World {
     let values = json!({"values": {"meshConfig": {"trustDomain": "scenario.example"}, "global": {"network": "net-7"}}});
     world
         .create(fixtures::revision("mine", NEW, "istio-system", values))

@@ -25,6 +25,7 @@ use crate::support::fault_scenarios::{
     FaultScenario, each_fault_scenario, each_migration_scenario, scenario,
 };
 use crate::support::final_state::{FinalState, masked, panic_message};
+use crate::support::virtual_time::run;
 use crate::support::world::{Backing, injecting_options};
 use kinds::InjectedFault;
 use observer::PodObserver;
@@ -36,16 +37,6 @@ struct Outcome {
     /// Writes after the operator was idle.
     late_writes: Vec<String>,
     violations: Vec<String>,
-}
-
-/// Runs a future in virtual time.
-pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(future)
 }
 
 /// Returns the initial state of all runs of a scenario.

@@ -2,10 +2,10 @@
 
 use mainstay_testkit::Random;
 
-use crate::faults::run;
 use crate::support::World;
 use crate::support::invalid_input::test_invalid_objects;
 use crate::support::invalid_object;
+use crate::support::virtual_time::run;
 use crate::support::world::plain_options;
 
 /// Sample sizes: number of objects sent to the server, and number of accepted objects that the operator
@@ -15,7 +15,7 @@ const RECONCILED_OBJECTS: usize = 24;
 
 /// Tests a sample of the objects, or all of them with `MAINSTAY_INPUT=whole`.
 #[test]
-fn every_field() {
+fn invalid_values_in_every_field() {
     let mut all = invalid_object::all_invalid_objects();
     println!("flaws: {} in all", all.len());
     let whole = std::env::var("MAINSTAY_INPUT").is_ok_and(|share| share == "whole");

@@ -23,16 +23,12 @@ use std::future::Future;
 
 use mainstay_harness::ClusterOptions;
 use support::World;
+use support::virtual_time::run;
 use support::world::{injecting_options, plain_options};
 
 /// Runs a scenario in virtual time.
 fn simulate<F: Future<Output = World>>(options: &ClusterOptions, scenario: impl FnOnce(World) -> F) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    run(async {
         let world = World::simulated(options).await;
         let world = scenario(world).await;
         world.end().await;

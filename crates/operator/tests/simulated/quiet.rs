@@ -7,11 +7,11 @@ use serde_json::json;
 use mainstay_sim::script::Script;
 use mainstay_testkit::Random;
 
-use crate::faults::run;
 use crate::support::World;
 use crate::support::calls;
 use crate::support::fixtures::{self, NEW};
 use crate::support::path::{self, ObjectPath};
+use crate::support::virtual_time::run;
 use crate::support::world::plain_options;
 use mainstay_harness::ClusterOptions;
 
@@ -96,7 +96,7 @@ fn planning_without_changes() {
 }
 
 #[test]
-fn events_that_change_nothing_cost_no_call() {
+fn events_that_change_nothing_cause_no_call() {
     run(async {
         let world = World::simulated(&plain_options()).await;
         let namespace = create_mesh(&world).await;
@@ -125,7 +125,7 @@ fn events_that_change_nothing_cost_no_call() {
     });
 }
 
-/// Simulates a day in which pods are created and deleted, namespaces are relabelled and istiod restarts.
+/// Simulates a day in which pods are created and deleted, namespaces are relabeled and istiod restarts.
 #[test]
 fn writes_per_hour_stay_constant_during_churn() {
     let options = ClusterOptions {
@@ -182,6 +182,6 @@ async fn churn(world: &World, namespace: &str, round: usize, random: &mut Random
     world.label(namespace, &format!("round=r{round}")).await;
     if round.is_multiple_of(12) {
         world.set_script("istio-system", "istiod-default-v1-29-1", Script::default());
-        crate::scenarios::revision::replace_pods(world, "istio-system", "app=istiod").await;
+        crate::scenarios::steps::replace_pods(world, "istio-system", "app=istiod").await;
     }
 }

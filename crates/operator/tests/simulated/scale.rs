@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::faults::run;
 use crate::support::scale::{Size, upgrade};
+use crate::support::virtual_time::run;
 
 /// The scale test of the proposal.
 #[test]

@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use mainstay_sim::snapshot;
 
-use crate::faults::run;
 use crate::support::World;
 use crate::support::calls;
 use crate::support::fault_scenarios::as_installed_by_sail;
 use crate::support::fixtures::{self, NEW};
 use crate::support::path::{self, INSTALLED_KINDS, ObjectPath};
-use crate::support::world::{Backing, injecting_options, named, plain_options};
+use crate::support::virtual_time::run;
+use crate::support::world::{Backing, injecting_options, plain_options, with_kind};
 
 /// Returns the state as if the Sail Operator had installed an Istio. `extra` is merged into its spec.
 fn installed_by_sail(extra: Value) -> Vec<Value> {
@@ -84,7 +84,7 @@ async fn remaining_objects(world: &World) -> Vec<String> {
             left.extend(
                 found
                     .into_iter()
-                    .map(|object| ObjectPath::from_object(&named(kind, object)).to_string()),
+                    .map(|object| ObjectPath::from_object(&with_kind(kind, object)).to_string()),
             );
         }
     }

@@ -30,6 +30,20 @@ pub struct FaultScenario {
     pub migrates: bool,
 }
 
+impl FaultScenario {
+    /// Returns a scenario whose action deletes no revision in use and migrates no workloads.
+    pub const fn new(name: &'static str, set_up: Steps, action: Steps) -> Self {
+        Self {
+            name,
+            set_up,
+            transform: unchanged,
+            action,
+            deletes_in_use: false,
+            migrates: false,
+        }
+    }
+}
+
 /// Converts a block into steps.
 macro_rules! steps {
     ($world:ident => $body:block) => {
@@ -78,7 +92,7 @@ pub fn scenario(name: &str) -> &'static FaultScenario {
     all.find(|scenario| scenario.name == name).unwrap()
 }
 
-pub fn unchanged(state: Vec<Value>) -> Vec<Value> {
+fn unchanged(state: Vec<Value>) -> Vec<Value> {
     state
 }
 
@@ -100,144 +114,127 @@ const NAMESPACE: &str = "app";
 /// Grace period in seconds that is longer than any scenario.
 const LONG_GRACE: u64 = 86_400;
 
+/// Upgrades, and waits until istiod runs the new image.
+const UPGRADE_IN_PLACE: Steps = steps!(world => {
+    upgrade(world).await;
+    let at = ObjectPath::namespaced("Deployment", "istio-system", "istiod");
+    world.until_object(&at, "runs the new image", |object| object["spec"].to_string().contains(":1.29.1")).await;
+    world.until_state(&path::istio("default"), "Healthy").await;
+});
+
 pub const FAULT_SCENARIOS: &[FaultScenario] = &[
-    FaultScenario {
-        name: "install",
-        set_up: steps!(_world => {}),
-        transform: unchanged,
-        action: steps!(world => {
+    FaultScenario::new(
+        "install",
+        steps!(_world => {}),
+        steps!(world => {
             world.create(fixtures::istio("default", NEW, json!({}))).await;
             world.until_state(&path::istio("default"), "Healthy").await;
         }),
-        deletes_in_use: false,
-        migrates: false,
-    },
-    FaultScenario {
-        name: "in_place_upgrade",
-        set_up: steps!(world => {
+    ),
+    FaultScenario::new(
+        "in_place_upgrade",
+        steps!(world => {
             create_healthy(world, fixtures::istio("default", OLD, json!({}))).await;
             world.namespace("istio-injection=enabled").await;
         }),
-        transform: unchanged,
-        action: steps!(world => {
-            upgrade(world).await;
-            let at = ObjectPath::namespaced("Deployment", "istio-system", "istiod");
-            world.until_object(&at, "runs the new image", |object| object["spec"].to_string().contains(":1.29.1")).await;
-            world.until_state(&path::istio("default"), "Healthy").await;
-        }),
-        deletes_in_use: false,
-        migrates: false,
-    },
-    FaultScenario {
-        name: "revision_upgrade",
-        set_up: steps!(world => {
+        UPGRADE_IN_PLACE,
+    ),
+    FaultScenario::new(
+        "revision_upgrade",
+        steps!(world => {
             create_healthy(world, fixtures::revision_based("default", OLD, LONG_GRACE, &[])).await;
             world.namespace("istio.io/rev=default-v1-28-2").await;
         }),
-        transform: unchanged,
-        action: steps!(world => {
+        steps!(world => {
             upgrade(world).await;
             world.until_state(&path::revision("default-v1-29-1"), "Healthy").await;
             world.until_state(&path::istio("default"), "Healthy").await;
         }),
-        deletes_in_use: false,
-        migrates: false,
-    },
-    FaultScenario {
-        name: "tag_move",
-        set_up: steps!(world => {
+    ),
+    FaultScenario::new(
+        "tag_move",
+        steps!(world => {
             create_healthy(world, fixtures::revision_based("default", OLD, LONG_GRACE, &["default", "stable"])).await;
             world.namespace("istio.io/rev=stable").await;
             world.namespace("istio-injection=enabled").await;
             world.until_state(&path::tag("stable"), "Healthy").await;
             world.until_state(&path::tag("default"), "Healthy").await;
         }),
-        transform: unchanged,
-        action: steps!(world => {
+        steps!(world => {
             upgrade(world).await;
             for name in ["stable", "default"] {
                 world.until_object(&path::tag(name), "has moved", |tag| tag["status"]["istioRevision"] == "default-v1-29-1").await;
                 world.until_state(&path::tag(name), "Healthy").await;
             }
         }),
-        deletes_in_use: false,
-        migrates: false,
-    },
-    FaultScenario {
-        name: "prune",
-        set_up: steps!(world => {
+    ),
+    FaultScenario::new(
+        "prune",
+        steps!(world => {
             create_healthy(world, fixtures::revision_based("default", OLD, world.grace_seconds(), &[])).await;
             world.create_scenario_namespace(NAMESPACE, "istio.io/rev=default-v1-28-2").await;
             world.until_condition(&path::revision("default-v1-28-2"), "InUse=True").await;
             upgrade(world).await;
             world.until_state(&path::revision("default-v1-29-1"), "Healthy").await;
         }),
-        transform: unchanged,
-        action: steps!(world => {
+        steps!(world => {
             world.label(&world.unique_namespace(NAMESPACE), "istio.io/rev=default-v1-29-1").await;
             world.until_gone(&path::revision("default-v1-28-2")).await;
             world.until_state(&path::istio("default"), "Healthy").await;
         }),
-        deletes_in_use: false,
-        migrates: false,
-    },
+    ),
     FaultScenario {
-        name: "name_clash",
-        set_up: steps!(world => {
-            create_healthy(world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
-            world.create(fixtures::tag("default", "IstioRevision", "mine")).await;
-            world.until_condition(&path::tag("default"), "Reconciled=True").await;
-            world.namespace("istio-injection=enabled").await;
-            world.until_state(&path::tag("default"), "Healthy").await;
-            world.sleep(std::time::Duration::from_secs(2)).await;
-        }),
-        transform: unchanged,
-        action: steps!(world => {
-            world.create(fixtures::revision("default", NEW, "istio-system", json!({}))).await;
-            world.until_condition(&path::revision("default"), "Reconciled=False/NameAlreadyExists").await;
-            world.wait_until_idle().await;
-            world.delete(&path::tag("default")).await;
-            world.until_gone(&path::tag("default")).await;
-            world.until_state(&path::revision("default"), "Healthy").await;
-        }),
         deletes_in_use: true,
-        migrates: false,
+        ..FaultScenario::new(
+            "name_clash",
+            steps!(world => {
+                create_healthy(world, fixtures::revision("mine", NEW, "istio-system", json!({}))).await;
+                world.create(fixtures::tag("default", "IstioRevision", "mine")).await;
+                world.until_condition(&path::tag("default"), "Reconciled=True").await;
+                world.namespace("istio-injection=enabled").await;
+                world.until_state(&path::tag("default"), "Healthy").await;
+                world.sleep(std::time::Duration::from_secs(2)).await;
+            }),
+            steps!(world => {
+                world.create(fixtures::revision("default", NEW, "istio-system", json!({}))).await;
+                world.until_condition(&path::revision("default"), "Reconciled=False/NameAlreadyExists").await;
+                world.wait_until_idle().await;
+                world.delete(&path::tag("default")).await;
+                world.until_gone(&path::tag("default")).await;
+                world.until_state(&path::revision("default"), "Healthy").await;
+            }),
+        )
     },
     FaultScenario {
-        name: "deletion",
-        set_up: steps!(world => {
-            create_healthy(world, fixtures::revision_based("default", NEW, LONG_GRACE, &["default"])).await;
-            world.namespace("istio-injection=enabled").await;
-            world.until_state(&path::tag("default"), "Healthy").await;
-            create_healthy(world, fixtures::cni(json!({}))).await;
-        }),
-        transform: unchanged,
-        action: steps!(world => {
-            world.delete(&path::istio("default")).await;
-            world.delete(&path::cni()).await;
-            world.until_gone(&path::revision("default-v1-29-1")).await;
-            world.until_gone(&path::tag("default")).await;
-            world.until_gone(&path::cni()).await;
-        }),
         deletes_in_use: true,
-        migrates: false,
+        ..FaultScenario::new(
+            "deletion",
+            steps!(world => {
+                create_healthy(world, fixtures::revision_based("default", NEW, LONG_GRACE, &["default"])).await;
+                world.namespace("istio-injection=enabled").await;
+                world.until_state(&path::tag("default"), "Healthy").await;
+                create_healthy(world, fixtures::cni(json!({}))).await;
+            }),
+            steps!(world => {
+                world.delete(&path::istio("default")).await;
+                world.delete(&path::cni()).await;
+                world.until_gone(&path::revision("default-v1-29-1")).await;
+                world.until_gone(&path::tag("default")).await;
+                world.until_gone(&path::cni()).await;
+            }),
+        )
     },
     FaultScenario {
-        name: "takeover",
-        set_up: steps!(world => {
-            create_healthy(world, fixtures::istio("default", OLD, json!({}))).await;
-            world.namespace("istio-injection=enabled").await;
-            world.until_condition(&path::revision("default"), "InUse=True").await;
-        }),
         transform: as_installed_by_sail,
-        action: steps!(world => {
-            upgrade(world).await;
-            let at = ObjectPath::namespaced("Deployment", "istio-system", "istiod");
-            world.until_object(&at, "runs the new image", |object| object["spec"].to_string().contains(":1.29.1")).await;
-            world.until_state(&path::istio("default"), "Healthy").await;
-        }),
-        deletes_in_use: false,
-        migrates: false,
+        ..FaultScenario::new(
+            "takeover",
+            steps!(world => {
+                create_healthy(world, fixtures::istio("default", OLD, json!({}))).await;
+                world.namespace("istio-injection=enabled").await;
+                world.until_condition(&path::revision("default"), "InUse=True").await;
+            }),
+            UPGRADE_IN_PLACE,
+        )
     },
 ];
 

@@ -252,7 +252,6 @@ fn rejection(code: u16) -> Response<ResponseBody> {
     json_response(code, &body)
 }
 
-/// Returns a JSON response.
 fn json_response(code: u16, body: &Value) -> Response<ResponseBody> {
     let response = Response::builder()
         .status(code)

@@ -59,7 +59,7 @@ pub struct Availability {
     pub services: BTreeMap<String, LowestAvailability>,
     /// States in which a Service had too few replicas.
     pub violations: Vec<String>,
-    /// Services that have been available. A new Service is not checked before.
+    /// Services that have been available. A new Service is not checked before it is available.
     available_once: BTreeSet<String>,
 }
 

@@ -161,13 +161,13 @@ mod tests {
             ],
             1,
         );
-        let relabelled = namespace(3, json!({"istio.io/rev": "new"}));
+        let relabeled = namespace(3, json!({"istio.io/rev": "new"}));
         check(
             vec![
                 istiod(1, "old", false),
                 namespace(2, old()),
                 istiod(2, "new", false),
-                relabelled,
+                relabeled,
                 istiod(4, "old", true),
             ],
             0,

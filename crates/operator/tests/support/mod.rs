@@ -24,6 +24,7 @@ pub mod path;
 pub mod plan_checks;
 pub mod real_cluster;
 pub mod scale;
+pub mod virtual_time;
 pub mod world;
 
 pub use world::World;

@@ -60,7 +60,6 @@ impl PodBackend for IstiodBackend {
 /// Flag that disables webhooks, because without injection no istiod serves them.
 const NO_WEBHOOKS: &str = "--disable-admission-plugins=MutatingAdmissionWebhook,ValidatingAdmissionWebhook";
 
-/// Start and stop time of pods.
 const POD_START_STOP_TIME: Duration = Duration::from_millis(300);
 
 impl RealCluster {

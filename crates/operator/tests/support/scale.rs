@@ -37,7 +37,7 @@ pub struct Size {
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
     pub workloads: usize,
-    pub relabelled: usize,
+    pub relabeled: usize,
     pub batches: usize,
     /// Time from the start of the first batch to the end of the migration, in virtual time.
     pub duration: Duration,
@@ -89,7 +89,7 @@ impl Figures {
             written.workloads,
             written.max_per_workload,
             written.namespaces,
-            self.relabelled,
+            self.relabeled,
             written.statuses,
             self.max_statuses(),
             written.events,
@@ -106,7 +106,7 @@ impl Figures {
         assert!(self.relative_duration() <= 1.05, "{}", self.summary());
         assert_eq!(written.workloads, self.workloads, "one patch per workload");
         assert_eq!(written.max_per_workload, 1, "no workload is patched twice");
-        assert_eq!(written.namespaces, self.relabelled, "one patch per namespace");
+        assert_eq!(written.namespaces, self.relabeled, "one patch per namespace");
         assert!(written.statuses <= self.max_statuses(), "{}", self.summary());
         assert_eq!(written.others, [""; 0], "nothing else is written");
         assert_eq!(written.rejected, [""; 0], "nothing is rejected");
@@ -149,8 +149,8 @@ pub fn scripts(size: &Size) -> impl Iterator<Item = (PodMatcher, Script)> {
     })
 }
 
-/// Returns the number of relabelled namespaces.
-pub fn relabelled(size: &Size) -> usize {
+/// Returns the number of relabeled namespaces.
+pub fn relabeled(size: &Size) -> usize {
     (0..size.namespaces)
         .filter(|space| labels(*space).0.contains("rev="))
         .count()
@@ -215,7 +215,7 @@ pub async fn upgrade(size: &Size) -> Figures {
     assert_eq!(status["migratedWorkloads"], size.workloads, "{status:#}");
     Figures {
         workloads: size.workloads,
-        relabelled: relabelled(size),
+        relabeled: relabeled(size),
         batches,
         duration,
         ideal_duration: readiness * (pauses + 1) + size.delay * pauses,

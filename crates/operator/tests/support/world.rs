@@ -397,8 +397,8 @@ fn check_accepted((code, body): (u16, Value)) -> Result<Value, Rejection> {
     })
 }
 
-/// Sets the kind of a list item, which the server omits.
-pub fn named(kind: &str, mut object: Value) -> Value {
+/// Returns a list item with its kind, which the server omits.
+pub fn with_kind(kind: &str, mut object: Value) -> Value {
     object["kind"] = kind.into();
     object
 }

@@ -35,7 +35,7 @@ pub async fn the_upgrade_completes() {
         let faster =
             json!({"spec": {"updateStrategy": {"workloadMigration": {"batched": {"batchSize": 3}}}}});
         mesh.merge_patch(ISTIO, &faster).await;
-        mesh.note("three at a time from now on");
+        mesh.note("batch size changed to 3");
         until_migrated(mesh).await;
     })
     .await;

@@ -15,7 +15,7 @@ const RIGHT: f64 = 20.0;
 /// Top and height of the two panels.
 const REQUESTS: (f64, f64) = (50.0, 150.0);
 const PROXIES: (f64, f64) = (250.0, 130.0);
-const COLOURS: [(&str, &str, &str); 2] = [(OLD, "1.28.2", "#b45309"), (NEW, "1.29.1", "#0f766e")];
+const COLORS: [(&str, &str, &str); 2] = [(OLD, "1.28.2", "#b45309"), (NEW, "1.29.1", "#0f766e")];
 
 /// Writes the chart to the directory of proof results.
 pub fn write(observer: &PodObserver, results: &Results) {
@@ -101,7 +101,7 @@ fn draw_proxies(svg: &mut String, scale: &Scale, observer: &PodObserver) {
     let counts = observer.proxies.iter().flat_map(|(_, counts)| counts.values());
     let most = counts.max().copied().unwrap_or(1).max(1) as f64 * 1.1;
     draw_label(svg, PROXIES, "proxies connected", most);
-    for (number, (revision, name, colour)) in COLOURS.iter().enumerate() {
+    for (number, (revision, name, color)) in COLORS.iter().enumerate() {
         let mut line = String::new();
         for (at, counts) in &observer.proxies {
             let count = counts.get(*revision).copied().unwrap_or(0) as f64;
@@ -114,13 +114,13 @@ fn draw_proxies(svg: &mut String, scale: &Scale, observer: &PodObserver) {
         }
         let _ = writeln!(
             svg,
-            "<polyline points=\"{line}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>"
+            "<polyline points=\"{line}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"2\"/>"
         );
         draw_text(
             svg,
             WIDTH - 180.0 + 80.0 * number as f64,
             PROXIES.0 - 8.0,
-            colour,
+            color,
             name,
         );
     }
@@ -164,9 +164,9 @@ fn draw_axis(svg: &mut String, scale: &Scale) {
     }
 }
 
-fn draw_text(svg: &mut String, x: f64, y: f64, colour: &str, what: &str) {
+fn draw_text(svg: &mut String, x: f64, y: f64, color: &str, what: &str) {
     let _ = writeln!(
         svg,
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{colour}\">{what}</text>"
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{color}\">{what}</text>"
     );
 }

@@ -43,7 +43,7 @@ const TEST_CASES: &[TestCase] = &test_cases![
 ];
 
 fn main() -> ExitCode {
-    if let Some(code) = become_app().or_else(operator_process::become_operator) {
+    if let Some(code) = become_app().or_else(operator_process::run_as_operator) {
         return code;
     }
     let peers = [cluster::PARTS.as_slice(), mesh::PARTS.as_slice()].concat();

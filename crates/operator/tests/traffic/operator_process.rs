@@ -18,7 +18,7 @@ use crate::fixtures::OPERATOR_NAMESPACE;
 const KUBECONFIG: &str = "MAINSTAY_TRAFFIC_OPERATOR";
 
 /// Runs as the operator if the environment variable is set.
-pub fn become_operator() -> Option<ExitCode> {
+pub fn run_as_operator() -> Option<ExitCode> {
     let kubeconfig = std::env::var_os(KUBECONFIG)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -11,7 +11,7 @@ use crate::test_mesh::TestMesh;
 
 /// Requests per second, slightly more than required.
 pub const RATE: u32 = 160;
-/// Time under load before the change and after the end.
+/// Duration of the load before the version change and after the migration.
 const MARGIN: Duration = Duration::from_secs(3);
 
 /// Checks that no request fails between the change of the version and the deletion of the old control
@@ -42,7 +42,7 @@ async fn run_upgrade() {
     })
     .await;
     chart::write(&mesh.observer, &results);
-    all_on_the_new_one(&mesh).await;
+    assert_all_proxies_on_new_revision(&mesh).await;
     let gateway = injected_by(&mesh, &GATEWAY).await;
     let rejected = rejected_plaintext(&mesh);
     println!(
@@ -136,11 +136,11 @@ pub async fn one_workload_is_held() {
             "the old revision is still in use"
         );
         std::fs::remove_file(mesh.hold_file(held.name)).unwrap();
-        mesh.note("the block is lifted");
+        mesh.note("the workload may become ready");
         until_migrated(mesh).await;
     })
     .await;
-    all_on_the_new_one(&mesh).await;
+    assert_all_proxies_on_new_revision(&mesh).await;
     println!("failure recovery: {}", summary(&results));
     check_no_failures(&mesh, &results);
 }
@@ -249,7 +249,7 @@ pub async fn until_all_on(mesh: &mut TestMesh, revision: &str) {
     .await;
 }
 
-async fn all_on_the_new_one(mesh: &TestMesh) {
+async fn assert_all_proxies_on_new_revision(mesh: &TestMesh) {
     let proxies = mesh.mesh.proxies("istio-system").await.unwrap();
     let versions: Vec<&str> = proxies
         .values()

@@ -79,7 +79,7 @@ impl MemberReport {
         (skew.abs() > MAX_CLOCK_SKEW_MILLIS).then(|| Finding {
             severity: Severity::Warning,
             message: format!("the clock of the API server is {seconds} s {direction} this machine's"),
-            hint: "synchronise the clocks: tokens, certificates and times of conditions depend on them"
+            hint: "synchronize the clocks: tokens, certificates and times of conditions depend on them"
                 .to_owned(),
         })
     }

@@ -165,7 +165,7 @@ fn optional_text(map: &Map, key: &'static str, path: &str) -> Result<Option<Stri
         None | Some(Value::Null) => Ok(None),
         Some(value) => match value.as_str() {
             Some(text) => Ok(Some(text.to_owned()).filter(|text| !text.is_empty())),
-            None => Err(wrong_type(format!("{path}.{key}"), "a text")),
+            None => Err(wrong_type(format!("{path}.{key}"), "a string")),
         },
     }
 }

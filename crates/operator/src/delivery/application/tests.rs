@@ -148,7 +148,7 @@ fn revisions_in_the_spec_or_status_of_a_deployment_are_kept() {
 }
 
 #[test]
-fn problems_become_a_condition() {
+fn problems_are_reported_by_a_condition() {
     let mut host = Host::default();
     let mut app = application("a:1", false);
     app.spec.components[0].properties = json!({});

@@ -12,14 +12,14 @@ use mainstay_cluster::event::NamespacedEvent;
 use mainstay_cluster::write::{Body, WriteError};
 use mainstay_rollout::plan::{Action, InventoryWrite, Step};
 use mainstay_rollout::snapshot::{Measurement, Version};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Executor;
 use super::objects::{delete_options, get};
 use crate::delivery::index::HostKind;
 use crate::delivery::names::Name;
-use crate::delivery::observed::object_version;
+use crate::delivery::observed::metadata_version;
+use crate::object::{finalizer_operation, to_json_value};
 
 /// Returns the URL path of an object in the host cluster.
 pub(crate) fn host_path(kind: HostKind, name: &Name) -> String {
@@ -28,10 +28,6 @@ pub(crate) fn host_path(kind: HostKind, name: &Name) -> String {
 
 fn collection_path(kind: HostKind, namespace: &str) -> String {
     format!("/apis/{API_VERSION}/namespaces/{namespace}/{}", kind.plural())
-}
-
-fn to_json_value(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).unwrap_or_default()
 }
 
 /// An object in the host cluster, and the version that a write requires.
@@ -56,12 +52,12 @@ impl Executor {
         };
         match &step.action {
             Action::AddFinalizer(precondition) => {
-                self.set_finalizers(object(precondition), deployment, true)
-                    .await?;
+                let change = finalizer_operation(&deployment.metadata, FINALIZER, true);
+                self.patch_host(object(precondition), "", change).await?;
             }
             Action::RemoveFinalizer(precondition) => {
-                self.set_finalizers(object(precondition), deployment, false)
-                    .await?;
+                let change = finalizer_operation(&deployment.metadata, FINALIZER, false);
+                self.patch_host(object(precondition), "", change).await?;
             }
             Action::WriteInventory(write) => self.write_inventory(deployment, write).await?,
             Action::WriteStatus(precondition, status) => {
@@ -104,23 +100,6 @@ impl Executor {
         }
         self.report_written(step);
         Ok(())
-    }
-
-    async fn set_finalizers(
-        &self,
-        object: HostObject<'_>,
-        deployment: &ApplicationDeployment,
-        is_added: bool,
-    ) -> Result<(), WriteError> {
-        let others = deployment
-            .metadata
-            .finalizers
-            .iter()
-            .filter(|name| *name != FINALIZER);
-        let mut finalizers: Vec<&str> = others.map(String::as_str).collect();
-        finalizers.extend(is_added.then_some(FINALIZER));
-        let change = json!({"op": "add", "path": "/metadata/finalizers", "value": finalizers});
-        self.patch_host(object, "", change).await
     }
 
     /// Replaces the status of an object.
@@ -304,7 +283,7 @@ impl EventSubject<'_> {
         Self {
             kind: "ApplicationDeployment",
             name: Name::new(deployment.namespace(), deployment.name()),
-            version: object_version(&to_json_value(deployment)),
+            version: metadata_version(&deployment.metadata),
         }
     }
 }

@@ -183,8 +183,8 @@ impl ClusterState {
         self.objects.len()
     }
 
-    /// Returns the objects with the label of a deployment, and objects without our label that have a name
-    /// that it uses.
+    /// Returns the objects with the label of a deployment, and the objects without our label whose names the
+    /// deployment uses.
     pub(super) fn objects_for(&self, namespace: &str, label: &str) -> BTreeMap<ObjectKey, Observed> {
         let is_relevant = |key: &ObjectKey, tracked: &Tracked| {
             key.namespace == namespace
@@ -260,8 +260,8 @@ impl ClusterState {
         Some(known.observed.deployment.unwrap_or_default())
     }
 
-    /// Completes the list of a kind. Returns namespaces and labels of removed objects, and whether this was
-    /// the last kind that was not listed.
+    /// Completes the list of a kind. Returns namespaces and labels of removed objects, and whether this list
+    /// was the last one that was missing.
     pub(super) fn finish_list(
         &mut self,
         kind: &ObjectType,
@@ -271,7 +271,7 @@ impl ClusterState {
         let is_gone = |key: &ObjectKey, tracked: &Tracked| {
             ObjectType::from(key) == *kind
                 && !names.contains(key)
-                // Objects without our label are not in the list, because it has a label selector.
+                // Objects without our label are not in the list, because the list has a label selector.
                 && tracked.observed.deployment.is_some()
                 && !is_older(version, &tracked.observed.version.resource_version)
         };

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use mainstay_api::delivery::{Cluster, DeploymentAction, ResourceInventory};
 use mainstay_rollout::manifest::ObjectKey;
-use mainstay_rollout::snapshot::{ClusterView, Inventory, Snapshot, Version};
+use mainstay_rollout::snapshot::{ClusterView, Inventory, Snapshot};
 use mainstay_rollout::{inventory_name, label_value};
 
 use super::{Index, Link};
 use crate::delivery::names::{ClusterKey, Name, ObjectType};
+use crate::delivery::observed::metadata_version;
 
 /// Start time of the outage of a cluster that was never reached or has no Cluster object.
 const NEVER_REACHED: Timestamp = Timestamp::UNIX_EPOCH;
@@ -121,9 +122,8 @@ impl Index {
             labels: object
                 .map(|object| object.metadata.labels.clone())
                 .unwrap_or_default(),
-            is_schedulable: object.is_none_or(|object| {
-                !object.spec.unschedulable && object.spec.taints.is_empty() && !object.metadata.is_deleting()
-            }),
+            is_schedulable: object
+                .is_none_or(|object| object.spec.is_schedulable() && !object.metadata.is_deleting()),
             inventory: self.inventory(name, cluster),
             last_error: self.last_error(name, cluster),
             ..ClusterView::default()
@@ -155,10 +155,7 @@ impl Index {
             return Inventory::default();
         };
         Inventory {
-            version: Some(Version {
-                uid: stored.metadata.uid.clone(),
-                resource_version: stored.metadata.resource_version.clone(),
-            }),
+            version: Some(metadata_version(&stored.metadata)),
             objects: inventoried_objects(stored),
         }
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mainstay_api::delivery::{Kind, Resource};
+use mainstay_cluster::live::parse_version;
 use serde_json::Value;
 
 use crate::delivery::names::Name;
@@ -14,10 +15,8 @@ const MAX_TOMBSTONES: usize = 1000;
 
 /// Whether the resource version `new` is older than `known`. Returns `false` if one of them is not a number.
 pub(crate) fn is_older(new: &str, known: &str) -> bool {
-    match (new.parse::<u64>(), known.parse::<u64>()) {
-        (Ok(new), Ok(known)) => new < known,
-        _ => false,
-    }
+    let versions = parse_version(new).zip(parse_version(known));
+    versions.is_some_and(|(new, known)| new < known)
 }
 
 /// UIDs of deleted objects. Late events of these objects are ignored.

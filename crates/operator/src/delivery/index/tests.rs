@@ -132,7 +132,7 @@ fn late_events_do_not_revive_a_deleted_object() {
 }
 
 #[test]
-fn a_list_removes_what_it_lacks_but_not_newer_objects() {
+fn a_list_removes_missing_objects_except_newer_ones() {
     let mut index = settled_index();
     index.observe_object(&east(), &deployments(), workload(20, Some("app"), "h"));
     index.finish_list(&east(), &deployments(), &BTreeSet::new(), "19");
@@ -172,7 +172,7 @@ fn nothing_is_planned_before_everything_was_read() {
 }
 
 #[test]
-fn an_unreachable_cluster_is_not_waited_for() {
+fn an_unreachable_cluster_does_not_delay_the_snapshot() {
     let mut index = settled_index();
     index.set_link(&east(), down(100));
     let queued = drain(&mut index);

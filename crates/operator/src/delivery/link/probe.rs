@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::delivery::names::ObjectType;
-use crate::delivery::observed::string_at;
+use crate::object::string_at;
 
 /// Timeout of one call of a probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -122,7 +122,7 @@ pub(super) async fn read_kubeconfig(
     let Some(cluster) = cluster else {
         return Err(Problem::new(
             Reason::ClusterNotFound,
-            "the Cluster object is gone".to_owned(),
+            "the Cluster object was deleted".to_owned(),
         ));
     };
     let reference = &cluster.spec.kubeconfig_secret_ref;

@@ -4,8 +4,7 @@ use mainstay_api::delivery::{ApplicationDeployment, ApplicationRevision};
 use mainstay_cluster::write::WriteError;
 use mainstay_rollout::plan::Requeue;
 use mainstay_rollout::snapshot::Version;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::plan_deployment;
 use crate::delivery::application::{ApplicationAction, ApplicationInput, plan_application};
@@ -14,17 +13,8 @@ use crate::delivery::cluster::plan_cluster;
 use crate::delivery::execute::{EventSubject, Executor, HostObject, Outcome, outcome_for_error};
 use crate::delivery::index::HostKind;
 use crate::delivery::names::{ClusterKey, Name};
-
-fn object_version(metadata: &mainstay_api::ObjectMeta) -> Version {
-    Version {
-        uid: metadata.uid.clone(),
-        resource_version: metadata.resource_version.clone(),
-    }
-}
-
-fn to_json_value(value: &impl Serialize) -> Value {
-    serde_json::to_value(value).unwrap_or_default()
-}
+use crate::delivery::observed::metadata_version;
+use crate::object::to_json_value;
 
 fn outcome_for_result(done: Result<(), WriteError>) -> Outcome {
     done.map_or_else(|error| outcome_for_error(&error), |()| Outcome::Succeeded)
@@ -53,7 +43,7 @@ impl Executor {
             return Outcome::Succeeded;
         };
         let ready = status.conditions.get(&mainstay_api::ConditionType::Ready);
-        let version = object_version(&cluster.metadata);
+        let version = metadata_version(&cluster.metadata);
         let object = HostObject {
             kind: HostKind::Cluster,
             name,
@@ -108,7 +98,7 @@ impl Executor {
             revisions: &revisions,
             deployments: &deployments,
         });
-        let precondition = object_version(&application.metadata);
+        let precondition = metadata_version(&application.metadata);
         for action in actions {
             if let Err(error) = self.run_application_action(name, &precondition, action).await {
                 return outcome_for_error(&error);

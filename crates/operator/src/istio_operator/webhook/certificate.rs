@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_renewed_a_month_before_it_expires() {
+    fn a_certificate_is_renewed_thirty_days_before_it_expires() {
         let made = Material::generate(&names(), None, at(0)).unwrap();
         assert!(!made.needs_renewal(at(0)) && !made.needs_renewal(at(59)));
         assert!(made.needs_renewal(at(60)) && made.needs_renewal(at(200)));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_read_as_it_is_written() {
+    fn a_certificate_is_read_from_its_secret() {
         let made = Material::generate(&names(), None, at(0)).unwrap();
         let secret = made.to_secret("sail-operator", None);
         assert_eq!(Material::from_secret(&secret, &names()), Some(made.clone()));

@@ -32,7 +32,7 @@ pub async fn a_migration_without_workloads_completes_at_once(world: World) -> Wo
     world
 }
 
-pub async fn migrated_workloads_are_left_alone(world: World) -> World {
+pub async fn migrated_workloads_are_not_changed(world: World) -> World {
     create_mesh(&world, json!({"strategy": ""})).await;
     let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &["cart", "web"]).await;
     upgrade(&world).await;

@@ -1,4 +1,4 @@
-//! Migration for each kind of label: relabelled namespaces and templates, restarted workloads, and deletion
+//! Migration for each kind of label: relabeled namespaces and templates, restarted workloads, and deletion
 //! of the old revision.
 
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn is_restarted(template: &Value) -> bool {
     template["annotations"][RESTARTED].is_string()
 }
 
-pub async fn namespaces_are_relabelled_before_workloads_restart(world: World) -> World {
+pub async fn namespaces_are_relabeled_before_workloads_restart(world: World) -> World {
     create_mesh(&world, batched(&world, 2, json!({}))).await;
     let label = format!("istio.io/rev={OLD_REVISION}");
     let (one, two) = (
@@ -46,12 +46,12 @@ pub async fn namespaces_are_relabelled_before_workloads_restart(world: World) ->
     let first = history.migrations()[0].version;
     for space in [&one, &two] {
         assert_eq!(namespace_label(&world, space, "istio.io/rev").await, NEW_REVISION);
-        let relabelled = history.first_version("Namespace", space, |space| {
+        let relabeled = history.first_version("Namespace", space, |space| {
             space["metadata"]["labels"]["istio.io/rev"] == NEW_REVISION
         });
         assert!(
-            relabelled.is_some_and(|version| version < first),
-            "the namespace is relabelled before a workload migrates"
+            relabeled.is_some_and(|version| version < first),
+            "the namespace is relabeled before a workload migrates"
         );
         let template = template_metadata(&world, space, "httpbin").await;
         assert!(is_restarted(&template), "{template}");

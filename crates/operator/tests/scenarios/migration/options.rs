@@ -14,7 +14,7 @@ async fn annotate(world: &World, at: &ObjectPath, key: &str, value: Value) {
         .await;
 }
 
-pub async fn annotations_of_workloads_are_honoured(world: World) -> World {
+pub async fn annotations_of_workloads_are_honored(world: World) -> World {
     create_mesh(&world, batched(&world, 3, json!({}))).await;
     let names = ["a-last", "b-middle", "c-first", "d-left", "e-slow"];
     let space = injected_apps(&world, &format!("istio.io/rev={OLD_REVISION}"), &names).await;

@@ -40,7 +40,7 @@ pub async fn a_workload_that_is_ready_in_time_has_migrated(world: World) -> Worl
     world
 }
 
-pub async fn a_workload_that_is_never_ready_fails_and_stops_no_other(world: World) -> World {
+pub async fn a_workload_that_is_never_ready_fails_and_does_not_stop_others(world: World) -> World {
     create_mesh(&world, batched(&world, 1, json!({}))).await;
     let space = injected_apps(
         &world,

@@ -48,7 +48,7 @@ pub async fn several_old_revisions_migrate_to_the_active_one(world: World) -> Wo
     world
 }
 
-pub async fn templates_that_differ_from_their_namespace(world: World) -> World {
+pub async fn templates_may_differ_from_their_namespace(world: World) -> World {
     create_mesh(&world, batched(&world, 4, json!({}))).await;
     let label = format!("istio.io/rev={OLD_REVISION}");
     // With a label on the namespace, the revision label of a template is ignored and not changed.

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::support::availability_log::AvailabilityLog;
 
-pub async fn a_tag_moves_first_and_labels_stay(world: World) -> World {
+pub async fn a_tag_moves_before_workloads_and_labels_are_kept(world: World) -> World {
     let tags = json!({"spec": {"updateStrategy": {"revisionTags": ["stable"]}}});
     world
         .create(fixtures::merged(

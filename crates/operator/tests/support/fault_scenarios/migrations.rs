@@ -5,7 +5,7 @@ use std::time::Duration;
 use mainstay_sim::script::Script;
 use serde_json::{Value, json};
 
-use super::{FaultScenario, Steps, create_healthy, steps, unchanged, upgrade};
+use super::{FaultScenario, Steps, create_healthy, steps, upgrade};
 use crate::support::World;
 use crate::support::fixtures::{self, NEW, OLD};
 use crate::support::path::{self, ObjectPath};
@@ -92,7 +92,7 @@ async fn patch_spec(world: &World, change: Value) {
 }
 
 /// Creates workloads in a namespace with the label of the old revision.
-const LABELLED_NAMESPACE: Steps = steps!(world => {
+const LABELED_NAMESPACE: Steps = steps!(world => {
     create_healthy(world, istio(world, OLD, &[])).await;
     create_apps(world, "apps", "istio.io/rev=default-v1-28-2", "").await;
 });
@@ -107,17 +107,13 @@ const ALL_MIGRATE: Steps = steps!(world => {
 /// Returns a migration scenario that deletes no revision in use.
 const fn migration(name: &'static str, set_up: Steps, action: Steps) -> FaultScenario {
     FaultScenario {
-        name,
-        set_up,
-        transform: unchanged,
-        action,
-        deletes_in_use: false,
         migrates: true,
+        ..FaultScenario::new(name, set_up, action)
     }
 }
 
 pub const MIGRATIONS: &[FaultScenario] = &[
-    migration("moves_by_namespace", LABELLED_NAMESPACE, ALL_MIGRATE),
+    migration("moves_by_namespace", LABELED_NAMESPACE, ALL_MIGRATE),
     migration(
         "moves_by_template",
         steps!(world => {
@@ -139,7 +135,7 @@ pub const MIGRATIONS: &[FaultScenario] = &[
     ),
     migration(
         "moves_but_one_fails",
-        LABELLED_NAMESPACE,
+        LABELED_NAMESPACE,
         steps!(world => {
             world.set_script(&world.unique_namespace("apps"), "cart", Script::never_ready());
             upgrade(world).await;
@@ -148,7 +144,7 @@ pub const MIGRATIONS: &[FaultScenario] = &[
     ),
     migration(
         "moves_until_one_fails",
-        LABELLED_NAMESPACE,
+        LABELED_NAMESPACE,
         steps!(world => {
             world.set_script(&world.unique_namespace("apps"), "cart", Script::never_ready());
             patch_spec(world, json!({"version": NEW, "updateStrategy": {"workloadMigration": {"failurePolicy": "FailFast"}}})).await;
@@ -157,7 +153,7 @@ pub const MIGRATIONS: &[FaultScenario] = &[
     ),
     migration(
         "moves_elsewhere_halfway",
-        LABELLED_NAMESPACE,
+        LABELED_NAMESPACE,
         steps!(world => {
             upgrade(world).await;
             // The spec changes between two batches.

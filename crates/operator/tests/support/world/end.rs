@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Backing, World, named, summarize};
+use super::{Backing, World, summarize, with_kind};
 use crate::support::path::{INSTALLED_KINDS, MESH_KINDS, ObjectPath};
 
 impl World {
@@ -10,7 +10,7 @@ impl World {
     pub(super) async fn delete_leftovers(&self) {
         for kind in MESH_KINDS {
             for object in self.list(kind, "").await {
-                let at = ObjectPath::from_object(&named(kind, object));
+                let at = ObjectPath::from_object(&with_kind(kind, object));
                 self.delete(&at).await;
                 self.until_gone(&at).await;
             }
@@ -27,7 +27,8 @@ impl World {
     pub async fn end(self) {
         for kind in MESH_KINDS {
             for object in self.list(kind, "").await {
-                self.delete(&ObjectPath::from_object(&named(kind, object))).await;
+                self.delete(&ObjectPath::from_object(&with_kind(kind, object)))
+                    .await;
             }
         }
         for kind in MESH_KINDS {
@@ -46,7 +47,7 @@ impl World {
                 left.extend(
                     found
                         .into_iter()
-                        .map(|object| ObjectPath::from_object(&named(kind, object)).to_string()),
+                        .map(|object| ObjectPath::from_object(&with_kind(kind, object)).to_string()),
                 );
             }
             left.is_empty().then_some(()).ok_or(left.join(", "))
@@ -92,7 +93,7 @@ impl World {
         let mut lines = Vec::new();
         for kind in MESH_KINDS {
             for object in self.list(kind, "").await {
-                lines.push(summarize(&named(kind, object)));
+                lines.push(summarize(&with_kind(kind, object)));
             }
         }
         if let Backing::Sim(sim) = &self.backing {
