@@ -14,7 +14,7 @@ use crate::found::{Component, ComponentKind};
 pub struct Dropped {
     /// Path of the value.
     pub path: String,
-    /// The reason.
+    /// Reason for dropping the value.
     pub reason: String,
 }
 
@@ -68,7 +68,7 @@ fn without_status(mut document: Value) -> Value {
 /// Result of deriving the resources of a component.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Derivation {
-    /// The resources.
+    /// Derived resources.
     pub derived: Derived,
     /// Values that the resources do not contain.
     pub dropped: Vec<Dropped>,

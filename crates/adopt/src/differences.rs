@@ -11,14 +11,14 @@ use crate::found::ComponentKind;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldDifference {
-    /// The object: `Deployment istio-system/istiod`.
+    /// Kind, namespace and name of the object: `Deployment istio-system/istiod`.
     pub object: String,
-    /// The field: `.spec.replicas`; empty for the whole object.
+    /// Path of the field: `.spec.replicas`; empty for the whole object.
     pub field: String,
-    /// The live value.
+    /// Live value; `None` if the live object does not contain the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<Value>,
-    /// The value that the operator would write.
+    /// Value that the operator would write; `None` if the desired object does not contain the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired: Option<Value>,
     /// Path of the value in `spec.values` that sets the field: `pilot.replicaCount`.
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_differs_in_types_only_has_no_effect() {
+    fn text_that_differs_only_in_scalar_types_has_no_effect() {
         let text = |text: &str| Some(Value::String(text.to_owned()));
         assert!(equal_as_text(text(r#"{"env":{"A":true}}"#), text(r#"{"env":{"A":"true"}}"#)).is_some());
         assert!(equal_as_text(text(r#"{"env":{"A":true}}"#), text(r#"{"env":{"A":"false"}}"#)).is_none());

@@ -15,12 +15,12 @@ pub enum AdoptError {
     #[error("no unmanaged control plane found")]
     NothingFound,
     /// The version of a component is unknown.
-    #[error("the version of {0} cannot be recognized")]
+    #[error("cannot determine the version of {0}")]
     NoVersion(String),
     /// The charts of a version are not available.
     #[error("{component} has version {version}, whose charts are not available")]
     NoCharts {
-        /// The component.
+        /// Description of the component.
         component: String,
         /// Version of the component.
         version: String,
@@ -28,7 +28,7 @@ pub enum AdoptError {
     /// Values cannot be computed.
     #[error("the values of {component} cannot be computed")]
     Values {
-        /// The component.
+        /// Description of the component.
         component: String,
         /// The cause.
         source: Box<ValuesError>,
@@ -36,7 +36,7 @@ pub enum AdoptError {
     /// A chart cannot be rendered with the derived values.
     #[error("{component} cannot be rendered")]
     Render {
-        /// The component.
+        /// Description of the component.
         component: String,
         /// The cause.
         source: Box<RenderError>,
@@ -44,7 +44,7 @@ pub enum AdoptError {
     /// A chart of the installer flavour cannot be rendered.
     #[error("chart {chart} cannot be rendered")]
     Chart {
-        /// The chart.
+        /// Name of the chart.
         chart: String,
         /// The cause.
         source: Box<mainstay_chart::ChartError>,
@@ -55,9 +55,9 @@ pub enum AdoptError {
     /// An API call failed.
     #[error("{what}: {source}")]
     Call {
-        /// The operation.
+        /// Failed operation, such as `cannot read the mesh`.
         what: String,
-        /// The server's error.
+        /// Error of the API call.
         source: WriteError,
     },
     /// There is no record of an adoption.
@@ -69,7 +69,7 @@ pub enum AdoptError {
     /// A file of values cannot be read.
     #[error("{file} cannot be read as values of a chart")]
     File {
-        /// The file.
+        /// Path of the file.
         file: String,
         /// Syntax error; `None` if the file is not a map.
         source: Option<mainstay_yaml::Error>,

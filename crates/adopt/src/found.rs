@@ -49,9 +49,9 @@ pub enum ComponentKind {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Component {
-    /// The kind.
+    /// Kind of the component.
     pub kind: ComponentKind,
-    /// The namespace.
+    /// Namespace of the workload.
     pub namespace: String,
     /// Name of the workload.
     pub workload: String,
@@ -59,7 +59,7 @@ pub struct Component {
     pub revision: String,
     /// Possible versions, such as `1.29.1`, the most reliable first.
     pub versions: Vec<String>,
-    /// The installer.
+    /// Program that manages the component, such as Helm, istioctl or an operator.
     pub installer: Installer,
     /// Values of the chart that the user set.
     pub values: Values,
@@ -123,8 +123,8 @@ pub fn components(observed: &Observed) -> Vec<Component> {
     found
 }
 
-/// Returns those of the values common to all charts that concern a node agent. istioctl renders all
-/// charts with the same values; those of a component are below its name.
+/// Returns the values of a node agent from the values common to all charts. istioctl renders all charts with
+/// the same values, in which those of a component are below its name.
 pub(crate) fn shared_values(values: &Values, kind: ComponentKind) -> Values {
     let root = if kind == ComponentKind::Cni {
         "cni"

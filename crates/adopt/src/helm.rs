@@ -24,9 +24,9 @@ const MAX_BYTES: u64 = 64 << 20;
 /// A stored release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HelmRelease {
-    /// The name.
+    /// Name of the release.
     pub name: String,
-    /// The namespace.
+    /// Namespace of the release.
     pub namespace: String,
     /// Version of the release: 1 for the installation, incremented by each upgrade.
     pub version: u64,
@@ -34,7 +34,7 @@ pub struct HelmRelease {
     pub secret: String,
     /// Status, such as `deployed`, `failed` or `superseded`.
     pub status: String,
-    /// The stored JSON document.
+    /// Decoded JSON document of the release.
     pub body: Value,
 }
 
@@ -108,15 +108,15 @@ impl HelmRelease {
 /// Content of a new release.
 #[derive(Clone, Debug)]
 pub struct NewRelease<'a> {
-    /// The name.
+    /// Name of the release.
     pub name: &'a str,
-    /// The namespace.
+    /// Namespace of the release.
     pub namespace: &'a str,
-    /// The chart in the format of [`stored_chart`].
+    /// Chart in the format of [`stored_chart`].
     pub chart: Value,
     /// Values of the user.
     pub values: Values,
-    /// The rendered objects as text.
+    /// Rendered objects as YAML text.
     pub manifest: String,
     /// Time of the installation.
     pub now: jiff::Timestamp,

@@ -36,7 +36,7 @@ pub struct GatewayValues {
     pub release: String,
     /// Namespace of the release.
     pub namespace: String,
-    /// The values.
+    /// Values of the release.
     pub values: Values,
 }
 
@@ -44,7 +44,7 @@ pub struct GatewayValues {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Migration {
-    /// The resources.
+    /// Converted resources.
     pub resources: Vec<Value>,
     /// Values for releases of the chart `gateway`.
     pub gateways: Vec<GatewayValues>,

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 
 use mainstay_api::names;
-use mainstay_cluster::apply::{ADOPTED_MANAGER, LEGACY_MANAGERS, MANAGER};
+use mainstay_cluster::apply::{ADOPTED_MANAGER, LEGACY_MANAGERS};
+use mainstay_cluster::connect::MANAGER;
 use mainstay_cluster::desired::{HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, ObjectId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -52,12 +53,12 @@ const RECORDED_POD_LABELS: [&str; 4] = ["f:spec", "f:template", "f:metadata", "f
 pub struct OriginalState {
     /// Group and version.
     pub api_version: String,
-    /// The kind.
+    /// Kind of the object.
     pub kind: String,
-    /// The namespace; empty for cluster-scoped objects.
+    /// Namespace of the object; empty for cluster-scoped objects.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// The name.
+    /// Name of the object.
     pub name: String,
     /// Changed labels with their original values; `None` if the label was absent.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -73,7 +74,7 @@ pub struct OriginalState {
 /// A change of the ownership of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnershipChange {
-    /// The object after the change.
+    /// Object after the change.
     pub object: Value,
     /// The original state of the changed metadata.
     pub original: OriginalState,

@@ -19,7 +19,7 @@ pub type LiveObjects = BTreeMap<ObjectId, Option<Value>>;
 /// Plan of the adoption of one component.
 #[derive(Clone, Debug)]
 pub struct ComponentPlan {
-    /// The component.
+    /// Component to adopt.
     pub component: Component,
     /// Custom resources of the component.
     pub derivation: Derivation,

@@ -58,9 +58,9 @@ pub struct Adoption {
 /// A component or object that is not adopted.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Skipped {
-    /// The component or object.
+    /// Description of the component or object.
     pub what: String,
-    /// The reason.
+    /// Reason for skipping it.
     pub reason: String,
 }
 

@@ -1,6 +1,8 @@
 //! Transfers a mesh to Helm: changes the ownership of the live objects, and creates releases that Helm
 //! finds.
 
+mod skip;
+
 use mainstay_api::{ObjectKind, Values, names};
 use mainstay_catalog::Flavour;
 use mainstay_catalog::derive::Files;
@@ -20,6 +22,7 @@ use crate::plan::put;
 use crate::record::HiddenRelease;
 use crate::session::{Applied, Session, Skipped, secret_id};
 use crate::umbrella::{Part, combine};
+use skip::SkipReason;
 
 /// Name of the release with the custom resource definitions.
 const BASE_RELEASE: &str = "istio-base";
@@ -103,10 +106,7 @@ impl Session {
             };
             match source {
                 Ok(source) => sources.push(source),
-                Err(reason) => plan.skipped.push(Skipped {
-                    what: component.describe(),
-                    reason,
-                }),
+                Err(reason) => plan.skipped.push(reason.skip(component.describe())),
             }
         }
         for group in group_by_release(sources) {
@@ -125,17 +125,14 @@ impl Session {
         let mut kept: Vec<Source> = Vec::new();
         for source in group {
             if kept.iter().any(|known| known.chart == source.chart) {
-                skipped.push(skip_duplicate_chart(&source));
+                skipped.push(duplicate_chart(&source).skip(source.what));
                 continue;
             }
             let is_equal = kept.is_empty() || self.render_release(vec![source.clone()]).await?.is_equal();
             if is_equal {
                 kept.push(source);
             } else {
-                skipped.push(Skipped {
-                    what: source.what,
-                    reason: "its chart renders other objects; `helm upgrade` would change them".to_owned(),
-                });
+                skipped.push(SkipReason::Different.skip(source.what));
             }
         }
         if kept.is_empty() {
@@ -166,7 +163,7 @@ impl Session {
     }
 
     /// Returns the source of a component's release, or the reason why it has none.
-    async fn source(&self, component: &Component) -> Result<Result<Source, String>, AdoptError> {
+    async fn source(&self, component: &Component) -> Result<Result<Source, SkipReason>, AdoptError> {
         let (chart, values) = match component.kind {
             ComponentKind::Istiod => (names::ISTIOD_CHART, component.values.clone()),
             ComponentKind::Cni => (names::CNI_CHART, self.node_values(component).await?),
@@ -174,10 +171,10 @@ impl Session {
                 names::ZTUNNEL_CHART,
                 flatten_ztunnel_values(self.node_values(component).await?),
             ),
-            ComponentKind::Gateway => return Ok(Err("gateways have no resource".to_owned())),
+            ComponentKind::Gateway => return Ok(Err(SkipReason::Gateway)),
         };
         if component.instance.is_empty() {
-            return Ok(Err("its pods do not name a release".to_owned()));
+            return Ok(Err(SkipReason::NoReleaseName));
         }
         Ok(Ok(Source {
             what: component.describe(),
@@ -232,21 +229,21 @@ impl Session {
         component: &Component,
         plane: Option<&Component>,
         observed: &Observed,
-    ) -> Result<Result<Source, String>, AdoptError> {
+    ) -> Result<Result<Source, SkipReason>, AdoptError> {
         let is_it = |object: &&Value| {
             text(object, "/metadata/name") == component.workload
                 && text(object, "/metadata/namespace") == component.namespace
         };
         let Some(object) = observed.gateways.iter().find(is_it) else {
-            return Ok(Err("it does not exist any more".to_owned()));
+            return Ok(Err(SkipReason::Deleted));
         };
         let (chart, root) = match label(object, "operator.istio.io/component") {
             "IngressGateways" => ("istio-ingress", "istio-ingressgateway"),
             "EgressGateways" => ("istio-egress", "istio-egressgateway"),
-            _ => return Ok(Err("its labels name no chart of Istio".to_owned())),
+            _ => return Ok(Err(SkipReason::UnknownChart)),
         };
         if component.instance.is_empty() {
-            return Ok(Err("its pods do not name a release".to_owned()));
+            return Ok(Err(SkipReason::NoReleaseName));
         }
         let mut values = plane.map(|plane| plane.values.clone()).unwrap_or_default();
         let labels = object.pointer("/spec/selector/matchLabels").cloned();
@@ -415,7 +412,7 @@ impl Session {
         };
         let id = crate::record::object_id(&owned.original);
         let patched = self.adopter.patch(&id, patch).await;
-        patched.map_err(AdoptError::call(format!("cannot hand over {id}")))?;
+        patched.map_err(AdoptError::call(format!("cannot transfer {id} to Helm")))?;
         Ok(true)
     }
 }
@@ -453,13 +450,11 @@ fn is_managed_by_helm(component: &Component) -> bool {
     matches!(component.installer, Installer::Helm { .. })
 }
 
-fn skip_duplicate_chart(source: &Source) -> Skipped {
-    Skipped {
-        what: source.what.clone(),
-        reason: format!(
-            "its pods name the release {}/{}, which contains the chart {} already; another name would restart them",
-            source.namespace, source.name, source.chart
-        ),
+fn duplicate_chart(source: &Source) -> SkipReason {
+    SkipReason::DuplicateChart {
+        namespace: source.namespace.clone(),
+        release: source.name.clone(),
+        chart: source.chart,
     }
 }
 

@@ -99,7 +99,7 @@ pub struct IstioStatus {
     /// Generation of the spec that this status describes.
     #[serde(skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// Conditions.
+    /// Conditions, at most one per type.
     #[serde(skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
     /// State of the object: the reason of the first condition that is not true, or `Healthy`.

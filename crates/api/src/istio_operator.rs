@@ -14,7 +14,7 @@ use crate::{Conditions, ObjectMeta};
 pub const GROUP: &str = "install.istio.io";
 /// Group and version.
 pub const API_VERSION: &str = "install.istio.io/v1alpha1";
-/// Kind.
+/// Value of `kind`.
 pub const KIND: &str = "IstioOperator";
 /// Plural of the kind, as in URLs.
 pub const PLURAL: &str = "istiooperators";
@@ -38,9 +38,9 @@ vocabulary! {
         Reconciling = "RECONCILING",
         /// Installed and ready.
         Healthy = "HEALTHY",
-        /// Failed.
+        /// Installation or reconciliation failed.
         Error = "ERROR",
-        /// An action of the user is required. Only for an installation.
+        /// The user must act before the installation can continue. Never the state of a component.
         ActionRequired = "ACTION_REQUIRED",
     }
 }
@@ -73,7 +73,7 @@ pub struct IstioOperatorStatus {
     /// Generation of the spec that this status describes.
     #[serde(skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// Conditions.
+    /// Conditions, at most one per type.
     #[serde(skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
 }
@@ -85,7 +85,7 @@ pub struct ComponentStatus {
     /// Istio version.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
-    /// State.
+    /// State of the component.
     #[serde(skip_serializing_if = "InstallState::is_empty")]
     pub status: InstallState,
     /// Reason why the component is not healthy.

@@ -15,13 +15,13 @@ pub struct ObjectMeta {
     /// Namespace; empty for cluster-scoped objects.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// UID.
+    /// UID, which the API server assigns.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// Version of the object.
+    /// Resource version, which changes with every write.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub resource_version: String,
-    /// Number of changes of the spec.
+    /// Generation, which the API server increments when the spec changes.
     #[serde(skip_serializing_if = "is_zero")]
     pub generation: i64,
     /// Creation time.
@@ -39,7 +39,7 @@ pub struct ObjectMeta {
     /// Owners of the object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owner_references: Vec<OwnerReference>,
-    /// Finalizers.
+    /// Finalizers. The object is deleted when the list is empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
 }

@@ -84,7 +84,7 @@ pub struct WorkloadMigrationStatus {
     /// The latest failures, at most ten.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<MigrationFailure>,
-    /// Number of workloads that remain on an old revision on purpose.
+    /// Number of workloads that are excluded from the migration and may remain on an old revision.
     #[serde(skip_serializing_if = "none")]
     pub skipped_workloads: i32,
     /// Start time.

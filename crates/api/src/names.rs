@@ -1,9 +1,9 @@
 //! Names, labels and annotations. They equal upstream's, so that each operator recognizes the objects of
 //! the other.
 
-/// API group of all five kinds.
+/// API group of the five mesh kinds.
 pub const GROUP: &str = "sailoperator.io";
-/// Group and version of all five kinds.
+/// Group and version of the five mesh kinds.
 pub const API_VERSION: &str = "sailoperator.io/v1";
 /// Finalizer that keeps an object until its releases are uninstalled.
 pub const FINALIZER: &str = "sailoperator.io/sail-operator";
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_named_as_the_charts_name_them() {
+    fn names_equal_those_in_the_charts() {
         assert_eq!(istiod(""), "istiod");
         assert_eq!(istiod("default-v1-29-1"), "istiod-default-v1-29-1");
         assert_eq!(injector("", "istio-system"), "istio-sidecar-injector");

@@ -20,7 +20,7 @@ vocabulary! {
         ActiveRevisionNotFound = "ActiveRevisionNotFound",
         /// The active revision cannot be read.
         FailedToGetActiveRevision = "FailedToGetActiveRevision",
-        /// A revision and a tag have the same name, and the other one is older.
+        /// A revision and a tag have the same name, and this object is the newer of the two.
         NameAlreadyExists = "NameAlreadyExists",
         /// The target of the tag does not exist.
         RefNotFound = "RefNotFound",
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_is_read_as_it_is_written() {
+    fn every_reason_is_parsed_from_its_name() {
         for reason in Reason::ALL {
             assert_eq!(Reason::from(reason.name().to_owned()), *reason);
             let camel = reason.name().chars().all(char::is_alphanumeric)

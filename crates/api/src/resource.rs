@@ -67,7 +67,7 @@ impl ObjectKind {
 
 /// Spec of a kind, with the kind and the type of its status.
 pub trait Kind: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned {
-    /// Kind.
+    /// Kind of the objects with this spec.
     const KIND: ObjectKind;
     /// Type of the status.
     type Status: Status;

@@ -85,7 +85,7 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Returns the files of a chart by path; `None` if the reference is not one to the catalog.
+/// Returns the files of a chart by path; `None` if `reference` does not start with `catalog:`.
 ///
 /// A version in the reference takes precedence over `version`.
 pub(crate) fn resolve_chart(

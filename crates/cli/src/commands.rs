@@ -40,8 +40,8 @@ pub(crate) fn print(bytes: &[u8]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Writes `text` to stdout, with its colours where they are wanted. What came from a cluster may hold control
-/// characters: none but colours reach the terminal.
+/// Writes `text` to stdout, with colors if they are enabled. Text from a cluster may contain control
+/// characters, so all of them except line breaks and color sequences are replaced.
 pub(crate) fn print_styled(text: &str) -> Result<(), CliError> {
     let mut stdout = anstream::stdout().lock();
     stdout.write_all(escape_control_characters(text).as_bytes())?;

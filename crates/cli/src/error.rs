@@ -29,20 +29,20 @@ pub(crate) struct CliError {
 /// Kind of error; determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The command line, with clap's text.
+    /// Invalid command line; clap's text is printed.
     Help,
-    /// The command line.
+    /// Invalid command line.
     Usage,
     /// A chart cannot be found or read.
     Chart,
-    /// Values files or `--set` arguments.
+    /// Invalid values file or `--set` argument.
     Values,
     Template,
     /// Rendered text is not a valid manifest.
     Manifest,
     /// A cluster or network is required.
     Offline,
-    /// Reading or writing.
+    /// A read or write failed.
     Io,
     /// An object could not be injected.
     Inject,
@@ -50,7 +50,7 @@ pub(crate) enum Kind {
     Cluster,
     /// Problems were found and have been printed.
     Attention,
-    /// A configuration file, or the environment.
+    /// Invalid configuration file or environment.
     Config,
     /// `--check` found changes; nothing is printed.
     WouldChange,
@@ -108,7 +108,7 @@ impl CliError {
         self
     }
 
-    /// Sets the exit code, except for outcomes that are no failure.
+    /// Sets the exit code, except for kinds that are not failures.
     #[must_use]
     pub(crate) fn unless_quiet_exit(mut self, code: u8) -> Self {
         if !matches!(self.kind, Kind::Closed | Kind::WouldChange | Kind::Attention) {
@@ -217,7 +217,7 @@ impl From<ChartError> for CliError {
     }
 }
 
-/// Reports whether a schema error is about a reference to another document.
+/// Whether a schema error is about a reference to another document.
 fn has_remote_reference(text: &str) -> bool {
     let causes = [
         "references outside the schema are not allowed",

@@ -53,7 +53,7 @@ impl NamespaceFlags {
     }
 }
 
-/// The server that a client talks to, and where its address was found.
+/// API server of a client, with the origin of its address.
 struct Endpoint {
     /// Address of the API server.
     server: String,
@@ -79,7 +79,7 @@ impl ClusterFlags {
         self.context.as_deref()
     }
 
-    /// Returns the configuration and where it was found.
+    /// Returns the configuration and its origin.
     pub(crate) async fn config(&self) -> Result<(Config, String), CliError> {
         match select::files(self.kubeconfig.as_deref())? {
             Some(files) => files.select(self.context.as_deref()).await,
@@ -101,8 +101,8 @@ fn unusable(endpoint: &Endpoint, plugin: Option<&str>, error: &kube::Error) -> C
     }
 }
 
-/// Creates a client with timeouts and checks that the server responds. `origin` is the place where the
-/// configuration was found.
+/// Creates a client with timeouts and checks that the server responds. `origin` describes the source of
+/// the configuration.
 pub(crate) async fn client_for(mut config: Config, origin: String) -> Result<Client, CliError> {
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     let endpoint = Endpoint {

@@ -17,7 +17,7 @@ pub(crate) use http::{Client, sha256};
 
 use crate::ui::Progress;
 use address::Address;
-use error::ArchiveContentError;
+use error::{ArchiveContentError, DigestError};
 
 /// Istio's release repository.
 pub(crate) const DEFAULT_REPOSITORY: &str = "https://istio-release.storage.googleapis.com/charts";
@@ -29,10 +29,10 @@ pub(crate) const CHARTS: [&str; 5] = ["base", "istiod", "cni", "ztunnel", "gatew
 const MAX_ARCHIVE: u64 = 20 << 20;
 
 /// Parses a digest given on the command line.
-pub(crate) fn parse_digest(text: &str) -> Result<String, String> {
+pub(crate) fn parse_digest(text: &str) -> Result<String, DigestError> {
     match text.strip_prefix("sha256:") {
         Some(hex) if http::is_sha256(hex) => Ok(text.to_ascii_lowercase()),
-        _ => Err("must be sha256: and 64 hexadecimal digits".to_owned()),
+        _ => Err(DigestError),
     }
 }
 

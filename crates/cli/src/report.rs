@@ -43,7 +43,26 @@ pub(crate) struct Report {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Operator {
     pub(crate) running: Option<bool>,
+    /// `running`, `not running` or `unknown`, with the detail.
     pub(crate) message: String,
+    /// The leader, or the reason why the state is unknown.
+    #[serde(skip)]
+    detail: String,
+}
+
+impl Operator {
+    fn new(running: Option<bool>, detail: String) -> Self {
+        let state = match running {
+            Some(true) => "running",
+            Some(false) => "not running",
+            None => "unknown",
+        };
+        Self {
+            running,
+            message: format!("{state}: {detail}"),
+            detail,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -169,47 +188,34 @@ fn operator(survey: &Survey) -> Operator {
     let now = survey.snapshot.now;
     let leaders = match &survey.leaders {
         Ok(leaders) => leaders,
-        Err(error) => {
-            return Operator {
-                running: None,
-                message: format!("unknown: {error}"),
-            };
-        }
+        Err(error) => return Operator::new(None, error.to_string()),
     };
     let alive = leaders.iter().find(|leader| leader.is_alive(now));
-    let message = match (alive, leaders.first()) {
-        (Some(leader), _) => format!(
-            "running: leader {} in namespace {}",
-            leader.holder, leader.namespace
-        ),
+    let detail = match (alive, leaders.first()) {
+        (Some(leader), _) => format!("leader {} in namespace {}", leader.holder, leader.namespace),
         (None, Some(last)) if last.holder.is_empty() => {
             let since = last.renewed.map_or_else(|| "some time".to_owned(), second);
             format!(
-                "not running: the last leader in namespace {} stopped at {since}",
+                "the last leader in namespace {} stopped at {since}",
                 last.namespace
             )
         }
         (None, Some(last)) => {
             let since = last.renewed.map_or_else(|| "never".to_owned(), second);
             format!(
-                "not running: leader {} in namespace {} last renewed its lease at {since}",
+                "leader {} in namespace {} last renewed its lease at {since}",
                 last.holder, last.namespace
             )
         }
         (None, None) => {
             let lease = names::LEASE;
-            return Operator {
-                running: None,
-                message: format!(
-                    "unknown: no Lease {lease} found in any namespace; an operator with --leader-elect=false has none"
-                ),
-            };
+            let detail = format!(
+                "no Lease {lease} found in any namespace; an operator with --leader-elect=false has none"
+            );
+            return Operator::new(None, detail);
         }
     };
-    Operator {
-        running: Some(alive.is_some()),
-        message,
-    }
+    Operator::new(Some(alive.is_some()), detail)
 }
 
 fn istio_report(snapshot: &Snapshot, istio: &Istio) -> IstioReport {

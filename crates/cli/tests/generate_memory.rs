@@ -32,7 +32,7 @@ fn limit(layout: &str, flags: &[&str]) -> f64 {
 /// memory of the starting process to the peak of its child, and the test itself holds large inputs.
 const MEASURED_RUN: &str = "MAINSTAY_MEASURED_RUN";
 
-/// What a measured run reports before its peak in bytes and its exit code.
+/// Prefix of the line that a measured run prints, before its peak memory in bytes and its exit code.
 const REPORT: &str = "measured run: ";
 
 fn object(number: usize) -> String {
@@ -292,7 +292,7 @@ fn memory_is_bounded_by_the_input() {
     );
 }
 
-/// Reports whether a file is the original again: its bytes, or the same object in JSON.
+/// Whether a file is the original again: its bytes, or the same object in JSON.
 fn is_restored(name: &str, original: &str, file: &Path) -> bool {
     let text = fs::read_to_string(file).unwrap();
     let value = |text: &str| mainstay_yaml::parse(text, &mainstay_yaml::Budget::default()).ok();

@@ -69,7 +69,7 @@ fn a_failure_still_prints_the_list() {
     );
     let (code, stdout, stderr) = function(&["-q"], &given);
     assert_eq!(code, 2);
-    let message = r#"invalid entry \"nonsense\": want NAME#PORT#BYPASS, found 1 part (entries stand between `##`, their three parts between `#`)"#;
+    let message = r#"invalid entry \"nonsense\": want NAME#PORT#BYPASS, found 1 part (separate entries with `##` and their three parts with `#`)"#;
     assert_eq!(
         stdout,
         format!(
@@ -122,7 +122,7 @@ fn a_setting_that_does_not_exist_is_an_error() {
 }
 
 #[test]
-fn a_validator_changes_nothing() {
+fn a_function_with_check_changes_no_items() {
     let given = list("", "");
     let (code, stdout, _) = function(&["--check"], &given);
     assert_eq!(code, 1);
@@ -150,7 +150,7 @@ fn json_stays_json() {
 }
 
 #[test]
-fn a_coordinator_among_the_items_names_its_namespace() {
+fn the_namespace_of_a_coordinator_among_the_items_is_used() {
     let config = "functionConfig:\n  kind: ConfigMap\n  data: {profile: later}\n";
     let coordinator = "- apiVersion: apps/v1\n  kind: StatefulSet\n  metadata: {name: c, namespace: trust}\n  spec:\n    template:\n      metadata: {labels: {contrast.edgeless.systems/pod-role: coordinator}}\n      spec: {runtimeClassName: contrast-cc}\n";
     let (code, stdout, stderr) = function(&["--report", "json"], &(list(config, "") + coordinator));
@@ -208,7 +208,7 @@ fn package(directory: &Path) -> usize {
 }
 
 #[test]
-fn a_package_survives_source_inject_uninject_sink() {
+fn a_package_is_restored_by_source_inject_uninject_and_sink() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     let count = package(&at("package"));

@@ -86,8 +86,8 @@ spec:
     spec: {containers: [{name: app, image: example.test/cart}]}
 ";
 
-/// Objects that may remain: the operator's Lease, which the Sail Operator also keeps, and what istiod writes
-/// into every namespace.
+/// Objects that may remain: the operator's Lease, which the Sail Operator also keeps, and the objects that
+/// istiod writes into every namespace.
 const KEPT: [&str; 3] = [
     "lease.coordination.k8s.io/sail-operator-lock",
     "configmap/istio-ca-root-cert",
@@ -149,7 +149,7 @@ async fn run_scenario() {
     stage
         .helm(&["uninstall", "mainstay", "-n", NAMESPACE, "--wait"])
         .await;
-    let left = stage.left_overs().await;
+    let left = stage.remaining_objects().await;
     assert!(left.is_empty(), "{left:#?}");
     steps.done("uninstalled");
     println!("first-hour cluster: {}", steps.0.join(", "));
@@ -288,7 +288,7 @@ impl Stage {
 
     /// Returns the objects of the release that still exist, except [`KEPT`] and the definitions, which stay
     /// so that meshes are not deleted.
-    async fn left_overs(&self) -> Vec<String> {
+    async fn remaining_objects(&self) -> Vec<String> {
         let kinds = "deployments,replicasets,pods,jobs,services,serviceaccounts,roles,rolebindings,secrets,configmaps,leases";
         let cluster = "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,\
             mutatingwebhookconfigurations,validatingwebhookconfigurations,istios,istiorevisions,istiorevisiontags";

@@ -1,25 +1,19 @@
 //! Real tools against a sandbox: kubectl, Helm 3 and 4, and the operator.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
 
+#[path = "support/running.rs"]
+mod running;
+
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use mainstay_testkit::{peer, repository_root};
+use running::Running;
 
 const MAINSTAY: &str = env!("CARGO_BIN_EXE_mainstay");
-
-/// A process that is killed on drop.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A sandbox with its kubeconfig.
 struct Sandbox {
@@ -31,31 +25,18 @@ impl Sandbox {
     fn start(arguments: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         // The usual limit of open files.
-        let mut child = Command::new("sh")
-            .args([
-                "-c",
-                "ulimit -n 1024; exec \"$@\"",
-                "sh",
-                MAINSTAY,
-                "sandbox",
-                "-o",
-                "json",
-            ])
-            .arg("--kubeconfig")
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "ulimit -n 1024; exec \"$@\"", "sh", MAINSTAY])
+            .args(["sandbox", "-o", "json", "--kubeconfig"])
             .arg(directory.path().join("kubeconfig"))
             .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
+            .stdin(Stdio::null());
+        let (process, line) = Running::start(&mut command);
         assert!(line.contains("server"), "{line}");
         Self {
             directory,
-            _process: Running(child),
+            _process: process,
         }
     }
 
@@ -208,18 +189,10 @@ fn idle_connections(sandbox: &Sandbox, count: usize) -> Running {
     let script = format!(
         "ulimit -n 4096; for i in $(seq {count}); do exec {{fd}}<>/dev/tcp/127.0.0.1/{port}; done; echo open; read"
     );
-    let mut child = Command::new("bash")
-        .args(["-c", &script])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
+    // The script ends when its input is closed.
+    let (process, line) = Running::start(Command::new("bash").args(["-c", &script]).stdin(Stdio::piped()));
     assert_eq!(line, "open\n");
-    Running(child)
+    process
 }
 
 #[test]

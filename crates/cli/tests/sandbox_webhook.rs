@@ -1,28 +1,22 @@
 //! A webhook on loopback, called by a sandbox for the objects that its controllers create.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+#[path = "support/running.rs"]
+mod running;
+
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+use running::Running;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
-
-/// A process that is killed on drop.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Starts a webhook that adds a label to every object; returns its address, its certificate as PEM, and the
 /// reviews it receives.
@@ -110,18 +104,13 @@ fn base64(text: impl AsRef<[u8]>) -> String {
 
 fn sandbox(directory: &Path) -> (Running, PathBuf) {
     let kubeconfig = directory.join("kubeconfig");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_mainstay"))
-        .args(["sandbox", "--speed", "20", "-o", "json", "--kubeconfig"])
-        .arg(&kubeconfig)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    (Running(child), kubeconfig)
+    let (process, _) = Running::start(
+        Command::new(env!("CARGO_BIN_EXE_mainstay"))
+            .args(["sandbox", "--speed", "20", "-o", "json", "--kubeconfig"])
+            .arg(&kubeconfig)
+            .stdin(Stdio::null()),
+    );
+    (process, kubeconfig)
 }
 
 fn kubectl(kubeconfig: &Path, arguments: &[&str]) -> String {

@@ -8,14 +8,15 @@
     reason = "tests"
 )]
 
+#[path = "support/request.rs"]
+mod request;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use http::Request;
 use kube::Client;
-use kube::client::Body;
 use mainstay_catalog::Catalog;
 use mainstay_sim::Cluster;
 use mainstay_sim::auth::User;
@@ -128,17 +129,10 @@ impl Host {
     }
 }
 
+/// Sends a request that must succeed.
 async fn call(client: &Client, method: &str, path: &str, body: &Value) -> Value {
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header("content-type", "application/json");
-    let request = request.body(Body::from(body.to_string().into_bytes())).unwrap();
-    let response = client.send(request).await.unwrap();
-    let success = response.status().is_success();
-    let bytes = response.into_body().collect_bytes().await.unwrap();
-    assert!(success, "{method} {path}: {}", String::from_utf8_lossy(&bytes));
-    serde_json::from_slice(&bytes).unwrap()
+    let response = request::call(client, method, path, body).await;
+    response.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
 }
 
 fn documents(file: &str) -> Vec<Value> {
@@ -213,7 +207,7 @@ async fn a_mesh_is_reported_as_the_operator_sees_it() {
         ("status", &["status", NOW][..]),
         ("status-wide", &["status", "-o", "wide", NOW]),
         ("status-json", &["status", "-o", "json", NOW]),
-        ("status-colour", &["status", "--color=always", NOW]),
+        ("status-color", &["status", "--color=always", NOW]),
         ("status-later", &["status", "--at=2026-11-15T13:00:00Z"]),
         ("list", &["revision", "list", NOW]),
         ("list-wide", &["revision", "list", "-o", "wide", NOW]),

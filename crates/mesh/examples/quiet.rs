@@ -5,14 +5,14 @@
 //! cargo run --release -p mainstay-mesh --example quiet
 //! ```
 
-#![allow(clippy::print_stdout, reason = "its output is the point")]
+#![allow(clippy::print_stdout, reason = "the measurements are printed")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark needs a clock")]
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
     clippy::expect_used,
-    reason = "a bench that fails says so"
+    reason = "a benchmark may panic"
 )]
 
 #[path = "../tests/support/mod.rs"]
@@ -38,7 +38,7 @@ fn main() {
     );
     for subject in world.snapshot.subjects() {
         let (median, rare) =
-            measure(|| assert!(world.plan(&subject).is_empty(), "{subject} has something to do"));
+            measure(|| assert!(world.plan(&subject).is_empty(), "the plan of {subject} has steps"));
         println!(
             "no-op plan of {:<40} {:>8.1} µs median {:>8.1} µs at the 99th percentile",
             subject.to_string(),
@@ -93,7 +93,8 @@ fn typical_values() -> serde_json::Value {
     json!({"pilot": {"env": env}, "meshConfig": {"extensionProviders": providers, "accessLogFile": "/dev/stdout"}})
 }
 
-/// Measures a thousand label changes on injected pods. None of them changes the use of a name.
+/// Measures a thousand label changes on injected pods. No change affects whether
+/// a revision or tag is in use.
 fn measure_events(world: &mut World) {
     let annotations = pairs("istio.io/rev=default-v1-29-1");
     let mut affected = 0;

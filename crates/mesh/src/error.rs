@@ -166,7 +166,7 @@ pub enum ReconcileError {
     /// The version is unknown.
     #[error("failed to resolve {what}: version {version:?} not found")]
     UnknownVersion {
-        /// Description of the version and its object, in upstream's words.
+        /// Description of the version and its object, with upstream's wording.
         what: String,
         /// The requested version.
         version: String,

@@ -163,7 +163,7 @@ impl Action {
         }
     }
 
-    /// Whether the remaining steps are executed even if this action fails. Holds for tags: a failing tag
+    /// Whether the remaining steps are executed even if this action fails. True for tags: a failing tag
     /// does not affect the others.
     #[must_use]
     pub fn is_independent(&self) -> bool {
@@ -255,9 +255,9 @@ impl fmt::Display for Action {
 pub struct Precondition {
     /// The object.
     pub subject: Subject,
-    /// Its UID.
+    /// UID of the object.
     pub uid: String,
-    /// Its resource version.
+    /// Resource version of the object.
     pub resource_version: String,
 }
 
@@ -282,7 +282,7 @@ impl Precondition {
 /// An object to create.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewObject<S> {
-    /// Its name.
+    /// Name of the object.
     pub name: String,
     /// The controlling owner.
     pub owner: OwnerReference,
@@ -290,7 +290,7 @@ pub struct NewObject<S> {
     pub finalizers: Vec<String>,
     /// Annotations.
     pub annotations: BTreeMap<String, String>,
-    /// Its spec.
+    /// Spec of the object.
     pub spec: S,
 }
 
@@ -310,9 +310,9 @@ pub struct Change<S> {
 pub struct ReleaseKey {
     /// UID of the owner. Two objects may have releases of the same name (`default-base`).
     pub owner: String,
-    /// Its namespace.
+    /// Namespace of the release.
     pub namespace: String,
-    /// Its name.
+    /// Name of the release.
     pub name: String,
 }
 
@@ -333,7 +333,7 @@ pub struct Release {
     pub version: String,
     /// Chart values.
     pub values: Values,
-    /// Owner of all its objects.
+    /// Owner of all objects of the release.
     pub owner: OwnerReference,
 }
 
@@ -370,7 +370,7 @@ impl NewStatus {
 pub struct Event {
     /// The object.
     pub about: Precondition,
-    /// Whether it is a warning.
+    /// Whether the event is a warning.
     pub warning: bool,
     /// The reason.
     pub reason: Reason,

@@ -26,34 +26,34 @@ type Name = Arc<str>;
 pub enum Referrer<'a> {
     /// A namespace.
     Namespace {
-        /// Its name.
+        /// Name of the namespace.
         name: &'a str,
-        /// Its labels.
+        /// Labels of the namespace.
         labels: &'a Labels,
     },
     /// A pod.
     Pod {
-        /// Its namespace.
+        /// Namespace of the pod.
         namespace: &'a str,
-        /// Its name.
+        /// Name of the pod.
         name: &'a str,
-        /// Its labels.
+        /// Labels of the pod.
         labels: &'a Labels,
-        /// Its annotations.
+        /// Annotations of the pod.
         annotations: &'a Labels,
-        /// Whether it succeeded or failed. A finished pod keeps nothing in use.
+        /// Whether the pod has succeeded or failed. A finished pod keeps no revision in use.
         finished: bool,
-        /// Whether it is being deleted. Its proxy still runs, but the pod no longer counts for its
+        /// Whether the pod is being deleted. Its proxy still runs, but the pod no longer counts for its
         /// workload.
         terminating: bool,
-        /// The workload it belongs to.
+        /// Workload that the pod belongs to.
         workload: Option<&'a WorkloadKey>,
     },
     /// A tag that refers to a revision.
     Tag {
-        /// Its name.
+        /// Name of the tag.
         name: &'a str,
-        /// The revision it refers to; empty if there is none.
+        /// Revision that the tag refers to; empty if there is none.
         revision: &'a str,
     },
 }
@@ -84,9 +84,9 @@ pub enum ReferrerKey {
 pub enum ReferenceCause {
     /// The tag refers to the revision.
     TagTarget,
-    /// The labels of the namespace select it.
+    /// The labels of the namespace select the revision or tag.
     NamespaceLabel,
-    /// The labels of the pod select it, and those of the namespace select no revision.
+    /// The labels of the pod select the revision or tag, and those of the namespace select none.
     PodLabel,
     /// The pod runs a proxy of this revision, regardless of its current labels.
     RunningProxy,
@@ -116,13 +116,13 @@ impl fmt::Display for ReferrerKey {
 /// Number of referrers of a name, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Tags that refer to it.
+    /// Number of tags that refer to the name.
     pub tags: usize,
-    /// Namespaces whose labels select it.
+    /// Number of namespaces whose labels select the name.
     pub namespaces: usize,
-    /// Pods whose labels select it, in namespaces whose labels select no revision.
-    pub labelled_pods: usize,
-    /// Pods that run its proxy.
+    /// Number of pods whose labels select the name, in namespaces whose labels select no revision.
+    pub labeled_pods: usize,
+    /// Number of pods that run the proxy of the revision.
     pub running_pods: usize,
 }
 
@@ -143,7 +143,7 @@ pub type PodsByRevision = BTreeMap<Name, usize>;
 struct NamespaceReferences {
     selects: Option<Name>,
     pods: BTreeMap<Box<str>, Pod>,
-    labelled: BTreeMap<Name, usize>,
+    labeled: BTreeMap<Name, usize>,
 }
 
 /// References of a pod.
@@ -151,9 +151,9 @@ struct NamespaceReferences {
 struct Pod {
     runs: Option<Name>,
     requests: Option<Name>,
-    /// Its workload, if the pod runs a proxy and is not being deleted.
+    /// Workload of the pod, if the pod runs a proxy and is not being deleted.
     workload: Option<WorkloadKey>,
-    /// Whether it runs a proxy and belongs to no workload.
+    /// Whether the pod runs a proxy and belongs to no workload.
     standalone: bool,
 }
 
@@ -162,10 +162,10 @@ struct Pod {
 struct Target {
     tags: BTreeSet<Name>,
     namespaces: BTreeSet<Name>,
-    /// Namespaces without a selection of their own, with pods that request it.
+    /// Namespaces that select no revision and contain pods that request the name.
     requested_in: BTreeSet<Name>,
     running: usize,
-    /// Pods that run its proxy and belong to no workload.
+    /// Pods that run the proxy of the revision and belong to no workload.
     standalone: BTreeSet<(Name, Box<str>)>,
 }
 
@@ -183,7 +183,7 @@ impl Target {
         self.tags.is_empty() && self.running == 0 && !self.is_requested()
     }
 
-    /// Whether labels refer to it. A tag is used only by labels.
+    /// Whether labels refer to the name. Only labels keep a tag in use.
     fn is_requested(&self) -> bool {
         !self.namespaces.is_empty() || !self.requested_in.is_empty()
     }
@@ -248,17 +248,17 @@ impl References {
         let Some(target) = self.targets.get(name) else {
             return Counts::default();
         };
-        let labelled_pods = |namespace_name: &Name| {
+        let labeled_pods = |namespace_name: &Name| {
             self.namespaces_by_name
                 .get(namespace_name)?
-                .labelled
+                .labeled
                 .get(name)
                 .copied()
         };
         Counts {
             tags: target.tags.len(),
             namespaces: target.namespaces.len(),
-            labelled_pods: target.requested_in.iter().filter_map(labelled_pods).sum(),
+            labeled_pods: target.requested_in.iter().filter_map(labeled_pods).sum(),
             running_pods: target.running,
         }
     }
@@ -315,8 +315,8 @@ impl References {
             .flat_map(|(name, namespace_entry)| namespace_entry.pods.keys().map(move |pod| (&**name, &**pod)))
     }
 
-    /// Returns all referrers of a name with the cause, in a stable order. Linear in the number of referring
-    /// pods, so it is used for reports and not for plans.
+    /// Returns all referrers of a name with the cause, in a stable order. For reports only, because the cost
+    /// is linear in the number of referring pods.
     #[must_use]
     pub fn referrers(&self, name: &str) -> Vec<(ReferrerKey, ReferenceCause)> {
         let Some(target) = self.targets.get(name) else {
@@ -388,7 +388,7 @@ impl References {
         let requested = self
             .namespaces_by_name
             .get(namespace)
-            .map(|namespace_entry| namespace_entry.labelled.keys().cloned());
+            .map(|namespace_entry| namespace_entry.labeled.keys().cloned());
         let requested: Vec<Name> = requested.into_iter().flatten().collect();
         let touched = old.iter().chain(&new).chain(&requested).cloned().collect();
         self.track_changes(&touched, |index| {
@@ -461,14 +461,14 @@ impl References {
         namespace_entry.pods.remove(pod);
         let Some(requests) = &old.requests else { return };
         let left = namespace_entry
-            .labelled
+            .labeled
             .get(requests)
             .map_or(0, |count| count.saturating_sub(1));
         if left > 0 {
-            namespace_entry.labelled.insert(requests.clone(), left);
+            namespace_entry.labeled.insert(requests.clone(), left);
             return;
         }
-        namespace_entry.labelled.remove(requests);
+        namespace_entry.labeled.remove(requests);
         if let Some(target) = self.targets.get_mut(requests) {
             target.requested_in.remove(namespace_name);
         }
@@ -491,7 +491,7 @@ impl References {
         }
         let namespace_entry = self.namespaces_by_name.entry(namespace_name.clone()).or_default();
         if let Some(requests) = &new.requests {
-            *namespace_entry.labelled.entry(requests.clone()).or_default() += 1;
+            *namespace_entry.labeled.entry(requests.clone()).or_default() += 1;
             if namespace_entry.selects.is_none() {
                 let target = self.targets.entry(requests.clone()).or_default();
                 target.requested_in.insert(namespace_name.clone());

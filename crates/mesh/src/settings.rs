@@ -22,7 +22,7 @@ pub struct Settings {
 /// Platform of the cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Platform {
-    /// Any Kubernetes.
+    /// Any Kubernetes distribution except `OpenShift`.
     #[default]
     Kubernetes,
     /// `OpenShift`.

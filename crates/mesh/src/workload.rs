@@ -165,38 +165,38 @@ impl MigrationRecord {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "independent facts")]
 pub struct Workload {
-    /// Its UID.
+    /// UID of the workload.
     pub uid: String,
-    /// Its resource version.
+    /// Resource version of the workload.
     pub resource_version: String,
-    /// Whether it is being deleted.
+    /// Whether the workload is being deleted.
     pub deleting: bool,
-    /// Whether it is excluded by annotation.
+    /// Whether an annotation excludes the workload from migration.
     pub skip: bool,
-    /// Whether an annotation that controls its migration has an invalid value.
+    /// Whether an annotation that controls the migration has an invalid value.
     pub invalid_annotation: bool,
-    /// Whether a retry of its migration is requested.
+    /// Whether a retry of the migration is requested.
     pub retry: bool,
     /// Readiness timeout of this workload, if set.
     pub timeout: Option<SignedDuration>,
     /// Position in the order of the migration: lower numbers are migrated first.
     pub priority: i32,
-    /// Record of its last restart by a migration.
+    /// Record of the last restart by a migration.
     pub record: Option<MigrationRecord>,
-    /// Labels of its pod template that control injection.
+    /// Labels of the pod template that control injection.
     pub template: Labels,
-    /// Whether an annotation of its pod template disables injection.
+    /// Whether an annotation of the pod template disables injection.
     pub opted_out: bool,
-    /// Whether its pods use the network of their node.
+    /// Whether the pods use the network of their node.
     pub host_network: bool,
-    /// Whether its rollout is paused.
+    /// Whether the rollout of the workload is paused.
     pub paused: bool,
-    /// Whether its update strategy is `OnDelete`.
+    /// Whether the update strategy is `OnDelete`.
     pub on_delete: bool,
-    /// Whether its rolling update has a partition. Only pods with that ordinal or a higher one are updated
-    /// then.
+    /// Whether the rolling update has a partition, so that only pods with that ordinal or a higher one are
+    /// updated.
     pub partitioned: bool,
-    /// Progress of its rollout.
+    /// Progress of the rollout.
     pub rollout: Rollout,
 }
 
@@ -214,7 +214,7 @@ pub struct Rollout {
     /// Number of pods that have been ready for the minimum time.
     pub available: i32,
     /// Whether the controller has observed the last change, all pods are of the current template, ready and
-    /// available, and no other pods are left.
+    /// available, and no pods of earlier templates remain.
     pub complete: bool,
     /// Whether the rollout of the current template has been complete at any time.
     pub was_complete: bool,

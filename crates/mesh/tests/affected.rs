@@ -168,7 +168,7 @@ fn a_revision_affects_its_owner_and_the_tags_of_its_owner() {
 }
 
 #[test]
-fn a_moved_tag_affects_the_revision_it_leaves() {
+fn a_moved_tag_affects_its_previous_revision() {
     let mut world = World::default();
     world.revision("a", revision_spec("a"));
     world.revision("b", revision_spec("b"));
@@ -183,7 +183,7 @@ fn a_moved_tag_affects_the_revision_it_leaves() {
 }
 
 #[test]
-fn objects_of_one_name_affect_each_other() {
+fn objects_with_the_same_name_affect_each_other() {
     let mut world = World::default();
     world.revision("x", revision_spec("x"));
     world.settle();
@@ -222,7 +222,7 @@ fn cni_and_ztunnel_affect_revisions_only_when_their_state_changes() {
 }
 
 #[test]
-fn istios_that_request_one_tag_affect_each_other() {
+fn istios_that_request_the_same_tag_affect_each_other() {
     let mut world = World::default();
     let strategy = json!({"type": "RevisionBased", "revisionTags": ["prod"]});
     let spec = json!({"version": "v1.29.1", "namespace": "istio-system", "updateStrategy": strategy});

@@ -166,7 +166,7 @@ fn a_changed_spec_is_not_held_back_by_an_old_failure() {
 }
 
 #[test]
-fn active_revisions_have_a_name() {
+fn active_revision_name_depends_on_strategy_and_version() {
     let world = World::default();
     let check = |name: &str, strategy: Value, version: &str, expected: &str| {
         let mut istio = istio(json!({"version": version, "namespace": "x", "updateStrategy": strategy}));
@@ -239,7 +239,7 @@ fn grace_periods_have_a_default_and_a_minimum() {
 }
 
 #[test]
-fn the_status_mirrors_the_active_revision() {
+fn the_status_copies_the_conditions_of_the_active_revision() {
     let mut world = World::default();
     world.istio(
         "default",

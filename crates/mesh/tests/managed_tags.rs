@@ -143,7 +143,7 @@ fn the_implicit_tag_waits_while_another_injector_serves_its_namespaces() {
     assert_eq!(
         tags_condition(&world, "mesh"),
         "TagsReconciled=True/TagsReconciled: tag \"default\" is not created: MutatingWebhookConfiguration \
-         \"istio-sidecar-injector\" already injects namespaces labelled istio-injection=enabled"
+         \"istio-sidecar-injector\" already injects namespaces labeled istio-injection=enabled"
     );
     world.observe(Observation::ForeignInjector(
         "istio-sidecar-injector".into(),
@@ -342,7 +342,7 @@ fn owner_of_prod(world: &World) -> &str {
 }
 
 #[test]
-fn the_older_istio_keeps_a_tag_that_two_list() {
+fn the_older_of_two_istios_keeps_a_tag_that_both_list() {
     let mut world = World::default();
     world.istio("b", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
     world.advance(1);
@@ -371,7 +371,7 @@ fn the_older_istio_keeps_a_tag_that_two_list() {
 }
 
 #[test]
-fn an_older_istio_that_lists_a_younger_ones_tag_gets_it_once_it_is_unused() {
+fn an_older_istio_takes_over_a_tag_once_the_tag_is_unused() {
     let mut world = World::default();
     world.istio("old", spec("v1.28.2", "RevisionBased", Some(&[])));
     world.advance(1);

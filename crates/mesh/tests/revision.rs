@@ -185,7 +185,7 @@ fn readiness_is_that_of_istiod() {
 }
 
 #[test]
-fn readiness_of_a_remote_control_plane_is_on_its_webhook() {
+fn readiness_of_a_remote_control_plane_is_read_from_its_webhook() {
     let mut spec = revision_spec("default");
     spec["values"]["profile"] = "remote".into();
     let check = |name: &str, annotations: Option<&str>, expected: &str| {
@@ -380,7 +380,7 @@ fn a_tag_keeps_its_revision_in_use() {
 }
 
 #[test]
-fn of_objects_with_one_name_the_older_one_is_used() {
+fn the_older_of_two_objects_with_the_same_name_is_reconciled() {
     let mut world = World::default();
     put_revision(&mut world, "other", revision_spec("other"));
     world.tag("default", "IstioRevision", "other");

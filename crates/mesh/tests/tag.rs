@@ -39,7 +39,7 @@ fn revision_based(version: &str) -> Value {
 }
 
 #[test]
-fn a_target_must_be_there() {
+fn a_target_must_exist() {
     let check = |name: &str, world: &World, expected: &str, requeue: Requeue| {
         assert_eq!(
             reconciled(world),
@@ -424,7 +424,7 @@ fn a_tag_with_another_istio_as_its_target_moves_when_that_is_ready() {
 }
 
 #[test]
-fn after_a_restart_the_old_namespace_is_known_from_the_status() {
+fn after_a_restart_the_old_namespace_is_read_from_the_status() {
     let mut world = World::default();
     world.namespace("mesh", "");
     world.revision("b", json!({"version": "v1.29.1", "namespace": "mesh", "values": {"revision": "b", "global": {"istioNamespace": "mesh"}}}));

@@ -1,4 +1,4 @@
-//! Objects of a revision in the form in which they are applied: named, labelled and hashed per revision.
+//! Objects of a revision in the form in which they are applied: named, labeled and hashed per revision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,11 +16,11 @@ use crate::names::{label_value, object_name, service_name, shorten};
 /// Key of an object in one cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
-    /// Name. It is the first field, because it distinguishes most objects.
+    /// Name of the object. The first field, so that comparisons usually end here.
     pub name: String,
-    /// Kind.
+    /// Kind of the object.
     pub kind: String,
-    /// Namespace.
+    /// Namespace of the object.
     pub namespace: String,
     /// Group and version.
     pub api_version: String,
@@ -55,12 +55,12 @@ impl Role {
     }
 }
 
-/// An object to apply. It contains no replicas, which are a part of the action.
+/// An object to apply. Contains no replicas, because they are part of the action.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
-    /// Key.
+    /// Key of the object.
     pub key: ObjectKey,
-    /// Role.
+    /// Role of the object in a rollout.
     pub role: Role,
     /// The object, including an annotation with its hash.
     pub object: Value,
@@ -160,7 +160,7 @@ impl Identity {
 pub struct PreparedRevision {
     /// Objects that do not run pods, in the order in which they are applied before the workloads.
     pub support: Vec<Arc<Manifest>>,
-    /// Workloads.
+    /// Objects that run pods. Their replicas are not set.
     pub workloads: Vec<Arc<Manifest>>,
     /// Largest number of replicas in the rendered manifests of a component.
     pub rendered_replicas: u32,

@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use mainstay_api::Time;
 use mainstay_api::delivery::{
     ActionSpec, ActionVerb, AnalysisTemplate, ApplicationDeployment, ApplicationDeploymentSpec,
-    ApplicationRevision, DeploymentAction, Metric, Provider,
+    ApplicationRevision, Cluster, DeploymentAction, Metric, Provider,
 };
 use serde_json::Value;
 
@@ -145,6 +145,16 @@ impl ModelCluster {
         }
     }
 
+    /// Creates an empty cluster with the labels and the schedulability of a Cluster object.
+    #[must_use]
+    pub fn from_cluster(cluster: &Cluster) -> Self {
+        Self {
+            labels: cluster.metadata.labels.clone(),
+            is_unschedulable: !cluster.spec.is_schedulable(),
+            ..Self::default()
+        }
+    }
+
     fn from_view(view: ClusterView, now: Timestamp) -> Self {
         let object =
             |(key, observed): (ObjectKey, Observed)| (key, ModelObject::from_observed(observed, now));
@@ -259,8 +269,8 @@ impl Model {
         self.clusters.get(cluster)?.objects.get(key)
     }
 
-    /// Returns the state as known to a controller. Objects of an unreachable cluster are those last
-    /// observed.
+    /// Returns the state that a controller observes. For an unreachable cluster, this is the last observed
+    /// state.
     pub fn snapshot(&mut self) -> Snapshot {
         let mut clusters = BTreeMap::new();
         for (name, cluster) in &mut self.clusters {

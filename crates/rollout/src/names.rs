@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_cut_and_stay_distinct() {
+    fn long_names_are_truncated_and_remain_distinct() {
         let long = "a".repeat(60);
         let (one, two) = (object_name(&long, "one"), object_name(&long, "two"));
         assert_eq!(one.len(), 63);

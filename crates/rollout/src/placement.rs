@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_frozen() {
+    fn hash_values_do_not_change() {
         assert_eq!(
             score("ns/app/usage=production/0", "prod-1"),
             0x1d22_fb24_516b_06f5

@@ -29,7 +29,7 @@ pub struct Plan {
     pub desired: BTreeMap<String, Vec<Arc<Manifest>>>,
     /// Status after this plan, whether it is written or not.
     pub status: DeploymentStatus,
-    /// When the deployment is planned again without an event.
+    /// Time at which the deployment is planned again without an event.
     pub requeue: Requeue,
 }
 
@@ -58,10 +58,10 @@ pub struct Step {
     pub reason: Reason,
 }
 
-/// When a deployment is planned again without an event.
+/// Time at which a deployment is planned again without an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requeue {
-    /// Never; only an event causes the next plan.
+    /// Never: the deployment is planned again only on an event.
     OnEvent,
     /// At this time.
     At(Timestamp),
@@ -104,7 +104,7 @@ pub enum Action {
     Event {
         /// Whether the event is a warning.
         is_warning: bool,
-        /// Message.
+        /// Message of the event.
         message: String,
     },
 }
@@ -169,11 +169,11 @@ pub struct Apply {
 /// A change of `spec.replicas`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// Workload.
+    /// Workload to scale.
     pub key: ObjectKey,
     /// New value of `spec.replicas`.
     pub replicas: u32,
-    /// Version to change.
+    /// Version of the workload that may be changed.
     pub precondition: Version,
 }
 
@@ -182,7 +182,7 @@ pub struct Scale {
 pub struct Delete {
     /// Object to delete.
     pub key: ObjectKey,
-    /// Version to delete.
+    /// Version of the object that may be deleted.
     pub precondition: Version,
 }
 

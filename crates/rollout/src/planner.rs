@@ -318,7 +318,7 @@ fn idle_times(status: &DeploymentStatus) -> BTreeMap<(String, String), Time> {
     times
 }
 
-/// Whether replicas of the previous revision need not be kept any longer.
+/// Whether the time for which replicas of the previous revision are kept has passed.
 fn has_warm_period_passed(draft: &mut Draft<'_>, rollout: &RolloutStatus) -> bool {
     let keep = keep_warm_seconds(&draft.snapshot.deployment);
     if keep == 0 || rollout.direction == Direction::Back {

@@ -14,7 +14,7 @@ pub enum IntOrPercent {
 /// Rounding of percentages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// Towards zero, as for `maxUnavailable`.
+    /// Toward zero, as for `maxUnavailable`.
     Down,
     /// Away from zero, as for `maxSurge`.
     Up,

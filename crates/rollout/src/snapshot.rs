@@ -17,11 +17,11 @@ pub struct Snapshot {
     pub now: Timestamp,
     /// The deployment with its status.
     pub deployment: ApplicationDeployment,
-    /// Revisions in its namespace, by name.
+    /// Revisions in the namespace of the deployment, by name.
     pub revisions: BTreeMap<String, Arc<ApplicationRevision>>,
-    /// Clusters in its namespace by name. The name of the host cluster is empty.
+    /// Clusters in the namespace of the deployment, by name. The name of the host cluster is empty.
     pub clusters: BTreeMap<String, ClusterView>,
-    /// Analysis templates in its namespace, by name.
+    /// Analysis templates in the namespace of the deployment, by name.
     pub templates: BTreeMap<String, AnalysisTemplate>,
     /// Actions for this deployment in order of creation.
     pub actions: Vec<DeploymentAction>,
@@ -34,15 +34,15 @@ pub struct Snapshot {
 pub struct ClusterView {
     /// Labels of the Cluster object.
     pub labels: BTreeMap<String, String>,
-    /// Whether new workloads may be placed in it.
+    /// Whether new workloads may be placed in the cluster.
     pub is_schedulable: bool,
-    /// Whether its Cluster object was deleted. If so, no workloads are placed in it, and its objects are
-    /// not deleted.
+    /// Whether the Cluster object was deleted. In this case, no workloads are placed in the cluster, and
+    /// objects in it are not deleted.
     pub is_deleted: bool,
     /// Time since which the cluster is unreachable; `None` if it is reachable. While it is unreachable,
     /// `objects` are those last observed.
     pub unreachable_since: Option<Timestamp>,
-    /// Time until which the circuit breaker is open: no calls are made before.
+    /// Time until which the circuit breaker is open. No calls are made before that time.
     pub breaker_open_until: Option<Timestamp>,
     /// Providers that the cluster supports, excluding `Auto`.
     pub providers: BTreeSet<Provider>,
@@ -65,7 +65,7 @@ impl ClusterView {
 /// A stored inventory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inventory {
-    /// Version; `None` if the inventory does not exist.
+    /// Version of the inventory; `None` if it does not exist.
     pub version: Option<Version>,
     /// Objects in the inventory.
     pub objects: BTreeSet<ObjectKey>,
@@ -74,16 +74,16 @@ pub struct Inventory {
 /// Version of an observed object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Version {
-    /// UID.
+    /// UID of the object.
     pub uid: String,
-    /// Resource version.
+    /// Resource version of the object.
     pub resource_version: String,
 }
 
 /// An observed object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// Version.
+    /// Version of the object.
     pub version: Version,
     /// Label with the name of the deployment; `None` for foreign objects.
     pub deployment: Option<String>,
@@ -125,7 +125,7 @@ pub struct Measurement {
     pub key: MeasurementKey,
     /// Time of the measurement.
     pub at: Timestamp,
-    /// Value; `None` if the query failed or had no result.
+    /// Measured value; `None` if the query failed or had no result.
     pub value: Option<f64>,
     /// Number of samples, if it was queried.
     pub samples: Option<u64>,

@@ -185,8 +185,8 @@ fn route_weights<'a>(rules: &[&'a Rule]) -> BTreeMap<&'a str, u32> {
 /// Prefix of the names of rules that are generated for steps.
 pub(crate) const HEADER_PREFIX: &str = "header-";
 
-/// Whether requests use a Service for all revisions. This is the case without host names or gateways, and
-/// if an Ingress distributes requests by replicas.
+/// Whether requests use a Service for all revisions. True without host names and gateways, and if an Ingress
+/// distributes requests by replicas.
 fn needs_apex(provider: Provider, context: &RouteContext<'_>, rules: &[Rule]) -> bool {
     match provider {
         Provider::Ingress => rules.iter().any(ingress::uses_apex),

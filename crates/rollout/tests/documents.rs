@@ -9,7 +9,7 @@ const PROPOSAL: &str = include_str!("documents/proposal.yaml");
 const APP_DEPLOYMENT: &str = include_str!("documents/appdeployment.yaml");
 
 #[test]
-fn the_proposals_documents_are_read_verbatim() {
+fn documents_of_the_proposal_are_parsed_unchanged() {
     let objects = parse_documents(PROPOSAL).unwrap();
     let [deployment, cluster] = objects.as_slice() else {
         panic!("{objects:?}");
@@ -29,7 +29,7 @@ fn the_proposals_documents_are_read_verbatim() {
 }
 
 #[test]
-fn kubevelas_kinds_are_converted() {
+fn kinds_of_kubevela_are_converted() {
     let objects = parse_documents(APP_DEPLOYMENT).unwrap();
     let deployment: ApplicationDeployment = serde_json::from_value(objects[0].object.clone()).unwrap();
     let traffic = deployment.spec.traffic.unwrap();

@@ -81,7 +81,7 @@ fn seconds_until(world: &mut World, limit: u32, mut holds: impl FnMut(&World) ->
 
 /// Header routes and mirroring to the new revision exist only during their steps.
 #[test]
-fn previews_and_mirrored_requests_last_as_long_as_the_rollout() {
+fn previews_and_mirroring_end_with_the_rollout() {
     let strategy = json!({"type": "Canary", "steps": [
         {"headerRoute": {"name": "testers", "match": [{"headerName": "x-preview", "exact": "true"}]}},
         {"mirror": {"percent": 20}},
@@ -147,6 +147,36 @@ fn a_wave_soaks_before_the_next_one_starts() {
     assert!(world.violations.is_empty(), "{:#?}", world.violations);
 }
 
+#[test]
+fn background_analysis_starts_with_the_first_step_or_the_second_group() {
+    let run = |strategy: Value| {
+        let analyzed = |revision: &str| {
+            let mut spec = spec(revision, &in_clusters(&[("a", 2), ("b", 2)]), &strategy);
+            spec["analysis"] = json!({"background": [{"templateName": "rate"}]});
+            spec
+        };
+        let mut world = World::new(11, analyzed("shop-v1"), &["", "a", "b"]);
+        let template = json!({"metadata": {"name": "rate"}, "spec": {"metrics": [{
+            "name": "rate", "success": {"min": 0.99}, "prometheus": {"address": "http://p", "query": "rate"},
+        }]}});
+        let template = serde_json::from_value(template).unwrap();
+        world.templates.insert("rate".into(), template);
+        assert!(world.run_until_idle(600));
+        world.behavior.metric = Some(0.5);
+        world.set_spec(analyzed("shop-v2"));
+        assert!(world.run_until_idle(600));
+        world.deployment.status.phase
+    };
+    let waves = json!(["a", "b"].map(|name| json!({"name": name, "clusterSelector": {"name": name}})));
+    let steps = json!([{"setWeight": 50}, {"setWeight": 100}]);
+    let canary = json!({"type": "Canary", "onFailure": "Rollback", "steps": steps});
+    assert_eq!(run(canary), DeploymentPhase::Aborted);
+    let rolling = json!({"type": "Rolling", "onFailure": "Rollback"});
+    assert_eq!(run(rolling), DeploymentPhase::Healthy);
+    let rolling = json!({"type": "Rolling", "onFailure": "Rollback", "waves": waves});
+    assert_eq!(run(rolling), DeploymentPhase::Aborted);
+}
+
 /// Without `failover`, the workloads of an unreachable cluster are never moved. With it, they are moved
 /// after the configured time, except those with a placement that names the cluster.
 #[test]
@@ -199,7 +229,7 @@ fn failover_is_opt_in_and_only_for_placements_by_labels() {
     assert!((60..120).contains(&moved.unwrap()), "{moved:?}");
     assert!(
         back.unwrap().is_some(),
-        "the first cluster is cleaned up when it returns"
+        "the first cluster is cleaned up when it is reachable again"
     );
 }
 
@@ -317,7 +347,7 @@ fn several_routes_and_ingresses_per_application() {
 /// Strategies with steps support replacing one revision by another. Other changes are reported as a
 /// condition and not executed.
 #[test]
-fn two_replaced_revisions_at_once_are_a_condition() {
+fn replacing_two_revisions_at_once_is_reported_as_a_condition() {
     let rolling = json!({"type": "Rolling"});
     let both = |one: &str, two: &str| {
         let mut spec = spec(one, &in_clusters(&[("", 2)]), &rolling);
@@ -344,7 +374,7 @@ fn two_replaced_revisions_at_once_are_a_condition() {
 /// A revision that does not exist yet is reported as a condition. The rollout starts when the revision is
 /// created.
 #[test]
-fn a_missing_revision_is_a_condition_until_it_appears() {
+fn a_missing_revision_is_reported_until_it_is_created() {
     let placement = in_clusters(&[("", 2)]);
     let direct = json!({"type": "Direct"});
     let mut world = deployed(spec("shop-v1", &placement, &direct), &[""]);
@@ -362,7 +392,7 @@ fn a_missing_revision_is_a_condition_until_it_appears() {
     assert_eq!(replicas(&world, "", "shop-v1"), 0);
 }
 
-/// Three live revisions with one traffic plan.
+/// Three revisions receive requests according to one traffic plan.
 #[test]
 fn three_revisions_share_the_traffic() {
     let mut spec = spec("shop-v1", &in_clusters(&[("", 4)]), &json!({"type": "Direct"}));

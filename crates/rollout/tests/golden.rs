@@ -78,7 +78,7 @@ fn check(name: &str, world: &World) {
         std::fs::write(&path, &found).unwrap();
     }
     let stored = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(stored == found, "{name} differs from what is stored:\n{found}");
+    assert!(stored == found, "{name} differs from the stored file:\n{found}");
 }
 
 fn without_weights(mut spec: Value, keep_match: bool) -> Value {
@@ -147,7 +147,7 @@ fn the_proposals_example_with_ingress() {
 }
 
 #[test]
-fn an_ingress_with_a_match_follows_replicas() {
+fn an_ingress_with_a_match_distributes_by_replicas() {
     let mut world = world(without_weights(proposal_spec(), true), Provider::Ingress);
     settle(&mut world);
     check("ingress-3-replicas", &world);

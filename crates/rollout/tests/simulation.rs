@@ -275,8 +275,8 @@ fn rollouts_survive_faults() {
     );
 }
 
-/// Seeds that found a defect. 1750: a route of an interrupted rollout in a cluster in which the first step
-/// starts no pod of the new revision blocked that step.
+/// Seeds that found a defect. 1750: in a cluster in which the first step starts no pod of the new revision, a
+/// route of an interrupted rollout blocked that step.
 const STORED_SEEDS: [u64; 1] = [1750];
 
 #[test]
@@ -294,7 +294,7 @@ fn stored_seeds_survive_faults() {
 /// P8: after an abort in any state of a rollout, the source is restored, and no cluster ever has fewer
 /// ready pods than before the rollout.
 #[test]
-fn an_abort_in_every_state_returns_without_a_dip() {
+fn an_abort_in_every_state_keeps_capacity() {
     let mut states = 0;
     for kind in ["Direct", "Rolling", "Canary", "BlueGreen"] {
         let mut strategy = json!({"type": kind, "maxSurge": "50%", "maxUnavailable": 0});
@@ -360,7 +360,7 @@ const ABORTS: usize = 30;
 
 /// P8 for random specs, strategies and times of the abort.
 #[test]
-fn aborts_of_random_rollouts_return_without_a_dip() {
+fn aborts_of_random_rollouts_keep_capacity() {
     let cases = case_count(ABORTS) as u64;
     for seed in 0..cases {
         let mut random = Random::new(seed ^ 0xab0);
@@ -433,7 +433,7 @@ fn a_broken_revision_is_rolled_back() {
 /// An unreachable cluster is not changed and does not block others. It is updated when it becomes
 /// reachable.
 #[test]
-fn a_dead_cluster_blocks_no_other() {
+fn an_unreachable_cluster_does_not_block_others() {
     for kind in ["Direct", "Rolling", "Canary", "BlueGreen"] {
         let strategy = json!({"type": kind, "maxSurge": 1});
         let rows: &[(&str, u32)] = &[("", 2), ("a", 3), ("b", 4)];
@@ -505,7 +505,7 @@ fn waves_limit_concurrent_clusters() {
 
 /// Deletion removes all objects that were created, and no others.
 #[test]
-fn deletion_leaves_nothing() {
+fn deletion_removes_all_created_objects() {
     for seed in 0..20 {
         let (mut world, specs) = random_world(seed);
         world.set_spec(specs[1].clone());
@@ -524,7 +524,7 @@ fn deletion_leaves_nothing() {
 
 /// A failed analysis restores the stable revision. An analysis without data pauses the rollout.
 #[test]
-fn analysis_decides() {
+fn a_failed_analysis_rolls_back_and_missing_data_pauses() {
     let run = |metric: Option<f64>, on_no_data: &str| {
         let strategy = json!({
             "type": "Canary", "onFailure": "Rollback",
@@ -611,7 +611,7 @@ fn change_routes(plan: &mut Plan) {
 }
 
 #[test]
-fn every_property_catches_its_defect() {
+fn every_property_detects_its_defect() {
     for (number, (property, defect)) in DEFECTS.iter().enumerate() {
         let found = (0..40).find(|seed| {
             let world = simulate(*seed, Some(*defect));

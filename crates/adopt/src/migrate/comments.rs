@@ -52,7 +52,7 @@ impl Comments {
         comments
     }
 
-    /// Reports whether there are no comments.
+    /// Whether there are no comments.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.head.is_empty() && self.entries.is_empty()

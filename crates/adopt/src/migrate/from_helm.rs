@@ -38,7 +38,8 @@ pub fn helm_to_resources(sources: &[HelmSource], catalog: &Arc<Catalog>) -> Resu
     Ok(migration)
 }
 
-/// Returns the component of a chart; `None` if no resource manages it, which is added to the report.
+/// Returns the component of a chart; `None` if no resource manages it; the reason is then added to
+/// `migration`.
 fn convert_component(source: &HelmSource, migration: &mut Migration) -> Option<Component> {
     let kind = match source.chart {
         HelmChart::Istiod => ComponentKind::Istiod,

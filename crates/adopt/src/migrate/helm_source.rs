@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_map_is_an_error() {
+    fn a_file_without_a_map_is_an_error() {
         let version: Version = "1.29.1".parse().unwrap();
         let error = HelmSource::from_values(HelmChart::Istiod, &version, ("v.yaml", b"- a")).unwrap_err();
         assert_eq!(error.to_string(), "v.yaml cannot be read as values of a chart");

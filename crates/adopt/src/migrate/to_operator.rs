@@ -49,7 +49,7 @@ pub fn helm_to_operator(sources: &[HelmSource], catalog: &Arc<Catalog>) -> Resul
 fn group_by_control_plane(sources: &[HelmSource]) -> Vec<Vec<&HelmSource>> {
     let is_plane = |source: &&HelmSource| source.chart == HelmChart::Istiod;
     let (mut planes, others): (Vec<&HelmSource>, Vec<&HelmSource>) = sources.iter().partition(is_plane);
-    // The other charts usually belong to the control plane without a revision.
+    // Charts other than istiod usually belong to the control plane without a revision.
     planes.sort_by_key(|plane| {
         plane
             .values

@@ -266,7 +266,7 @@ pub(crate) fn write_files(directory: &Path, files: &BTreeMap<String, Vec<u8>>) {
     }
 }
 
-/// The real Helm.
+/// A Helm binary that installs on the test cluster.
 pub(crate) struct Helm {
     program: PathBuf,
     home: PathBuf,

@@ -29,13 +29,13 @@ const STEP: Column = Column("Step", ".status.rollout.step", "Current step.");
 const READY: Column = Column(
     "Ready",
     ".status.conditions[?(@.type==\"Ready\")].status",
-    "Whether it is ready.",
+    "Whether the object is ready.",
 );
 const VERSION: Column = Column("Version", ".status.version", "Version of Kubernetes.");
 const DEPLOYMENT: Column = Column("Deployment", ".spec.deploymentName", "Name of the deployment.");
 const CLUSTER: Column = Column("Cluster", ".spec.clusterName", "Name of the Cluster.");
-const VERB: Column = Column("Verb", ".spec.verb", "The request.");
-const RESULT: Column = Column("Result", ".status.result", "Whether it took effect.");
+const VERB: Column = Column("Verb", ".spec.verb", "Requested operation.");
+const RESULT: Column = Column("Result", ".status.result", "Whether the action took effect.");
 const LATEST: Column = Column("Revision", ".status.latestRevision", "Latest revision.");
 const APPLICATION: Column = Column("Application", ".spec.applicationName", "Name of the Application.");
 const HASH: Column = Column("Hash", ".spec.hash", "Hash of the rendered components.");

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_contains_itself_ends() {
+    fn recursive_types_end_at_the_maximum_depth() {
         let facts = Facts::parse(&["A\n  a A\n"]);
         assert!(facts.schema("A").to_string().len() < 10_000);
     }

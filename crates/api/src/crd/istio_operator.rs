@@ -19,7 +19,11 @@ pub(super) const GROUP: Group = Group {
 
 const REVISION: Column = Column("Revision", ".spec.revision", "Revision of the control plane.");
 const STATUS: Column = Column("Status", ".status.status", "Summary of the components.");
-const MESSAGE: Column = Column("Message", ".status.message", "Why it is not healthy.");
+const MESSAGE: Column = Column(
+    "Message",
+    ".status.message",
+    "Reason why the installation is not healthy.",
+);
 
 pub(super) const KIND: Kind = Kind {
     name: names::KIND,

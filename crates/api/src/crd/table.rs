@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_holds_all_facts_and_repeats_none() {
+    fn table_contains_every_fact_once() {
         let definitions = [definition("A"), definition("B")];
         let table = write_table(&definitions);
         let found = read_table(&table).unwrap();

@@ -59,12 +59,12 @@ pub struct Metric {
 /// How a measurement without data is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NoDataPolicy {
-    /// The rollout waits until there is data.
+    /// The rollout waits until data is available.
     #[default]
     Pause,
-    /// As a success.
+    /// The measurement counts as a success.
     Pass,
-    /// As a failure.
+    /// The measurement counts as a failure.
     Fail,
 }
 

@@ -88,7 +88,7 @@ pub struct ApplicationStatus {
     /// Generation of the spec that this status describes.
     #[serde(skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
-    /// Conditions.
+    /// Conditions, at most one per type.
     #[serde(skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
     /// Name of the latest revision.

@@ -26,6 +26,14 @@ pub struct ClusterSpec {
     pub probe_interval_seconds: Option<u32>,
 }
 
+impl ClusterSpec {
+    /// Whether new workloads may be placed in the cluster.
+    #[must_use]
+    pub fn is_schedulable(&self) -> bool {
+        !self.unschedulable && self.taints.is_empty()
+    }
+}
+
 impl Kind for ClusterSpec {
     const KIND: &'static str = "Cluster";
     const PLURAL: &'static str = "clusters";
@@ -38,7 +46,7 @@ impl Kind for ClusterSpec {
 pub struct SecretReference {
     /// Name of the Secret.
     pub name: String,
-    /// Key. `config` if unset.
+    /// Key of the kubeconfig in the Secret. `config` if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
@@ -47,9 +55,9 @@ pub struct SecretReference {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Taint {
-    /// Key.
+    /// Key of the taint.
     pub key: String,
-    /// Value.
+    /// Value of the taint; empty if unset.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub value: String,
 }

@@ -19,7 +19,7 @@ pub trait Kind: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwn
     type Status: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned;
 }
 
-/// Status of kinds that have none.
+/// Status type of kinds without a status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoStatus {}
 

@@ -18,7 +18,7 @@ pub struct DeploymentStatus {
     /// Phase in terms of `KubeVela`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub legacy_phase: Option<LegacyPhase>,
-    /// Conditions.
+    /// Conditions, at most one per type.
     #[serde(skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
     /// Replicas by revision and cluster.
@@ -166,7 +166,7 @@ pub struct RolloutStatus {
     pub source_traffic: Vec<ClusterTraffic>,
     /// Desired state at the end of the rollout.
     pub target: Allocation,
-    /// Numbers of changes from the stable state to the target.
+    /// Number of changes from the stable state to the target, by type of change.
     pub diff: DiffCounts,
     /// Name of the current wave.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -210,23 +210,23 @@ pub struct RolloutStatus {
 /// Direction of a rollout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Direction {
-    /// To the target.
+    /// The rollout moves to the target.
     #[default]
     Forward,
-    /// Back to the stable state.
+    /// The rollout returns to the stable state.
     Back,
 }
 
 /// Cause of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PauseCause {
-    /// An action requested it.
+    /// An action requested the pause.
     Action,
     /// A failure occurred, and `onFailure` is `Pause`.
     Failure,
 }
 
-/// Numbers of changes.
+/// Number of changes by type of change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DiffCounts {

@@ -44,14 +44,15 @@ pub struct Strategy {
 /// Type of a strategy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StrategyType {
-    /// All new replicas at once without a limit, then traffic, then removal of the old ones.
+    /// All new replicas are added at once without a limit, then traffic is shifted, then old replicas are
+    /// removed.
     #[default]
     Direct,
-    /// In batches within `maxSurge` and `maxUnavailable`.
+    /// Replicas are replaced in batches within `maxSurge` and `maxUnavailable`.
     Rolling,
-    /// In steps.
+    /// Replicas and weights change in steps.
     Canary,
-    /// All new replicas, then checks, then one switch of traffic.
+    /// All new replicas are added, checks run, and traffic is switched once.
     BlueGreen,
 }
 

@@ -63,13 +63,13 @@ pub struct HttpRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HttpMatch {
-    /// Path.
+    /// Condition on the path of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<StringMatch>,
-    /// Method, in upper case.
+    /// HTTP method, in upper case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// Headers by name.
+    /// Conditions on headers, by name of the header.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, StringMatch>,
 }

@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, value_name = "TOOL", default_value_t = Target::Operator)]
     to: Target,
 
-    /// Take the adoption back: restore all previous owners and delete the created resources
+    /// Undo the adoption: restore all previous owners and delete the created resources
     #[arg(long, conflicts_with_all = ["apply", "dry_run"])]
     undo: bool,
 
@@ -128,21 +128,21 @@ fn documents(adoption: &Adoption) -> Result<String, CliError> {
 
 async fn apply(session: &Session, adoption: &Adoption) -> Result<(), CliError> {
     if adoption.plans.is_empty() {
-        return rejected(adoption);
+        return check_rejected(adoption);
     }
     let applied = session.apply(adoption).await?;
     let namespace = adoption.namespace().unwrap_or_default();
     print_styled(&format!(
         "\nCreated {} resources and changed the ownership of {} objects; Helm no longer finds {} releases.\n\
          Run `mainstay operator run` or install the operator to manage the mesh.\n\
-         Run `mainstay adopt --undo --namespace {namespace}` to take it back.\n",
+         Run `mainstay adopt --undo --namespace {namespace}` to undo the adoption.\n",
         applied.resources, applied.objects, applied.hidden
     ))?;
-    rejected(adoption)
+    check_rejected(adoption)
 }
 
-/// Components that the operator would change are left alone, which is an error.
-fn rejected(adoption: &Adoption) -> Result<(), CliError> {
+/// Returns an error if a component was not adopted because the operator would change it.
+fn check_rejected(adoption: &Adoption) -> Result<(), CliError> {
     let Some(first) = adoption.rejected.first() else {
         return Ok(());
     };
@@ -179,7 +179,7 @@ async fn to_helm(session: &Session, args: &Args) -> Result<(), CliError> {
     let namespace = plan.namespace().unwrap_or_default();
     print_styled(&format!(
         "\nCreated {} Helm releases and changed the ownership of {} objects; deleted {} resources.\n\
-         Run `mainstay adopt --undo --namespace {namespace}` to take it back, or `mainstay adopt --apply` to give the \
+         Run `mainstay adopt --undo --namespace {namespace}` to undo this, or `mainstay adopt --apply` to give the \
          mesh to the operator.\n",
         applied.hidden, applied.objects, applied.resources
     ))

@@ -40,7 +40,7 @@ enum Command {
     Install(install::Args),
 }
 
-/// Selects definitions.
+/// Flags that select definitions.
 #[derive(clap::Args)]
 struct Choice {
     /// Only these definitions (several: separate them by commas) [default: those of Mainstay and Istio]

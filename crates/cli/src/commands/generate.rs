@@ -60,7 +60,11 @@ fn generate(args: &Args, mut options: Options) -> Result<(), CliError> {
         return Err(failure(&summary, &plan));
     }
     plan.deliver(&mut all, &transaction)?;
-    if args.check { checked(args, &all) } else { Ok(()) }
+    if args.check {
+        check_changes(args, &all)
+    } else {
+        Ok(())
+    }
 }
 
 /// Removes temporary files that killed processes left beside the inputs.
@@ -74,8 +78,9 @@ fn remove_stale_files(inputs: &[Input], transaction: &Transaction) {
     }
 }
 
-/// Prints the names of inputs that would change, unless standard output is used otherwise.
-fn checked(args: &Args, all: &[Processed]) -> Result<(), CliError> {
+/// Prints the names of inputs that would change, unless standard output has other content. Returns an error
+/// if there are any.
+fn check_changes(args: &Args, all: &[Processed]) -> Result<(), CliError> {
     let changed = all.iter().filter(|processed| processed.changed);
     let changed: String = changed
         .flat_map(|processed| {

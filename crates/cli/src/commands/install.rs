@@ -8,6 +8,7 @@ mod progress;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use mainstay_cluster::apply::ApplyError;
 use mainstay_cluster::install::{InstallError, Installer};
 use mainstay_manifest::Severity;
 
@@ -91,16 +92,16 @@ pub(crate) fn run_upgrade(args: &UpgradeArgs) -> Result<(), CliError> {
     block_on(execute(&args.inputs, &args.run, Purpose::Upgrade))
 }
 
-/// What the user asked for.
+/// Purpose of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A new control plane, or changes to one.
+    /// Install a control plane, or change an existing one.
     Install,
-    /// A newer version of an existing control plane.
+    /// Upgrade an existing control plane to a newer version.
     Upgrade,
-    /// A comparison.
+    /// Compare the cluster with the plan.
     Verify,
-    /// Checks only.
+    /// Run the checks only.
     Precheck,
 }
 
@@ -121,7 +122,7 @@ async fn execute(inputs: &InputFlags, flags: &RunFlags, purpose: Purpose) -> Res
         planned.plan.version, planned.plan.namespace, planned.plan.revision
     );
     if !flags.skip_confirmation && !confirm(&prompt)? {
-        return Err(CliError::new(Kind::Usage, "cancelled").unless_quiet_exit(1));
+        return Err(CliError::new(Kind::Usage, "canceled").unless_quiet_exit(1));
     }
     let display = ComponentDisplay::new();
     let done = installer
@@ -162,12 +163,13 @@ async fn dry_run(installer: &Installer, planned: &Planned) -> Result<(), CliErro
 
 impl From<InstallError> for CliError {
     fn from(error: InstallError) -> Self {
-        let message = error.to_string();
-        let result = Self::new(Kind::Cluster, message.clone());
-        if message.contains("cannot be imported into the current release") {
-            return result.hint("uninstall it with the tool that made it, or remove the object");
-        }
+        let result = Self::new(Kind::Cluster, error.to_string());
         match error {
+            InstallError::Apply(_, source) | InstallError::Set { error: source, .. }
+                if matches!(*source, ApplyError::Foreign { .. }) =>
+            {
+                result.hint("uninstall it with the tool that made it, or remove the object")
+            }
             InstallError::Failed { .. } => {
                 result.hint("fix the cause, then run the command again: it continues where it stopped")
             }
@@ -179,5 +181,34 @@ impl From<InstallError> for CliError {
             }
             _ => result,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mainstay_cluster::desired::ObjectId;
+
+    use super::*;
+
+    fn object() -> ObjectId {
+        let object =
+            serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "istio"}});
+        ObjectId::from_object(&object).unwrap()
+    }
+
+    #[test]
+    fn only_a_foreign_object_has_the_hint_to_remove_it() {
+        let has_hint =
+            |error: InstallError| format!("{:?}", CliError::from(error)).contains("or remove the object");
+        let set = |error| InstallError::Set {
+            set: "istio".into(),
+            error: Box::new(error),
+        };
+        let reason = "it is a member of another set".to_owned();
+        assert!(has_hint(set(ApplyError::Foreign {
+            id: Box::new(object()),
+            reason,
+        })));
+        assert!(!has_hint(set(ApplyError::Deleting(Box::new(object())))));
     }
 }

@@ -167,7 +167,7 @@ async fn survey_all(client: &Client, charts: &ChartsFlag, at: &At) -> Result<Sur
 }
 
 /// Returns the selected Istio.
-fn chosen(found: &Survey, name: Option<&str>) -> Result<Istio, CliError> {
+fn select_istio(found: &Survey, name: Option<&str>) -> Result<Istio, CliError> {
     let mut all = found.snapshot.istios().iter();
     let names: Vec<&str> = found
         .snapshot
@@ -202,7 +202,7 @@ fn chosen(found: &Survey, name: Option<&str>) -> Result<Istio, CliError> {
 async fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let client = args.which.cluster.client().await?;
     let mut found = survey_all(&client, &args.shown.charts, &args.shown.at).await?;
-    let istio = chosen(&found, args.which.istio.as_deref())?;
+    let istio = select_istio(&found, args.which.istio.as_deref())?;
     let to = args.to.as_deref();
     let to = to.map(|to| version_name(&args.shown.charts.open()?, to).map_err(CliError::from));
     let (mut preview, notes) = preview_with_assumptions(&mut found, istio, to.transpose()?.as_deref())?;
@@ -280,7 +280,7 @@ fn apply_assumptions(istio: &mut Istio, version: Option<&str>) -> Vec<String> {
 async fn status(args: &StatusArgs) -> Result<(), CliError> {
     let client = args.which.cluster.client().await?;
     let found = survey_all(&client, &args.shown.charts, &args.shown.at).await?;
-    let istio = chosen(&found, args.which.istio.as_deref())?;
+    let istio = select_istio(&found, args.which.istio.as_deref())?;
     let mut preview = preview(&found.snapshot, &istio);
     if let Some(preview) = &mut preview {
         restrict(preview, &args.shown.namespaces);
@@ -310,7 +310,7 @@ async fn watch(args: &StatusArgs) -> Result<(), CliError> {
     let mut display = progress::Display::new(args.shown.output);
     loop {
         let found = survey_all(&client, &args.shown.charts, &args.shown.at).await?;
-        let istio = chosen(&found, args.which.istio.as_deref())?;
+        let istio = select_istio(&found, args.which.istio.as_deref())?;
         let progress = progress::MigrationProgress::from_snapshot(&found.snapshot, &istio);
         let mut progress = progress.ok_or_else(|| not_enabled(&istio))?;
         let failures = &mut progress.status.failures;
@@ -333,7 +333,7 @@ fn not_enabled(istio: &Istio) -> CliError {
 async fn set_paused(args: &SelectionArgs, paused: bool) -> Result<(), CliError> {
     let client = args.cluster.client().await?;
     let found = survey(&client, empty_snapshot(&ChartsFlag::default(), &At::default())?).await?;
-    let istio = chosen(&found, args.istio.as_deref())?;
+    let istio = select_istio(&found, args.istio.as_deref())?;
     let subject = Subject::istio(istio.name());
     let change = json!({
         "metadata": {"resourceVersion": istio.metadata.resource_version},
@@ -354,7 +354,7 @@ async fn set_paused(args: &SelectionArgs, paused: bool) -> Result<(), CliError> 
 async fn retry(args: &RetryArgs) -> Result<(), CliError> {
     let client = args.which.cluster.client().await?;
     let found = survey_all(&client, &args.charts, &args.at).await?;
-    let istio = chosen(&found, args.which.istio.as_deref())?;
+    let istio = select_istio(&found, args.which.istio.as_deref())?;
     let failed = preview(&found.snapshot, &istio)
         .map(|preview: Preview| preview.failed)
         .unwrap_or_default();

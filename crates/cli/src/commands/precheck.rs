@@ -80,7 +80,7 @@ async fn check(args: &Args) -> Result<Vec<EligibilityFinding>, CliError> {
     let planned = plan_installation(&client, &installer, &args.inputs, Purpose::Precheck).await?;
     let mut findings = planned.findings;
     for (request, reason) in installer.denied_permissions(&planned.plan).await? {
-        let message = format!("you may not {request}: {reason}");
+        let message = format!("missing permission to {request}: {reason}");
         findings.push(finding(Severity::Error, message, "ask for a role that allows it"));
     }
     for (kind, served) in installer.gateway_definitions().await? {

@@ -278,7 +278,7 @@ async fn remove(args: &RemoveArgs) -> Result<(), CliError> {
         tag.namespaces.join(", ")
     );
     if !tag.namespaces.is_empty() && !args.skip_confirmation && !confirm(&prompt)? {
-        return Err(CliError::new(Kind::Usage, "cancelled").unless_quiet_exit(1));
+        return Err(CliError::new(Kind::Usage, "canceled").unless_quiet_exit(1));
     }
     let count = installer.remove_tag(&args.tag).await?;
     print(format!("Tag {} removed: {count} objects deleted\n", args.tag).as_bytes())

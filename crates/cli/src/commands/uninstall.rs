@@ -12,7 +12,7 @@ use crate::error::{CliError, Kind};
 use crate::kubeconfig::{ClusterFlags, block_on};
 use crate::ui::counted;
 
-/// Proxies that are listed; more are only counted.
+/// Maximum number of listed proxies. Further proxies are only counted.
 const MAX_LISTED: usize = 30;
 
 /// Arguments of `uninstall`.
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         let count = plan.objects().count();
         let prompt = format!("{count} objects will be deleted. Proceed?");
         if !args.skip_confirmation && !confirm(&prompt)? {
-            return Err(CliError::new(Kind::Usage, "cancelled").unless_quiet_exit(1));
+            return Err(CliError::new(Kind::Usage, "canceled").unless_quiet_exit(1));
         }
         let show = |event: RemovalEvent<'_>| drop(print(event_line(&event).as_bytes()));
         let deleted = installer.uninstall(plan, &show).await?;

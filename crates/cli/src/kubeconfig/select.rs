@@ -80,7 +80,8 @@ fn unreadable(path: &Path, error: KubeconfigError) -> CliError {
     .hint(hint)
 }
 
-/// The parser draws a picture of the source below the message; a kubeconfig may contain credentials.
+/// Returns the first line of a parser's message. The following lines quote the source, which may contain
+/// credentials.
 fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     line.strip_prefix("error: ").unwrap_or(line).to_owned()

@@ -11,7 +11,7 @@ pub(crate) struct Address {
     secure: bool,
     /// Host and optional port.
     authority: String,
-    /// Starts with a slash; has no fragment.
+    /// Path and query. Starts with a slash; has no fragment.
     path: String,
     /// Whether unencrypted connections to other hosts are allowed.
     plain_http: bool,
@@ -89,7 +89,7 @@ impl Address {
         }
     }
 
-    /// Reports whether credentials for this address may be sent to `other`.
+    /// Whether credentials for this address may be sent to `other`.
     pub(crate) fn same_host(&self, other: &Self) -> bool {
         (self.secure, &self.authority) == (other.secure, &other.authority)
     }

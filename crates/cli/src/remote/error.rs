@@ -55,6 +55,11 @@ pub(crate) enum RemoteError {
     Certificates(String),
 }
 
+/// Error of a digest given on the command line.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("must be sha256: and 64 hexadecimal digits")]
+pub(crate) struct DigestError;
+
 /// Defect of an archive with a valid digest.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveContentError {

@@ -199,7 +199,7 @@ pub(crate) fn verify(address: &Address, bytes: &[u8], expected: &str) -> Result<
     })
 }
 
-/// Reports whether text is a SHA-256 in hexadecimal.
+/// Whether text is a SHA-256 in hexadecimal.
 pub(crate) fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -169,7 +169,7 @@ pub(crate) fn operator_problem(operator: &Operator) -> Option<Problem> {
     (operator.running == Some(false)).then(|| Problem {
         object: "operator".to_owned(),
         reason: "NotRunning".to_owned(),
-        message: operator.message.trim_start_matches("not running: ").to_owned(),
+        message: operator.detail.clone(),
         remedy: "run `helm install mainstay deploy/chart`, or check its Deployment; the status shown here may be outdated. Delete the Lease if the operator runs with --leader-elect=false".to_owned(),
     })
 }
@@ -204,7 +204,7 @@ fn object_problems<S: Kind>(object: &Resource<S>, namespace: &str) -> Vec<Proble
             remedy: remedy(condition, &object.metadata, namespace),
         })
         .collect();
-    if is_unseen(object) {
+    if is_unreconciled(object) {
         out.push(Problem {
             object: name,
             reason: PENDING.to_owned(),
@@ -219,7 +219,7 @@ fn is_pending(problem: &Problem) -> bool {
     problem.reason == PENDING
 }
 
-fn is_unseen<S: Kind>(object: &Resource<S>) -> bool {
+fn is_unreconciled<S: Kind>(object: &Resource<S>) -> bool {
     !object.metadata.is_deleting() && object.status.observed_generation() < object.metadata.generation
 }
 

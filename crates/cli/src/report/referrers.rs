@@ -15,7 +15,7 @@ pub(crate) struct Use {
     pub(crate) tags: usize,
     pub(crate) namespaces: usize,
     pub(crate) pods: usize,
-    /// Whether every unlabelled namespace uses it.
+    /// Whether every unlabeled namespace uses it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) by_default: bool,
     /// Whether namespaces or pods could not be read, so that there may be more.
@@ -71,7 +71,7 @@ impl Use {
         let counts = snapshot.references().counts(name);
         Self {
             namespaces: counts.namespaces,
-            pods: counts.labelled_pods,
+            pods: counts.labeled_pods,
             incomplete: is_incomplete(snapshot),
             ..Self::default()
         }
@@ -97,7 +97,7 @@ impl std::fmt::Display for Use {
             .map(|(count, what)| format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
             .collect();
         if self.by_default {
-            parts.push("every unlabelled namespace".to_owned());
+            parts.push("every unlabeled namespace".to_owned());
         }
         if self.incomplete {
             parts.push(
@@ -164,7 +164,7 @@ mod tests {
         };
         assert_eq!(used(0, 0, 0, false), "-");
         assert_eq!(used(1, 0, 2, false), "1 tag, 2 pods");
-        assert_eq!(used(0, 1, 0, true), "1 namespace, every unlabelled namespace");
+        assert_eq!(used(0, 1, 0, true), "1 namespace, every unlabeled namespace");
     }
 
     #[test]

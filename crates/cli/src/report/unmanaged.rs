@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::Use;
 use crate::ui::table;
 
-/// How to adopt them.
+/// Hint about unmanaged control planes.
 pub(crate) const ADOPT_HINT: &str = "run `mainstay adopt` to see how the operator would manage them";
 
 /// A control plane that no operator manages.
@@ -46,7 +46,7 @@ fn report(survey: &Survey, plane: &UnmanagedPlane) -> UnmanagedReport {
     }
 }
 
-/// Formats them as a section; empty without any.
+/// Formats unmanaged control planes as a section; empty if there are none.
 pub(crate) fn section(planes: &[UnmanagedReport]) -> String {
     if planes.is_empty() {
         return String::new();

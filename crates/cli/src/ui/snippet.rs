@@ -46,11 +46,11 @@ pub(crate) fn draw(excerpt: &Excerpt<'_>, mark: Mark) -> String {
     lines.collect()
 }
 
-/// Characters of a source line before and after the caret that are shown.
+/// Maximum number of shown characters before and after the caret.
 const SHOWN_BEFORE: usize = 120;
 const SHOWN_AFTER: usize = 120;
 
-/// Width of the drawing, so that the renderer does not cut the shown part again.
+/// Maximum width of the renderer, so that it does not shorten the shown part again.
 const MAX_WIDTH: usize = 2 * (SHOWN_BEFORE + SHOWN_AFTER);
 
 /// The shown part of a source line.
@@ -60,7 +60,7 @@ struct Clipped {
     width: usize,
 }
 
-/// Cuts a line that is too long to read, with an ellipsis at each cut.
+/// Shortens a long line, with an ellipsis at each end that is cut off.
 fn clip(excerpt: &Excerpt<'_>) -> Clipped {
     let indent = excerpt.indent.unwrap_or_default();
     let start = indent.saturating_sub(SHOWN_BEFORE);

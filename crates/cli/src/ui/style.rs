@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-/// When to colour.
+/// When to color output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Color {
     /// On a terminal, unless `NO_COLOR` is set
@@ -14,8 +14,8 @@ pub(crate) enum Color {
 }
 
 impl Color {
-    /// Makes it the choice of this process; `auto` leaves `NO_COLOR`, `CLICOLOR_FORCE` and the terminal to
-    /// decide.
+    /// Applies the choice to this process. With `auto`, `NO_COLOR`, `CLICOLOR_FORCE` and the terminal
+    /// determine whether output is colored.
     pub(crate) fn choose(self) {
         let choice = match self {
             Self::Auto => anstream::ColorChoice::Auto,
@@ -26,13 +26,13 @@ impl Color {
     }
 }
 
-/// `Error:`.
+/// Style of `Error:`.
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
-/// `Warning:`.
+/// Style of `Warning:`.
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-/// What is as it should be.
+/// Style of successful results.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// `hint:`.
+/// Style of `hint:`.
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default().bold();
-/// Line numbers, the bar beside a source line, and arrows.
+/// Style of line numbers, the bar beside a source line, and arrows.
 pub(crate) const FRAME: Style = AnsiColor::Blue.on_default().bold();

@@ -9,7 +9,7 @@ use super::style::FRAME;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
-/// Switches it on for this process.
+/// Enables the printing of requests for this process.
 pub(crate) fn enable() {
     IS_ON.store(true, Ordering::Relaxed);
 }

@@ -2,7 +2,7 @@
 
 use console::Term;
 
-/// Width of a terminal that does not tell it.
+/// Assumed width if a terminal does not report one.
 const DEFAULT_COLUMNS: u16 = 80;
 
 /// Returns `$COLUMNS`, or the width of the terminal on stdout; `None` if stdout is not a terminal.
@@ -15,7 +15,7 @@ pub(super) fn terminal_width() -> Option<u16> {
 }
 
 /// Returns the width of the terminal on stdout for lines that are drawn again. `$COLUMNS` may be outdated
-/// after a resize, so it is only used if the terminal does not tell its width.
+/// after a resize, so it is only used if the terminal does not report its width.
 pub(super) fn terminal_columns() -> usize {
     let size = Term::stdout().size_checked().map(|(_, columns)| columns);
     usize::from(size.or_else(terminal_width).unwrap_or(DEFAULT_COLUMNS))

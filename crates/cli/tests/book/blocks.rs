@@ -5,7 +5,7 @@
 //! - `<!-- not executed: REASON -->` before a shell block that the test does not run;
 //! - `<!-- exit: N -->` before a shell block that must end with this exit code;
 //! - `<!-- file: PATH -->` before a block that is written to a file, relative to the page's directory;
-//! - `<!-- setup: COMMAND -->` anywhere: a command that readers do not need, run in its place.
+//! - `<!-- setup: COMMAND -->` anywhere: a command that is run at this position and that readers do not need.
 
 /// Part of a page that the test executes or counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum Step {
 /// Languages of shell blocks.
 const SHELL: &[&str] = &["sh", "shell", "bash", "console"];
 
-/// Programs by which an indented or unlabelled block is recognized as shell.
+/// Programs by which an indented or unlabeled block is recognized as shell.
 const PROGRAMS: &[&str] = &[
     "mainstay ",
     "kubectl ",

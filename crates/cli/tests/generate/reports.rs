@@ -152,6 +152,6 @@ fn warnings_quote_the_source_line() {
     assert_eq!(code, 0);
     assert_eq!(
         stderr,
-        "Warning: contrast.edgeless.systems/skip-initialiser looks misspelt\n --> -:6:17 (annotation-name)\n  |\n6 |   annotations: {contrast.edgeless.systems/skip-initialiser: 'true'}\n  |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\nhint: did you mean contrast.edgeless.systems/skip-initializer?\n"
+        "Warning: contrast.edgeless.systems/skip-initialiser looks misspelled\n --> -:6:17 (annotation-name)\n  |\n6 |   annotations: {contrast.edgeless.systems/skip-initialiser: 'true'}\n  |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\nhint: did you mean contrast.edgeless.systems/skip-initializer?\n"
     );
 }

@@ -11,7 +11,7 @@ use super::host::Host;
 const INSTALL: [&str; 4] = ["install", "--profile=demo", "-y", "--readiness-timeout=2m"];
 
 /// Kills a run after each of several writes, spread evenly; `MAINSTAY_CASES` sets their number.
-pub(crate) async fn everywhere() {
+pub(crate) async fn kill_after_each_write() {
     let reference = Host::simulated().await;
     let client = installing_client(&reference).await;
     let expected = reference.inventory().await;
@@ -88,7 +88,7 @@ async fn kill_after(write: u64, client: &str, expected: &BTreeSet<String>) -> bo
 }
 
 /// Kills runs on a real API server after several writes, spread evenly, as its audit log counts them.
-pub(crate) async fn everywhere_real() {
+pub(crate) async fn kill_after_each_write_real() {
     const INSTALL: [&str; 4] = ["install", "--profile=minimal", "-y", "--readiness-timeout=3m"];
     let host = Host::audited().await;
     let before = host.inventory().await;

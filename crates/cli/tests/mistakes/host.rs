@@ -21,7 +21,7 @@ pub(crate) struct Host {
     port: u16,
 }
 
-/// What a command printed.
+/// Output of a command.
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) stderr: String,

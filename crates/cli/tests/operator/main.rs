@@ -216,7 +216,7 @@ async fn losing_the_lease_exits_with_1() {
     let (code, log) = operator.wait_for_exit().await;
     assert_eq!(code, Some(1), "{log}");
     assert!(
-        log.contains("Error: the Lease was lost: another process may lead now\n"),
+        log.contains("Error: the Lease was lost: another process may be the leader\n"),
         "{log}"
     );
 }

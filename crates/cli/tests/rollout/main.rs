@@ -11,6 +11,8 @@ mod clusters;
 mod demo;
 mod host;
 mod live;
+#[path = "../support/request.rs"]
+mod request;
 mod state;
 
 use host::{check, command, finish, offline};

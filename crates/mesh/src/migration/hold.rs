@@ -60,7 +60,7 @@ impl<'a> Migration<'a> {
         })
     }
 
-    /// Returns the recorded status, if it is about this target.
+    /// Returns the recorded status if it describes a migration to this target.
     pub(super) fn written(&self) -> Option<&'a WorkloadMigrationStatus> {
         let written = self.istio.status.workload_migration.as_ref();
         written.filter(|written| written.target_revision == self.target)

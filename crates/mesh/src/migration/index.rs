@@ -46,7 +46,7 @@ pub struct WorkloadCounts {
     pub migrated: usize,
     /// Workloads that were not ready in time, or whose restart the API server rejected.
     pub failed: usize,
-    /// Workloads that are not migrated on purpose.
+    /// Workloads that are excluded from the migration.
     pub skipped: usize,
 }
 
@@ -129,7 +129,7 @@ impl MigrationIndex {
         }
     }
 
-    /// Records whether a namespace must be relabelled. Returns whether the index changed.
+    /// Records whether a namespace must be relabeled. Returns whether the index changed.
     pub(crate) fn set_namespace(&mut self, name: &str, relabel: bool) -> bool {
         if relabel {
             self.namespaces.insert(name.to_owned())
@@ -144,8 +144,8 @@ impl MigrationIndex {
         self.states.get(key)
     }
 
-    /// Returns every workload of the migration. Linear in their number, so it is used for reports and not
-    /// for plans.
+    /// Returns every workload of the migration. For reports only, because the cost is linear in the number of
+    /// workloads.
     pub fn iter(&self) -> impl Iterator<Item = (&WorkloadKey, &WorkloadState)> {
         self.states.iter()
     }

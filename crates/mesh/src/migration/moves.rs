@@ -11,7 +11,7 @@ use crate::planner::PlanBuilder;
 use crate::workload::{MigrationRecord, Workload, WorkloadKey};
 use crate::{Snapshot, Subject};
 
-/// Returns the plan of a workload, or `None` if no batch is open or namespaces must be relabelled first.
+/// Returns the plan of a workload, or `None` if no batch is open or namespaces must be relabeled first.
 pub(crate) fn plan_workload(snapshot: &Snapshot, key: &WorkloadKey) -> Option<Plan> {
     let workload = snapshot.workload(key)?;
     let migration = Migration::for_istio(snapshot, snapshot.migrating_istio(key)?)?;
@@ -55,7 +55,7 @@ fn may_join(snapshot: &Snapshot, migration: &Migration<'_>, key: &WorkloadKey, b
             let fits = open.or(first) == Some(*priority);
             fits && index.candidates(now).take(capacity).any(|(_, next)| next == key)
         }
-        // Retried from time to time: the webhook or policy that rejected it may have changed.
+        // Retried periodically: the webhook or policy that rejected the restart may have changed.
         Some(WorkloadState::Rejected) => {
             let failure = snapshot.last_failure(&Subject::Workload(key.clone()));
             let is_due = failure.is_some_and(|failure| failure.retry_at <= now);
@@ -71,8 +71,8 @@ pub(super) fn batch_priority(snapshot: &Snapshot, index: &MigrationIndex, batch:
     member.map(|workload| workload.priority)
 }
 
-/// Whether a namespace must still be relabelled. No workload is restarted before that. A namespace whose
-/// relabelling is rejected is ignored, so that it does not block the migration.
+/// Whether a namespace must still be relabeled. No workload is restarted before that. A namespace whose
+/// relabeling is rejected is ignored, so that it does not block the migration.
 pub(super) fn is_relabeling(snapshot: &Snapshot, index: &MigrationIndex) -> bool {
     let mut namespaces = index.namespaces();
     namespaces.any(|name| !is_rejected(snapshot, &Subject::Namespace(name.to_owned())))
@@ -90,7 +90,7 @@ fn needs_label(snapshot: &Snapshot, key: &WorkloadKey, workload: &Workload, targ
     resolved.is_some_and(|(revision, tag)| tag.is_none() && revision.name() != target)
 }
 
-/// Returns the plan of a namespace, or `None` if it must not be relabelled now.
+/// Returns the plan of a namespace, or `None` if it must not be relabeled now.
 pub(crate) fn plan_namespace(snapshot: &Snapshot, name: &str) -> Option<Plan> {
     let namespace = snapshot.namespace(name)?;
     let migration = Migration::for_istio(snapshot, snapshot.relabeling_istio(name)?)?;

@@ -16,7 +16,7 @@ use crate::workload::WorkloadKey;
 pub struct Preview {
     /// The target revision.
     pub target: String,
-    /// Namespaces that are relabelled first.
+    /// Namespaces that are relabeled first.
     pub namespaces: Vec<String>,
     /// Batches in order, each with the workloads that are restarted together.
     pub batches: Vec<Vec<WorkloadKey>>,
@@ -26,7 +26,7 @@ pub struct Preview {
     pub migrated: usize,
     /// Workloads that were not ready in time, or whose restart is rejected.
     pub failed: Vec<WorkloadKey>,
-    /// Workloads that are not migrated on purpose, with the reason.
+    /// Workloads that are excluded from the migration, with the reason.
     pub skipped: Vec<(WorkloadKey, Reason)>,
     /// Pods on old revisions that belong to no workload, by namespace and name.
     pub standalone: Vec<(String, String)>,

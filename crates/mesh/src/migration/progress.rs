@@ -90,9 +90,9 @@ fn idle_progress(target_revision: String, reason: Reason, message: &str) -> Prog
 fn current_progress(snapshot: &Snapshot, migration: &Migration<'_>, plan: &mut PlanBuilder<'_>) -> Progress {
     let (now, written) = (snapshot.now, migration.written());
     let counts = migration.index.counts(now);
-    // A namespace without workloads keeps an old revision in use as well.
-    let is_left = counts.pending > 0 || is_relabeling(snapshot, migration.index);
-    let state = migration_state(migration, &counts, is_left);
+    // A namespace without workloads also keeps an old revision in use.
+    let has_remaining_work = counts.pending > 0 || is_relabeling(snapshot, migration.index);
+    let state = migration_state(migration, &counts, has_remaining_work);
     if let Some(deadline) = migration.index.next_deadline(now) {
         plan.requeue(Requeue::At(deadline));
     }
@@ -134,7 +134,11 @@ fn status_with_counts(migration: &Migration<'_>, counts: &WorkloadCounts) -> Wor
     }
 }
 
-fn migration_state(migration: &Migration<'_>, counts: &WorkloadCounts, is_left: bool) -> MigrationState {
+fn migration_state(
+    migration: &Migration<'_>,
+    counts: &WorkloadCounts,
+    has_remaining_work: bool,
+) -> MigrationState {
     let ended = if counts.failed > 0 {
         MigrationState::Failed
     } else {
@@ -145,7 +149,7 @@ fn migration_state(migration: &Migration<'_>, counts: &WorkloadCounts, is_left: 
     }
     let is_stopped = migration.settings.fail_fast && counts.failed > 0;
     if migration.hold.is_none() {
-        return if is_left && !is_stopped {
+        return if has_remaining_work && !is_stopped {
             MigrationState::InProgress
         } else {
             ended
@@ -153,8 +157,8 @@ fn migration_state(migration: &Migration<'_>, counts: &WorkloadCounts, is_left: 
     }
     // A hold does not change the state of a migration that is in progress or has ended.
     match migration.written().map(|written| written.state) {
-        Some(MigrationState::InProgress) if is_left => MigrationState::InProgress,
-        Some(MigrationState::Completed | MigrationState::Failed) if !is_left => ended,
+        Some(MigrationState::InProgress) if has_remaining_work => MigrationState::InProgress,
+        Some(MigrationState::Completed | MigrationState::Failed) if !has_remaining_work => ended,
         Some(MigrationState::Failed) if is_stopped => MigrationState::Failed,
         _ => MigrationState::Idle,
     }
@@ -181,7 +185,7 @@ fn batched_status(
     } else if migration.hold.is_none() {
         new.next_batch_time = None;
     }
-    // No requeue is needed after that time: every other obstacle to the next batch ends with an event.
+    // No later requeue is needed: if anything else delays the next batch, an event follows when that changes.
     if let Some(next) = new.next_batch_time.filter(|next| next.timestamp() > snapshot.now) {
         plan.requeue(Requeue::At(next.timestamp()));
     }
@@ -420,7 +424,7 @@ fn add_events(migration: &Migration<'_>, new: &WorkloadMigrationStatus, plan: &m
             let batches = batch(new).total_batches;
             format!("migrating {outstanding} workloads to {target} in {batches} batches")
         } else {
-            format!("relabelling namespaces for {target}")
+            format!("relabeling namespaces for {target}")
         };
         plan.add_event_after_status(false, Reason::MigrationStarted, message);
     }
@@ -450,7 +454,7 @@ fn add_events(migration: &Migration<'_>, new: &WorkloadMigrationStatus, plan: &m
     let unreported = new.failed_workloads - old.failed_workloads - reported;
     if unreported > 0 {
         let message =
-            format!("{unreported} more workloads failed; the status holds the latest {MAX_FAILURES}");
+            format!("{unreported} more workloads failed; the status lists the latest {MAX_FAILURES}");
         plan.add_event_after_status(true, Reason::WorkloadFailed, message);
     }
     let ended = matches!(new.state, MigrationState::Completed | MigrationState::Failed);

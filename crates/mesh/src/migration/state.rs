@@ -18,8 +18,8 @@ use crate::{Snapshot, Subject, active_revision_name};
 /// State of a workload in a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkloadState {
-    /// Cannot be restarted yet: its namespace has to be relabelled first, or the tag it refers to has not
-    /// moved yet.
+    /// Cannot be restarted yet: the namespace must be relabeled first, or the tag that the workload refers to
+    /// has not moved yet.
     Waiting {
         /// Position in the order of the migration: lower numbers are migrated first.
         priority: i32,
@@ -33,12 +33,12 @@ pub enum WorkloadState {
     Started {
         /// End of the readiness timeout.
         deadline: Timestamp,
-        /// Batch in which it was restarted.
+        /// Number of the batch in which the workload was restarted.
         batch: i32,
     },
     /// Restarted on the target revision and ready there.
     Finished {
-        /// Batch in which it was restarted.
+        /// Number of the batch in which the workload was restarted.
         batch: i32,
     },
     /// The API server rejects the restart.
@@ -59,7 +59,7 @@ pub enum WorkloadPhase {
     Migrated,
     /// Not ready within its readiness timeout, or rejected by the API server.
     Failed,
-    /// Not migrated on purpose.
+    /// Excluded from the migration.
     Skipped,
 }
 
@@ -213,7 +213,7 @@ impl Candidate<'_> {
         match (refers_to_target, self.tag) {
             (false, Some(tag)) => return self.tagged_state(tag, !pods.is_empty()),
             // A workload without pods needs no restart: new pods use the target once the namespace is
-            // relabelled.
+            // relabeled.
             (false, None) if self.is_selected_by_namespace && pods.is_empty() => return None,
             _ => {}
         }
@@ -275,7 +275,7 @@ impl Candidate<'_> {
         })
     }
 
-    /// Returns the state of a workload that refers to an old revision by a tag. It is never relabelled: if
+    /// Returns the state of a workload that refers to an old revision by a tag. It is never relabeled: if
     /// the tag refers to the Istio, the workload waits until the tag moves, otherwise it is skipped.
     fn tagged_state(&self, tag: &IstioRevisionTag, has_pods: bool) -> Option<WorkloadState> {
         if !has_pods {

@@ -30,7 +30,7 @@ pub(super) struct StatusUpdate<'a, T> {
 }
 
 impl<'a> PlanBuilder<'a> {
-    /// Creates an empty plan for an object of ours.
+    /// Creates an empty plan for one of our objects.
     pub(crate) fn for_object<S: Kind>(snapshot: &'a Snapshot, object: &Resource<S>) -> Self {
         let subject = Subject::Object(S::KIND, object.metadata.name.clone());
         Self::for_subject(snapshot, subject, &object.metadata)
@@ -182,7 +182,7 @@ fn changed_conditions(old: &Conditions, new: &Conditions, types: &[ConditionType
     types.iter().filter_map(changed).collect()
 }
 
-/// Returns the earlier of two times.
+/// Returns the earlier of two requeues.
 fn earlier(a: Requeue, b: Requeue) -> Requeue {
     match (a, b) {
         (Requeue::OnEvent, other) | (other, Requeue::OnEvent) => other,

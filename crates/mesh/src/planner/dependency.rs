@@ -111,7 +111,7 @@ mod tests {
     use crate::values::testing::map;
 
     #[test]
-    fn which_values_need_the_plug_in() {
+    fn cni_is_required_on_openshift_or_if_enabled() {
         let check = |name: &str, json: &str, expected| assert_eq!(needs_cni(&map(json)), expected, "{name}");
         check("NilValues", "{}", false);
         check(
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn which_values_need_the_node_proxy() {
+    fn ztunnel_is_required_in_ambient_mode() {
         let check =
             |name: &str, json: &str, expected| assert_eq!(needs_ztunnel(&map(json)), expected, "{name}");
         check("NilValues", "{}", false);

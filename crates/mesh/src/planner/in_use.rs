@@ -86,8 +86,8 @@ fn check_readable(snapshot: &Snapshot, source: Source) -> Result<(), UsageError>
         })
 }
 
-/// Whether `name` is the default revision or tag and `enableNamespacesByDefault` is set: it injects every
-/// namespace without injection labels.
+/// Whether `name` is the default revision or tag and `enableNamespacesByDefault` is set, so that its injector
+/// serves every namespace without injection labels.
 fn is_default_for_all(name: &str, revision: &IstioRevision) -> bool {
     name == names::DEFAULT_REVISION && revision.spec.enables_namespaces_by_default()
 }

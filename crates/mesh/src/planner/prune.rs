@@ -11,17 +11,17 @@ use crate::{Snapshot, Subject};
 /// Decision whether to prune a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PruneDecision {
-    /// Kept: it is the active revision.
+    /// Kept, because the revision is active.
     Active,
-    /// Kept: it is in use.
+    /// Kept, because the revision is in use.
     InUse,
-    /// Kept: whether it is in use is unknown.
+    /// Kept, because it is not known whether the revision is in use.
     Unknown,
-    /// Deleted at this time unless it is used again.
+    /// Deleted at this time unless the revision is in use again.
     DeleteAt(Timestamp),
-    /// Being deleted already.
+    /// Already being deleted.
     Deleting,
-    /// Kept: other clusters may use it.
+    /// Kept, because other clusters may use the revision.
     External,
 }
 

@@ -179,7 +179,7 @@ fn implicit_tag_obstacle(
     if let Some(other) = snapshot.foreign_injectors().next() {
         let message = format!(
             "tag {tag:?} is not created: MutatingWebhookConfiguration {other:?} already injects namespaces \
-             labelled istio-injection=enabled"
+             labeled istio-injection=enabled"
         );
         return Some(name_in_use(istio, message));
     }
@@ -316,7 +316,7 @@ fn remove_tag(
     let action = Action::DeleteTag(Precondition::for_object(Subject::tag(name), &tag.metadata));
     let failed = back_off_obstacle(snapshot, &action, builder);
     if failed.is_none() {
-        let message = format!("deleted IstioRevisionTag {name:?}: it is no longer wanted");
+        let message = format!("deleted IstioRevisionTag {name:?}: it is no longer requested");
         builder.add_with_event(action, &Reason::TagRemoved, message);
     }
     failed

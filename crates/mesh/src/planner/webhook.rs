@@ -13,7 +13,7 @@ const DEFAULT_PERIOD_SECONDS: u32 = 3;
 const DEFAULT_TIMEOUT_SECONDS: u32 = 5;
 const DEFAULT_PORT: u16 = 443;
 
-/// Upstream's messages for webhooks that cannot be probed.
+/// Upstream's messages about webhooks that cannot be probed.
 const NO_WEBHOOKS: &str = "mutatingwebhookconfiguration contains no webhooks";
 const NO_SERVICE: &str = "missing webhooks[].clientConfig.service";
 const NO_BUNDLE: &str =

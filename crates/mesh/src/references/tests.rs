@@ -89,7 +89,7 @@ fn labels_select_the_revision_in_use() {
 }
 
 #[test]
-fn a_running_proxy_keeps_its_revision_and_no_tag() {
+fn a_running_proxy_keeps_its_revision_but_no_tag_in_use() {
     check("", "", "istio.io/rev=default", "default", "");
     check("", "", "istio.io/rev=my-rev", "my-rev", "");
     let mut index = References::default();
@@ -169,7 +169,7 @@ fn pod_labels_apply_once_the_namespace_label_is_removed() {
 }
 
 #[test]
-fn a_tag_keeps_its_revision() {
+fn a_tag_counts_as_a_referrer_of_its_revision() {
     let tag = |index: &mut References, revision| {
         index.upsert(Referrer::Tag {
             name: "prod",
@@ -202,7 +202,7 @@ fn referrers_are_counted_by_cause() {
     let expected = Counts {
         tags: 1,
         namespaces: 1,
-        labelled_pods: 2,
+        labeled_pods: 2,
         running_pods: 2,
     };
     assert_eq!(index.counts("a"), expected);
@@ -222,7 +222,7 @@ impl Random {
 }
 
 #[test]
-fn after_any_events_the_index_equals_a_rebuilt_one() {
+fn index_equals_a_rebuilt_index_after_random_events() {
     const LABELS: [&str; 7] = [
         "",
         "istio.io/rev=a",

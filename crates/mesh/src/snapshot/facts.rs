@@ -12,20 +12,20 @@ use crate::plan::{Action, Release};
 #[allow(clippy::struct_excessive_bools, reason = "independent facts")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Namespace {
-    /// Its UID.
+    /// UID of the namespace.
     pub uid: String,
-    /// Its resource version.
+    /// Resource version of the namespace.
     pub resource_version: String,
-    /// Whether it is being deleted.
+    /// Whether the namespace is being deleted.
     pub terminating: bool,
-    /// Whether its workloads are not migrated.
+    /// Whether an annotation excludes the workloads of the namespace from migration.
     pub skip_migration: bool,
     /// Whether an annotation that controls migration has an invalid value.
     pub invalid_annotation: bool,
-    /// Whether it has the label `istio-injection: enabled`.
+    /// Whether the namespace has the label `istio-injection: enabled`.
     pub injection_label: bool,
-    /// Whether it has the label `istio-injection` with another value. No webhook matches its pods in this
-    /// case.
+    /// Whether the namespace has the label `istio-injection` with another value. In this case, no webhook
+    /// matches the pods of the namespace.
     pub injection_disabled: bool,
 }
 
@@ -52,14 +52,14 @@ pub struct DaemonSet {
 pub struct Webhook {
     /// Metadata, with the annotations about probes.
     pub metadata: ObjectMeta,
-    /// Client configuration of its first webhook, if there is one.
+    /// Client configuration of the first webhook, if there is one.
     pub client: Option<WebhookClient>,
 }
 
 /// `clientConfig` of a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WebhookClient {
-    /// The Service it refers to.
+    /// Service that the webhook refers to.
     pub service: Option<ServiceReference>,
     /// CA bundle; empty if unset.
     pub ca_bundle: Arc<[u8]>,
@@ -68,11 +68,11 @@ pub struct WebhookClient {
 /// A Service with a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceReference {
-    /// Its namespace.
+    /// Namespace of the Service.
     pub namespace: String,
-    /// Its name.
+    /// Name of the Service.
     pub name: String,
-    /// Its port, 443 if unset.
+    /// Port of the Service. 443 if unset.
     pub port: Option<u16>,
 }
 
@@ -172,7 +172,7 @@ pub enum SourceState {
     /// Not listed yet. No plan is made.
     #[default]
     Pending,
-    /// Cannot be read, with the error. Conditions that depend on it are unknown.
+    /// Cannot be read, with the error. Conditions that depend on the source are unknown.
     Failing(String),
     /// Listed and watched.
     Ready,

@@ -1,6 +1,6 @@
 //! Records observations in the snapshot, and returns the subjects whose plan may have changed.
 //!
-//! A watch event contains only the current state of an object. The previous state comes from the snapshot.
+//! A watch event contains only the current state of an object. The previous state is read from the snapshot.
 
 mod install_namespace;
 
@@ -24,7 +24,7 @@ use crate::workload::{Workload, WorkloadKey, has_invalid_annotation};
 /// Subjects whose plan may have changed.
 pub type AffectedSubjects = BTreeSet<Subject>;
 
-/// An observation.
+/// One observed fact: the state of an object, a deletion, or the outcome of an attempt.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(
     clippy::large_enum_variant,
@@ -43,38 +43,38 @@ pub enum Observation {
     ZTunnel(ZTunnel),
     /// The current state of a webhook configuration.
     Webhook(Webhook),
-    /// One of the above was deleted.
+    /// An object of one of the kinds above was deleted.
     Gone(Subject),
     /// The current state of a namespace.
     Namespace {
-        /// Its name.
+        /// Name of the namespace.
         name: String,
-        /// Its UID.
+        /// UID of the namespace.
         uid: String,
-        /// Its resource version.
+        /// Resource version of the namespace.
         resource_version: String,
-        /// Its labels.
+        /// Labels of the namespace.
         labels: Labels,
-        /// Its annotations.
+        /// Annotations of the namespace.
         annotations: Labels,
-        /// Whether it is being deleted.
+        /// Whether the namespace is being deleted.
         terminating: bool,
     },
     /// The current state of a pod.
     Pod {
-        /// Its namespace.
+        /// Namespace of the pod.
         namespace: String,
-        /// Its name.
+        /// Name of the pod.
         name: String,
-        /// Its labels.
+        /// Labels of the pod.
         labels: Labels,
-        /// Its annotations.
+        /// Annotations of the pod.
         annotations: Labels,
-        /// Whether it succeeded or failed.
+        /// Whether the pod has succeeded or failed.
         finished: bool,
-        /// Whether it is being deleted.
+        /// Whether the pod is being deleted.
         terminating: bool,
-        /// The workload it belongs to.
+        /// Workload that the pod belongs to.
         workload: Option<WorkloadKey>,
     },
     /// A namespace or a pod was deleted.
@@ -527,7 +527,7 @@ impl Snapshot {
             Subject::Workload(key) => self.reindex_workload(key),
             Subject::Namespace(name) => {
                 let mut affected = self.reindex_namespace(name);
-                // Restarts wait until all namespaces are relabelled, except those whose relabelling is
+                // Restarts wait until all namespaces are relabeled, except those whose relabeling is
                 // rejected.
                 let waiting = self.relabeling_istio(name).map(|istio| istio.name().to_owned());
                 affected.extend(

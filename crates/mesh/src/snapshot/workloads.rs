@@ -205,7 +205,7 @@ impl Snapshot {
         changed.collect()
     }
 
-    /// Records in every index whether a namespace must be relabelled. Returns the Istios with a changed
+    /// Records in every index whether a namespace must be relabeled. Returns the Istios with a changed
     /// index.
     fn index_namespace(&mut self, namespace: &str) -> Vec<String> {
         let owner = migration::relabeling_istio(self, namespace);

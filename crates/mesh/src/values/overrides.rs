@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn name_and_namespace_are_not_the_users() {
+    fn users_cannot_override_name_and_namespace() {
         let named = r#"{"global":{"istioNamespace":"ns1"},"revision":"my-revision"}"#;
         check(
             "default-revision",

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_profile_always_and_one_more_at_most() {
+    fn default_profile_and_at_most_one_other_are_applied() {
         let check = |platform, user, expected: &[&str]| {
             assert_eq!(profile_names(platform, user), expected, "{platform:?} {user:?}");
         };

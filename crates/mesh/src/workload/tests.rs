@@ -162,7 +162,7 @@ fn stateful_and_daemon_sets_are_complete_once_all_pods_are_updated() {
 }
 
 #[test]
-fn what_is_missing_for_a_rollout_is_named() {
+fn incomplete_rollouts_are_described() {
     let check = |numbers: [i32; 5], expected: &str| {
         let [desired, updated, old, ready, available] = numbers;
         let rollout = Rollout {

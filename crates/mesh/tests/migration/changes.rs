@@ -12,7 +12,7 @@ use super::{
 use crate::support::World;
 
 #[test]
-fn a_workload_without_pods_is_relabelled_only() {
+fn a_workload_without_pods_is_only_relabeled() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("silent", "");
     let idle = world.app("silent", "idle", &format!("istio.io/rev={OLD}"), "");
@@ -36,7 +36,7 @@ fn a_workload_without_pods_is_relabelled_only() {
 }
 
 #[test]
-fn a_workload_deleted_during_its_migration_is_no_failure() {
+fn a_workload_deleted_during_its_migration_is_not_a_failure() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     let gone = world.app("shop", "a-gone", "", "");

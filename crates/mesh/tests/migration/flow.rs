@@ -15,17 +15,17 @@ use crate::support::World;
 #[test]
 fn every_workload_moves_when_the_version_changes() {
     let mut world = mesh(batched(1, "0s"));
-    world.namespace("labelled", &format!("istio.io/rev={OLD}"));
+    world.namespace("labeled", &format!("istio.io/rev={OLD}"));
     world.namespace("silent", "");
-    world.app("labelled", "cart", "app=cart", "");
+    world.app("labeled", "cart", "app=cart", "");
     world.app("silent", "web", &format!("istio.io/rev={OLD}"), "");
     assert_eq!(world.settle(), Vec::<String>::new());
     let executed = upgrade(&mut world, batched(1, "0s"));
     assert_eq!(
         migration_actions(&executed),
         [
-            format!("relabel namespace labelled to {NEW}"),
-            format!("restart Deployment/labelled/cart on {NEW} in batch 1"),
+            format!("relabel namespace labeled to {NEW}"),
+            format!("restart Deployment/labeled/cart on {NEW} in batch 1"),
         ]
     );
     assert_eq!(summary(&world), "InProgress 0+0+0 of 2, batch 1 of 2");
@@ -36,7 +36,7 @@ fn every_workload_moves_when_the_version_changes() {
     );
     complete_rollouts(&mut world);
     assert_eq!(summary(&world), "Completed 2+0+0 of 2, batch 2 of 2");
-    assert_eq!(world.namespace_labels("labelled"), format!("istio.io/rev={NEW}"));
+    assert_eq!(world.namespace_labels("labeled"), format!("istio.io/rev={NEW}"));
     assert_eq!(
         condition(&world),
         format!("True AllWorkloadsMigrated: 2 of 2 workloads migrated to {NEW}, 0 skipped")
@@ -48,10 +48,10 @@ fn every_workload_moves_when_the_version_changes() {
 }
 
 #[test]
-fn a_workload_that_needs_no_new_label_is_restarted_and_one_that_does_is_not_restarted_twice() {
+fn a_workload_is_restarted_once_with_or_without_a_new_label() {
     let mut world = mesh(batched(5, "0s"));
-    world.namespace("labelled", &format!("istio.io/rev={OLD}"));
-    let cart = world.app("labelled", "cart", "app=cart", "");
+    world.namespace("labeled", &format!("istio.io/rev={OLD}"));
+    let cart = world.app("labeled", "cart", "app=cart", "");
     world.namespace("silent", "");
     let web = world.app("silent", "web", &format!("istio.io/rev={OLD}"), "");
     upgrade(&mut world, batched(5, "0s"));
@@ -77,7 +77,7 @@ fn a_workload_that_needs_no_new_label_is_restarted_and_one_that_does_is_not_rest
 }
 
 #[test]
-fn no_workloads_means_completed_at_once() {
+fn a_migration_without_workloads_completes_immediately() {
     let mut world = mesh(batched(1, "30s"));
     upgrade(&mut world, batched(1, "30s"));
     assert_eq!(summary(&world), "Completed 0+0+0 of 0, batch 0 of 0");
@@ -155,7 +155,7 @@ fn counts_follow_the_readiness_of_workloads() {
 }
 
 #[test]
-fn the_states_of_a_migration_in_their_order() {
+fn migration_states_are_reported_in_order() {
     let check = |comes_up: bool, expected: MigrationState| {
         let mut world = mesh(batched(1, "0s"));
         world.namespace("shop", &format!("istio.io/rev={OLD}"));

@@ -41,7 +41,7 @@ fn a_namespace_of_the_default_revision_names_the_new_one_afterwards() {
 }
 
 #[test]
-fn a_template_on_the_default_revision_is_relabelled() {
+fn a_template_on_the_default_revision_is_relabeled() {
     let mut world = World::default();
     world.observe(Observation::Source(Source::Workloads, SourceState::Ready));
     world.apply::<IstioSpec>(
@@ -60,7 +60,7 @@ fn a_template_on_the_default_revision_is_relabelled() {
 }
 
 #[test]
-fn workloads_on_a_tag_are_restarted_once_it_has_moved_and_never_relabelled() {
+fn workloads_on_a_tag_are_restarted_after_it_moves_and_never_relabeled() {
     let mut world = mesh(batched(1, "0s"));
     world.tag("prod", "Istio", "default");
     world.settle();
@@ -238,7 +238,7 @@ fn a_workload_without_a_reference_keeps_its_proxy() {
 }
 
 #[test]
-fn a_namespace_without_workloads_is_relabelled_too() {
+fn a_namespace_without_workloads_is_also_relabeled() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("empty", &format!("istio.io/rev={OLD}"));
     let executed = upgrade(&mut world, batched(1, "0s"));
@@ -246,7 +246,7 @@ fn a_namespace_without_workloads_is_relabelled_too() {
     assert!(
         reported
             .iter()
-            .any(|event| event.starts_with(&format!("MigrationStarted: relabelling namespaces for {NEW}"))),
+            .any(|event| event.starts_with(&format!("MigrationStarted: relabeling namespaces for {NEW}"))),
         "{reported:#?}"
     );
     let labels = world.snapshot.references().selected_by_namespace("empty");

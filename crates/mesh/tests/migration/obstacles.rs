@@ -22,7 +22,7 @@ fn skip_reason(world: &World, key: &WorkloadKey) -> String {
 }
 
 /// Adds a workload with injected pods and a template that names the old revision.
-fn labelled(world: &mut World, name: &str, edit: impl FnOnce(&mut Value)) -> WorkloadKey {
+fn labeled(world: &mut World, name: &str, edit: impl FnOnce(&mut Value)) -> WorkloadKey {
     let key = world.app("shop", name, &format!("istio.io/rev={OLD}"), "");
     world.change_workload(&key, edit);
     key
@@ -33,13 +33,13 @@ fn workloads_that_cannot_be_injected_are_skipped() {
     let kinds = || json!({"kinds": ["Deployment", "StatefulSet"], "batched": {"delayBetweenBatches": "0s"}});
     let mut world = mesh(kinds());
     world.namespace("shop", "");
-    let moved = labelled(&mut world, "moved", |_| {});
-    let host = labelled(&mut world, "host", |object| {
+    let moved = labeled(&mut world, "moved", |_| {});
+    let host = labeled(&mut world, "host", |object| {
         object["spec"]["template"]["spec"] = json!({"hostNetwork": true});
     });
-    let plain = labelled(&mut world, "plain", |_| {});
+    let plain = labeled(&mut world, "plain", |_| {});
     world.complete_rollout_uninjected(&plain);
-    let annotated = labelled(&mut world, "annotated", |object| {
+    let annotated = labeled(&mut world, "annotated", |object| {
         object["spec"]["template"]["metadata"]["annotations"] = json!({"sidecar.istio.io/inject": "false"});
     });
     let set = WorkloadKey::new("shop", WorkloadKind::StatefulSet, "db");

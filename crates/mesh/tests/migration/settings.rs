@@ -121,7 +121,7 @@ fn invalid_settings_migrate_nothing() {
 }
 
 #[test]
-fn default_batch_size_and_delay() {
+fn batch_size_and_delay_have_defaults() {
     let mut world = mesh(json!({}));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
     world.app("shop", "a", "", "");

@@ -29,7 +29,7 @@ const MAX_PLANS: usize = 20_000;
 pub struct Timeline {
     /// States in order of time. The first one is the state before the rollout.
     pub frames: Vec<Frame>,
-    /// How the timeline ended.
+    /// Outcome of the timeline.
     pub end: End,
 }
 
@@ -76,7 +76,7 @@ pub struct Write {
     pub reason: Reason,
 }
 
-/// How a timeline ended.
+/// Outcome of a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The rollout settled.

@@ -78,7 +78,7 @@ fn is_reached(stage: &Stage<'_>, state: &ClusterState<'_>) -> bool {
     let is_grown = state
         .cells
         .values()
-        .filter(|cell| cell.is_wanted)
+        .filter(|cell| cell.is_in_target)
         .all(|cell| cell.is_shrinking() || (cell.low >= cell.desired && cell.available >= cell.desired));
     if state.mode == Mode::Step {
         let is_blocked = state
@@ -90,24 +90,24 @@ fn is_reached(stage: &Stage<'_>, state: &ClusterState<'_>) -> bool {
     is_routed && is_grown && is_cleaned_up(stage, state)
 }
 
-/// Whether a cluster runs replicas of the new revision in the current step. If not, a route that an earlier
-/// rollout left has no other backend yet; it is kept until there is one.
+/// Whether a cluster runs replicas of the new revision in the current step. If not, a route of an earlier
+/// rollout has no other backend yet and is kept until one exists.
 fn takes_part(state: &ClusterState<'_>) -> bool {
     state.mode != Mode::Step
         || state
             .cells
             .values()
-            .any(|cell| cell.is_wanted && cell.desired > 0)
+            .any(|cell| cell.is_in_target && cell.desired > 0)
 }
 
 /// Whether a cluster has no obsolete workloads and no replicas above its target. Replicas that another
-/// cluster has yet to replace and replicas that are kept warm do not count.
+/// cluster must replace first and replicas that are kept warm do not count.
 fn is_cleaned_up(stage: &Stage<'_>, state: &ClusterState<'_>) -> bool {
     let is_last = stage.rollout.group as usize + 1 >= stage.groups.len();
     let is_relocated = state.target_total() < state.start_total() && !is_last;
     let cells = || state.cells.values();
     let is_done = cells().all(|cell| {
-        let is_gone = cell.is_wanted || cell.workloads.is_empty();
+        let is_gone = cell.is_in_target || cell.workloads.is_empty();
         is_gone && (cell.spec <= cell.target || !cell.is_managed)
     });
     is_done || is_relocated || stage.is_kept_warm

@@ -12,7 +12,7 @@ use crate::snapshot::{Measurement, MeasurementKey};
 const DEFAULT_INTERVAL: u32 = 30;
 
 /// State of all analyses that affect the current step, in ascending order of severity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum AnalysisState {
     /// No analysis failed, and the analysis of the step is complete.
     Passed,
@@ -32,7 +32,7 @@ pub(super) fn count_measurements(draft: &mut Draft<'_>) {
         .status
         .rollout
         .as_ref()
-        .filter(|rollout| is_analysed(rollout));
+        .filter(|rollout| is_analyzed(rollout));
     let Some(step_hash) = rollout.map(|rollout| rollout.step_hash.clone()) else {
         return;
     };
@@ -49,7 +49,7 @@ pub(super) fn count_measurements(draft: &mut Draft<'_>) {
     }
 }
 
-fn is_analysed(rollout: &RolloutStatus) -> bool {
+fn is_analyzed(rollout: &RolloutStatus) -> bool {
     rollout.direction == Direction::Forward && rollout.completed_at.is_none()
 }
 
@@ -85,7 +85,7 @@ fn count_measurement(runs: &mut Vec<AnalysisRun>, metric: &Metric, measurement: 
         return;
     }
     run.measured_at = Some(at);
-    match judge(metric, measurement) {
+    match evaluate_measurement(metric, measurement) {
         Some(true) => (run.successful, run.no_data) = (run.successful + 1, 0),
         Some(false) => (run.failed, run.no_data) = (run.failed + 1, 0),
         None => match metric.on_no_data.unwrap_or_default() {
@@ -97,7 +97,7 @@ fn count_measurement(runs: &mut Vec<AnalysisRun>, metric: &Metric, measurement: 
 }
 
 /// Returns whether a measurement succeeded, or `None` if it has no data. NaN counts as no data.
-fn judge(metric: &Metric, measurement: &Measurement) -> Option<bool> {
+fn evaluate_measurement(metric: &Metric, measurement: &Measurement) -> Option<bool> {
     let value = measurement.value.filter(|value| !value.is_nan())?;
     let minimum = u64::from(metric.min_samples.unwrap_or_default());
     if measurement.samples.is_some_and(|samples| samples < minimum) {
@@ -114,12 +114,14 @@ pub(super) fn analysis_state(
     rollout: &RolloutStatus,
     step: Option<&str>,
 ) -> AnalysisState {
-    if !is_analysed(rollout) {
+    if !is_analyzed(rollout) {
         return AnalysisState::Passed;
     }
     let deployment = &draft.snapshot.deployment;
     let steps = stage::steps(deployment, rollout);
-    let has_started = (rollout.step as usize) < steps.len() || rollout.group > 0 || !steps.is_empty();
+    // Background templates start with the first step. Without steps, such as in a first deployment, they
+    // start when the first group is complete.
+    let has_started = !steps.is_empty() || rollout.group > 0;
     let background: Vec<String> = deployment
         .spec
         .analysis
@@ -130,26 +132,15 @@ pub(super) fn analysis_state(
         .collect();
     let mut worst = AnalysisState::Passed;
     for name in background {
-        worst = worse_of(worst, judge_template(draft, &name, ""));
+        worst = worst.max(evaluate_template(draft, &name, ""));
     }
     if let Some(name) = step {
-        worst = worse_of(worst, judge_template(draft, name, &rollout.step_hash));
+        worst = worst.max(evaluate_template(draft, name, &rollout.step_hash));
     }
     worst
 }
 
-fn worse_of(left: AnalysisState, right: AnalysisState) -> AnalysisState {
-    let rank = |analysis_state: AnalysisState| match analysis_state {
-        AnalysisState::Passed => 0,
-        AnalysisState::Running => 1,
-        AnalysisState::NoData => 2,
-        AnalysisState::TemplateMissing => 3,
-        AnalysisState::Failed => 4,
-    };
-    if rank(left) >= rank(right) { left } else { right }
-}
-
-fn judge_template(draft: &mut Draft<'_>, name: &str, step_hash: &str) -> AnalysisState {
+fn evaluate_template(draft: &mut Draft<'_>, name: &str, step_hash: &str) -> AnalysisState {
     let snapshot = draft.snapshot;
     let Some(template) = snapshot.templates.get(name) else {
         return AnalysisState::TemplateMissing;
@@ -168,18 +159,18 @@ fn judge_template(draft: &mut Draft<'_>, name: &str, step_hash: &str) -> Analysi
             .find(|run| has_key(run, &key))
             .cloned();
         let run = run.unwrap_or_default();
-        let analysis_state = judge_run(metric, &run, step_hash.is_empty());
+        let analysis_state = evaluate_run(metric, &run, step_hash.is_empty());
         if analysis_state != AnalysisState::Failed
             && (analysis_state != AnalysisState::Passed || step_hash.is_empty())
         {
             request_measurement(draft, metric, &run, key);
         }
-        worst = worse_of(worst, analysis_state);
+        worst = worst.max(analysis_state);
     }
     worst
 }
 
-fn judge_run(metric: &Metric, run: &AnalysisRun, is_background: bool) -> AnalysisState {
+fn evaluate_run(metric: &Metric, run: &AnalysisRun, is_background: bool) -> AnalysisState {
     if run.failed > metric.failure_limit.unwrap_or_default() {
         AnalysisState::Failed
     } else if run.no_data > 0 {

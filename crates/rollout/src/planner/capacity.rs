@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::cluster_state::{Cell, ClusterState, Mode};
 
-/// Bounds of a rollout.
+/// Limits of a rollout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Maximum number of pods above the larger of source and target, over all clusters; `None` for no
@@ -22,7 +22,7 @@ pub(crate) struct Limits {
 pub(crate) struct ShrinkPermission {
     /// Whether the planned routes are in effect, or the cluster has none.
     pub(crate) is_routed: bool,
-    /// Whether replicas that are no longer needed may be removed. Not the case while they are kept warm.
+    /// Whether replicas that are no longer needed may be removed. False while they are kept warm.
     pub(crate) may_remove: bool,
 }
 
@@ -54,24 +54,24 @@ fn grow(clusters: &mut BTreeMap<String, ClusterState<'_>>, limits: Limits) {
         .sum();
     let mut spare = limits.surge.map(|surge| surge.saturating_sub(used));
     for state in clusters.values_mut().filter(|state| state.is_reachable) {
-        let wanted: u32 = state.cells.values().map(wanted_growth).sum();
+        let requested: u32 = state.cells.values().map(requested_growth).sum();
         let before = excess(state);
         let free = max_pods(state).saturating_sub(state.spec_total());
-        let granted = spare.map_or(wanted, |spare| wanted.min(free.saturating_add(spare)));
+        let granted = spare.map_or(requested, |spare| requested.min(free.saturating_add(spare)));
         let mut rest = granted;
         for cell in state.cells.values_mut() {
-            let growth = wanted_growth(cell).min(rest);
+            let growth = requested_growth(cell).min(rest);
             cell.next = cell.spec + growth;
             rest -= growth;
         }
-        state.denied_growth = wanted - granted;
+        state.denied_growth = requested - granted;
         let after = state.next_total().saturating_sub(max_pods(state));
         spare = spare.map(|spare| spare.saturating_sub(after.saturating_sub(before)));
     }
 }
 
-fn wanted_growth(cell: &Cell<'_>) -> u32 {
-    if cell.is_shrinking() || !cell.is_wanted {
+fn requested_growth(cell: &Cell<'_>) -> u32 {
+    if cell.is_shrinking() || !cell.is_in_target {
         0
     } else {
         cell.desired.saturating_sub(cell.spec)
@@ -148,14 +148,14 @@ fn shrinking_order(state: &ClusterState<'_>) -> Vec<String> {
     let mut cells: Vec<&Cell<'_>> = state
         .cells
         .values()
-        .filter(|cell| cell.next > lower_bound(state, cell) && (cell.is_managed || !cell.is_wanted))
+        .filter(|cell| cell.next > lower_bound(state, cell) && (cell.is_managed || !cell.is_in_target))
         .collect();
-    cells.sort_by_key(|cell| (cell.is_wanted, cell.revision.clone()));
+    cells.sort_by_key(|cell| (cell.is_in_target, cell.revision.clone()));
     cells.into_iter().map(|cell| cell.revision.clone()).collect()
 }
 
 fn lower_bound(state: &ClusterState<'_>, cell: &Cell<'_>) -> u32 {
-    if cell.is_shrinking() || !cell.is_wanted || state.mode == Mode::Final {
+    if cell.is_shrinking() || !cell.is_in_target || state.mode == Mode::Final {
         cell.target
     } else {
         // A growing revision that is ahead of its step is not changed.
@@ -180,7 +180,7 @@ fn shrink_cell(
     let is_grown = state
         .cells
         .values()
-        .filter(|other| other.is_wanted && !other.is_shrinking())
+        .filter(|other| other.is_in_target && !other.is_shrinking())
         .all(|other| other.low >= other.target && other.available >= other.target);
     let budget = if state.mode == Mode::Final && is_grown && permission.may_remove {
         u32::MAX

@@ -19,8 +19,8 @@ pub(crate) struct Cell<'a> {
     pub(crate) source: u32,
     /// Replicas at the end of the rollout.
     pub(crate) target: u32,
-    /// Whether the revision exists at the end of the rollout.
-    pub(crate) is_wanted: bool,
+    /// Whether the revision is part of the target, so that it exists at the end of the rollout.
+    pub(crate) is_in_target: bool,
     /// Whether the replicas of the revision are managed.
     pub(crate) is_managed: bool,
     /// Observed workloads.
@@ -55,7 +55,7 @@ impl Cell<'_> {
     }
 }
 
-/// How far the rollout of a group of clusters may proceed.
+/// Limit up to which the rollout of a group of clusters may proceed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// The group has not started.
@@ -76,7 +76,7 @@ pub(crate) struct ClusterState<'a> {
     pub(crate) group: usize,
     pub(crate) mode: Mode,
     pub(crate) cells: BTreeMap<String, Cell<'a>>,
-    /// Growth that was denied because of the budget.
+    /// Number of requested replicas that the surge budget did not allow.
     pub(crate) denied_growth: u32,
 }
 
@@ -258,7 +258,7 @@ fn set_replicas(
         let number = replicas.unwrap_or_else(unmanaged);
         if is_end {
             cell.target = number;
-            cell.is_wanted = true;
+            cell.is_in_target = true;
             cell.is_managed = replicas.is_some();
         } else {
             cell.source = number;

@@ -81,7 +81,7 @@ fn is_given_up(draft: &mut Draft<'_>, name: &str, view: &ClusterView) -> bool {
             Reason::ObjectsForgotten,
             true,
             format!(
-                "cluster {name:?} is unreachable; left behind: {}",
+                "cluster {name:?} is unreachable; objects not deleted: {}",
                 names.join(", ")
             ),
         );

@@ -35,7 +35,7 @@ fn plan_cluster<'a>(
             .is_empty()
             .then(|| snapshot.deployment.owner_reference()),
         owner_label: label_value(snapshot.deployment.name()),
-        wanted: BTreeSet::new(),
+        kept: BTreeSet::new(),
         desired: Vec::new(),
         steps: Vec::new(),
     };
@@ -48,7 +48,7 @@ fn plan_cluster<'a>(
     builder.scale(|cell, observed| cell.next > observed.replicas, &Reason::ScaledUp);
     let routes = stage.routes.get(&state.name);
     for manifest in routes.iter().flat_map(|routes| &routes.manifests) {
-        builder.wanted.insert(&manifest.key);
+        builder.kept.insert(&manifest.key);
         builder.apply(manifest, None, Reason::WeightsChanged);
     }
     if routes.is_some_and(|routes| routes.lacks_backend) {
@@ -70,7 +70,7 @@ struct Builder<'a> {
     /// Value of the deployment label on our objects.
     owner_label: String,
     /// Objects that must not be deleted.
-    wanted: BTreeSet<&'a ObjectKey>,
+    kept: BTreeSet<&'a ObjectKey>,
     /// Objects that should exist.
     desired: Vec<Arc<Manifest>>,
     steps: Vec<Step>,
@@ -85,7 +85,7 @@ impl<'a> Builder<'a> {
         self.steps.push(Step { action, reason });
     }
 
-    /// Keeps the objects of a revision that is wanted or still has workloads.
+    /// Keeps the objects of a revision that should exist now or still has workloads.
     fn keep_revision(&mut self, stage: &'a Stage<'_>, cell: &Cell<'_>) {
         let is_kept = is_present(self.state, cell) || !cell.workloads.is_empty();
         let Some(prepared) = stage.prepared.revisions.get(&cell.revision).filter(|_| is_kept) else {
@@ -95,10 +95,10 @@ impl<'a> Builder<'a> {
             return;
         };
         let support = prepared.support.iter().map(|manifest| &manifest.key);
-        self.wanted.extend(support);
-        if cell.is_wanted {
+        self.kept.extend(support);
+        if cell.is_in_target {
             let workloads = prepared.workloads.iter().map(|manifest| &manifest.key);
-            self.wanted.extend(workloads);
+            self.kept.extend(workloads);
         }
     }
 
@@ -108,16 +108,16 @@ impl<'a> Builder<'a> {
         let own = objects.filter(|(key, observed)| {
             observed.revision.as_ref() == Some(&cell.revision) && Role::for_kind(&key.kind) != Role::Workload
         });
-        self.wanted.extend(own.map(|(key, _)| key));
+        self.kept.extend(own.map(|(key, _)| key));
     }
 
     fn keep_routes(&mut self) {
         let objects = self.state.view.objects.keys();
         let routes = objects.filter(|key| Role::for_kind(&key.kind) == Role::Route);
-        self.wanted.extend(routes);
+        self.kept.extend(routes);
     }
 
-    /// Applies the objects of a wanted revision that are missing or differ.
+    /// Applies the missing or outdated objects of a revision that should exist now.
     fn apply_revision(&mut self, stage: &Stage<'_>, cell: &Cell<'_>) {
         let prepared = stage.prepared.revisions.get(&cell.revision);
         let Some(prepared) = prepared.filter(|_| is_present(self.state, cell)) else {
@@ -163,7 +163,7 @@ impl<'a> Builder<'a> {
     fn scale(&mut self, is_due: impl Fn(&Cell<'_>, &Observed) -> bool, reason: &Reason) {
         let state = self.state;
         for cell in state.cells.values() {
-            let is_removed = !cell.is_wanted;
+            let is_removed = !cell.is_in_target;
             for (key, observed) in &cell.workloads {
                 if (cell.is_managed || is_removed) && !observed.is_deleting && is_due(cell, observed) {
                     let scale = Scale {
@@ -177,9 +177,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Deletes objects of the inventory that are no longer wanted: first workloads without pods, then
-    /// objects that were used by them and that no route refers to. Returns the objects that no longer
-    /// exist.
+    /// Deletes objects of the inventory that are no longer kept: first workloads without pods, then objects
+    /// that were used by them and that no route refers to. Returns the objects that no longer exist.
     fn delete_obsolete(&mut self) -> BTreeSet<&'a ObjectKey> {
         let view = self.state.view;
         let referenced: BTreeSet<&str> = view
@@ -190,7 +189,7 @@ impl<'a> Builder<'a> {
             .collect();
         let mut gone = BTreeSet::new();
         for key in &view.inventory.objects {
-            if self.wanted.contains(key) {
+            if self.kept.contains(key) {
                 continue;
             }
             let observed = view.objects.get(key);
@@ -266,7 +265,7 @@ impl<'a> Builder<'a> {
 fn is_present(state: &ClusterState<'_>, cell: &Cell<'_>) -> bool {
     let has_started =
         state.mode == Mode::Final || cell.next > 0 || cell.source > 0 || !cell.workloads.is_empty();
-    cell.is_wanted
+    cell.is_in_target
         && has_started
         && (state.mode != Mode::Hold || !cell.workloads.is_empty() || cell.source > 0)
 }
@@ -281,15 +280,15 @@ pub(super) fn find_conflicts(snapshot: &Snapshot, stage: &Stage<'_>) -> BTreeMap
             continue;
         }
         let foreign = |key: &ObjectKey| state.view.objects.get(key).is_some_and(is_foreign);
-        let wanted = state
+        let needed = state
             .cells
             .values()
-            .filter(|cell| cell.is_wanted)
+            .filter(|cell| cell.is_in_target)
             .filter_map(|cell| stage.prepared.revisions.get(&cell.revision))
             .flat_map(|revision| revision.support.iter().chain(&revision.workloads));
         let routes = stage.routes.get(&state.name);
         let routes = routes.iter().flat_map(|routes| &routes.manifests);
-        for manifest in wanted.chain(routes).filter(|manifest| foreign(&manifest.key)) {
+        for manifest in needed.chain(routes).filter(|manifest| foreign(&manifest.key)) {
             let list = conflicts.entry(state.name.clone()).or_default();
             list.push(manifest.key.to_string());
         }

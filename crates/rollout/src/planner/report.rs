@@ -65,7 +65,7 @@ fn ready_condition(
         return (false, Reason::RolloutInProgress, String::new());
     }
     let is_available = |state: &ClusterState<'_>| {
-        let mut cells = state.cells.values().filter(|cell| cell.is_wanted);
+        let mut cells = state.cells.values().filter(|cell| cell.is_in_target);
         state.is_reachable && cells.all(|cell| cell.available >= cell.target)
     };
     let missing = stage
@@ -83,7 +83,7 @@ fn ready_condition(
 }
 
 fn is_used(state: &ClusterState<'_>) -> bool {
-    state.cells.values().any(|cell| cell.is_wanted)
+    state.cells.values().any(|cell| cell.is_in_target)
 }
 
 fn progressing_condition(draft: &Draft<'_>) -> ConditionValue {
@@ -156,7 +156,7 @@ fn report_traffic(draft: &mut Draft<'_>, stage: &Stage<'_>) {
     }
 }
 
-/// Adds a cluster to the entry with equal weights, or adds an entry.
+/// Adds a cluster to the entry with equal weights, or adds a new entry.
 fn add_traffic(
     traffic: &mut Vec<ClusterTraffic>,
     cluster: &str,
@@ -212,7 +212,7 @@ fn report_placement(draft: &mut Draft<'_>, stage: &Stage<'_>) {
 }
 
 fn is_shown(cell: &Cell<'_>) -> bool {
-    cell.is_wanted || !cell.workloads.is_empty()
+    cell.is_in_target || !cell.workloads.is_empty()
 }
 
 fn report_clusters(draft: &mut Draft<'_>, stage: &Stage<'_>) {

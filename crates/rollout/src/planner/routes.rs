@@ -65,7 +65,7 @@ fn route_key<'a>(input: &RouteInput<'_>, state: &'a ClusterState<'_>) -> RouteKe
             cell.available,
             source,
             target,
-            cell.is_wanted,
+            cell.is_in_target,
         )
     };
     RouteKey {
@@ -203,7 +203,7 @@ fn rule_shares(
     let end = find_rule(&input.end.routes, &name).map_or_else(|| spec_shares(rule), <[RouteShare]>::to_vec);
     let can_end = end.iter().any(|share| {
         let cell = state.cells.get(&label_value(&share.revision_name));
-        cell.is_some_and(|cell| cell.is_wanted && cell.target > 0 && share.weight != Some(0))
+        cell.is_some_and(|cell| cell.is_in_target && cell.target > 0 && share.weight != Some(0))
     });
     if source.is_empty() && (state.mode == Mode::Hold || !can_end) {
         return None;

@@ -176,7 +176,7 @@ pub(crate) fn set_goals(
         for cell in state.cells.values_mut() {
             cell.desired = match state.mode {
                 Mode::Final => cell.target,
-                Mode::Hold | Mode::Step if cell.is_wanted => cell.source,
+                Mode::Hold | Mode::Step if cell.is_in_target => cell.source,
                 Mode::Hold | Mode::Step => cell.spec,
             };
         }

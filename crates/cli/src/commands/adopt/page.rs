@@ -10,10 +10,10 @@ use serde_json::Value;
 use crate::ui::style::{HINT, WARNING};
 use crate::ui::table;
 
-/// Longer values are cut.
+/// Maximum length of a printed value in characters. Longer values are truncated.
 const MAX_VALUE: usize = 60;
 
-/// The adoption as data.
+/// Summary of an adoption for JSON output.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Summary<'a> {
@@ -38,7 +38,7 @@ impl<'a> Summary<'a> {
             resources: plans()
                 .flat_map(|plan| plan.derivation.derived.documents())
                 .collect(),
-            objects: plans().map(changed).sum(),
+            objects: plans().map(count_changed).sum(),
             missing: plans()
                 .flat_map(|plan| &plan.missing)
                 .map(String::as_str)
@@ -61,13 +61,13 @@ impl<'a> Summary<'a> {
 }
 
 /// Returns the number of objects whose ownership changes.
-fn changed(plan: &ComponentPlan) -> usize {
+fn count_changed(plan: &ComponentPlan) -> usize {
     plan.objects.iter().filter(|owned| owned.patch.is_some()).count()
 }
 
 /// Formats an adoption.
 pub(crate) fn page(adoption: &Adoption, is_applied: bool) -> String {
-    let mut out = found(adoption);
+    let mut out = found_section(adoption);
     if adoption.plans.is_empty() && adoption.rejected.is_empty() {
         out.push_str("\nNothing to adopt.\n");
         return out;
@@ -84,17 +84,17 @@ pub(crate) fn page(adoption: &Adoption, is_applied: bool) -> String {
         out.push_str("  the operator would change it, see below; `--allow-differences` adopts it\n");
     }
     out.push_str(&differences(adoption));
-    out.push_str(&rest(adoption));
+    out.push_str(&releases_and_skipped(adoption));
     if !is_applied {
         let _ = writeln!(
             out,
-            "\nNothing was written. {HINT}Run `mainstay adopt --apply` to adopt the mesh; `mainstay adopt --undo` takes it back.{HINT:#}"
+            "\nNothing was written. {HINT}Run `mainstay adopt --apply` to adopt the mesh; run `mainstay adopt --undo` to revert.{HINT:#}"
         );
     }
     out
 }
 
-fn found(adoption: &Adoption) -> String {
+fn found_section(adoption: &Adoption) -> String {
     if adoption.found.is_empty() {
         return "No control plane found.\n".to_owned();
     }
@@ -125,7 +125,7 @@ fn component(plan: &ComponentPlan) -> String {
     if !plan.component.values_from.is_empty() {
         let _ = writeln!(out, "  values from {}", plan.component.values_from);
     }
-    let _ = writeln!(out, "  change the ownership of {} objects", changed(plan));
+    let _ = writeln!(out, "  change the ownership of {} objects", count_changed(plan));
     for dropped in &plan.derivation.dropped {
         let _ = writeln!(out, "  omit value {}: {}", dropped.path, dropped.reason);
     }
@@ -188,7 +188,7 @@ fn shown(value: Option<&Value>) -> String {
     text.chars().take(MAX_VALUE).chain("…".chars()).collect()
 }
 
-/// The hand-over as data.
+/// Summary of a hand-over to Helm for structured output.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct HandOverSummary<'a> {
@@ -221,7 +221,10 @@ impl<'a> HandOverSummary<'a> {
 /// Formats a hand-over to Helm.
 pub(crate) fn hand_over(plan: &HelmTransfer, is_applied: bool) -> String {
     if plan.releases.is_empty() {
-        return format!("Nothing to hand over to Helm.\n{}", left(&plan.skipped));
+        return format!(
+            "Nothing to hand over to Helm.\n{}",
+            skipped_section(&plan.skipped)
+        );
     }
     let head = ["RELEASE", "NAMESPACE", "CHART", "VERSION", "OBJECTS", "CONTENT"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -241,7 +244,7 @@ pub(crate) fn hand_over(plan: &HelmTransfer, is_applied: bool) -> String {
     }
     let all: Vec<&FieldDifference> = plan.releases.iter().flat_map(|one| &one.differences).collect();
     out.push_str(&difference_table(&all, "`helm upgrade`"));
-    out.push_str(&left(&plan.skipped));
+    out.push_str(&skipped_section(&plan.skipped));
     if !is_applied {
         let _ = writeln!(
             out,
@@ -251,26 +254,25 @@ pub(crate) fn hand_over(plan: &HelmTransfer, is_applied: bool) -> String {
     out
 }
 
-fn left(left: &[Skipped]) -> String {
-    if left.is_empty() {
+fn skipped_section(skipped: &[Skipped]) -> String {
+    if skipped.is_empty() {
         return String::new();
     }
-    let rows = left.iter().map(|one| vec![one.what.clone(), one.reason.clone()]);
-    format!(
-        "\nLeft as it is\n{}",
-        table::lines("  ", &rows.collect::<Vec<_>>())
-    )
+    let rows = skipped
+        .iter()
+        .map(|one| vec![one.what.clone(), one.reason.clone()]);
+    format!("\nNot changed\n{}", table::lines("  ", &rows.collect::<Vec<_>>()))
 }
 
-fn rest(adoption: &Adoption) -> String {
+fn releases_and_skipped(adoption: &Adoption) -> String {
     let mut out = String::new();
     for release in &adoption.hidden {
         let _ = writeln!(
             out,
-            "\nHelm release {}/{}: Helm will not find it any more (label owner of Secret {})",
+            "\nHelm release {}/{}: Helm will no longer find it (label owner of Secret {})",
             release.namespace, release.name, release.secret
         );
     }
-    out.push_str(&left(&adoption.skipped));
+    out.push_str(&skipped_section(&adoption.skipped));
     out
 }

@@ -22,7 +22,7 @@ use crate::ui::Progress;
 
 Every archive is verified against the digest in its index or manifest. Nothing is added unless the charts base, istiod, cni,
 ztunnel and gateway all exist. The printed digest covers all archives; with --digest, other archives are rejected. HTTPS_PROXY,
-HTTP_PROXY and NO_PROXY are honoured.")]
+HTTP_PROXY and NO_PROXY are honored.")]
 pub(crate) struct Args {
     /// Version to add: X.Y.Z
     version: String,
@@ -55,7 +55,11 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let version: Version = args.version.parse()?;
-    let directory = args.to.clone().or_else(user_directory).ok_or_else(no_directory)?;
+    let directory = args
+        .to
+        .clone()
+        .or_else(user_directory)
+        .ok_or_else(missing_directory)?;
     let address = args
         .source
         .as_deref()
@@ -66,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let pulled = source.pull(&Client::new()?, &version, &progress)?;
     let digest = digest(&pulled);
     if let Some(expected) = args.digest.as_ref().filter(|expected| **expected != digest) {
-        return Err(other_charts(&version, &digest, expected));
+        return Err(digest_mismatch(&version, &digest, expected));
     }
     let note = provenance(address, &pulled);
     let catalog = ChartsFlag::default().open()?;
@@ -91,7 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     print(text.as_bytes())
 }
 
-/// Meshes that name the alias are upgraded, so the change is stated.
+/// Describes the change of an alias, because meshes that use the alias are upgraded.
 fn describe(change: &AliasChange, version: &Version) -> String {
     match &change.current {
         Some(current) => format!("{} resolves to {version} (was {current})\n", change.alias),
@@ -110,13 +114,13 @@ fn digests(pulled: &[Pulled]) -> String {
     pulled.iter().map(line).collect()
 }
 
-fn other_charts(version: &Version, found: &str, expected: &str) -> CliError {
+fn digest_mismatch(version: &Version, found: &str, expected: &str) -> CliError {
     let message = format!("the charts of Istio {version} have the digest {found}, expected {expected}");
     CliError::new(Kind::Chart, message)
         .hint("check the source; if it is right, use the digest that a pull without --digest prints")
 }
 
-fn no_directory() -> CliError {
+fn missing_directory() -> CliError {
     CliError::new(Kind::Usage, "no directory for the user's catalog")
         .hint("set HOME or XDG_DATA_HOME, or use --to")
 }

@@ -1,4 +1,4 @@
-//! A ServiceAccount for the operator in another cluster: creates it, or prints the commands that do.
+//! A ServiceAccount for the operator in another cluster: creates it, or prints the commands that create it.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use crate::commands::rollout::api::{FIELD_MANAGER, call};
 use crate::error::{CliError, Kind, chain};
 use crate::kubeconfig::client_for;
 
-/// Number of reads of a Secret until it contains a token.
+/// Maximum number of reads of a Secret while waiting for its token.
 const TOKEN_READS: usize = 12;
-/// Time between two reads.
+/// Time between two reads of the Secret.
 const TOKEN_INTERVAL: Duration = Duration::from_millis(250);
-/// Lifetime of a token if the cluster does not fill token Secrets.
+/// Lifetime in seconds of a requested token, if the cluster does not fill token Secrets.
 const TOKEN_SECONDS: u64 = 365 * 24 * 3600;
 
 /// An account with its credential.
@@ -65,20 +65,31 @@ type Token = (Vec<u8>, Option<String>, Option<Vec<Vec<u8>>>);
 
 /// Reads the token of the Secret, or requests one if the cluster does not fill it.
 async fn read_token(client: &Client, namespace: &str) -> Result<Token, CliError> {
-    let path = format!("/api/v1/namespaces/{namespace}/secrets/{MEMBER_TOKEN}");
-    for _ in 0..TOKEN_READS {
-        let secret = call(client, "GET", &path, None).await;
-        let secret = secret.map_err(|error| failed(&error, &format!("secret/{MEMBER_TOKEN}")))?;
-        let decode = |key: &str| {
-            let text = secret.pointer(&format!("/data/{key}")).and_then(Value::as_str)?;
-            STANDARD.decode(text).ok()
-        };
-        if let Some(token) = decode("token") {
-            let authorities = decode("ca.crt").and_then(|text| Kubeconfig::authorities_from_pem(&text));
-            return Ok((token, None, authorities));
+    for attempt in 1..=TOKEN_READS {
+        if let Some(token) = read_secret(client, namespace).await? {
+            return Ok(token);
         }
-        sleep(TOKEN_INTERVAL).await;
+        if attempt < TOKEN_READS {
+            sleep(TOKEN_INTERVAL).await;
+        }
     }
+    request_token(client, namespace).await
+}
+
+/// Reads the token of the Secret; `None` if it has none yet.
+async fn read_secret(client: &Client, namespace: &str) -> Result<Option<Token>, CliError> {
+    let path = format!("/api/v1/namespaces/{namespace}/secrets/{MEMBER_TOKEN}");
+    let secret = call(client, "GET", &path, None).await;
+    let secret = secret.map_err(|error| failed(&error, &format!("secret/{MEMBER_TOKEN}")))?;
+    let decode = |key: &str| {
+        let text = secret.pointer(&format!("/data/{key}")).and_then(Value::as_str)?;
+        STANDARD.decode(text).ok()
+    };
+    let authorities = || decode("ca.crt").and_then(|text| Kubeconfig::authorities_from_pem(&text));
+    Ok(decode("token").map(|token| (token, None, authorities())))
+}
+
+async fn request_token(client: &Client, namespace: &str) -> Result<Token, CliError> {
     let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{MEMBER_ACCOUNT}/token");
     let request = json!({
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
@@ -189,4 +200,30 @@ fn quote(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(all(test, feature = "simulator"))]
+mod tests {
+    use mainstay_sim::Cluster;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_is_requested_right_after_the_last_read() {
+        let client = Client::new(Cluster::default().connect("test"), "default");
+        for (plural, kind, name) in [
+            ("serviceaccounts", "ServiceAccount", MEMBER_ACCOUNT),
+            ("secrets", "Secret", MEMBER_TOKEN),
+        ] {
+            let path = format!("/api/v1/namespaces/default/{plural}");
+            let object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
+            call(&client, "POST", &path, Some(&object)).await.unwrap();
+        }
+        let started = Instant::now();
+        let (token, expires, _) = read_token(&client, "default").await.unwrap();
+        assert!(!token.is_empty() && expires.is_some());
+        let intervals = u32::try_from(TOKEN_READS).unwrap() - 1;
+        assert_eq!(started.elapsed(), TOKEN_INTERVAL * intervals);
+    }
 }

@@ -116,7 +116,7 @@ pub(super) async fn run(args: &Args) -> Result<(), CliError> {
     print_styled(&added.text(args)?)
 }
 
-/// Rejects names that exist, unless they are overwritten.
+/// Returns an error if the Secret or the Cluster exists, unless existing objects are overwritten.
 async fn check_absent(args: &Args, delivery: &Delivery) -> Result<(), CliError> {
     if args.overwrite {
         return Ok(());
@@ -251,7 +251,7 @@ fn without_null(mut change: Value) -> Value {
     change
 }
 
-/// What was added.
+/// Added Secret and Cluster, for output.
 struct Added<'a> {
     kubeconfig: &'a Kubeconfig,
     expires: Option<String>,
@@ -287,7 +287,7 @@ impl Added<'_> {
     }
 }
 
-/// Returns an object without the credential and without what the server adds.
+/// Returns an object without the credential and without the fields that the server sets.
 fn without_secret(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(data) = object.get_mut("data").and_then(Value::as_object_mut) {

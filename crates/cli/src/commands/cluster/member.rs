@@ -29,14 +29,14 @@ pub(super) struct MemberFlags {
 }
 
 impl MemberFlags {
-    /// Returns which addresses are accepted.
+    /// Returns the policy that decides which addresses are accepted.
     pub(super) fn policy(&self) -> AddressPolicy {
         AddressPolicy {
             allow_local: self.allow_local_clusters,
         }
     }
 
-    /// Reads the selected context through the gate of the operator.
+    /// Reads the selected context with the operator's checks of kubeconfigs.
     pub(super) fn read(&self) -> Result<Kubeconfig, CliError> {
         let path = self.path()?;
         let text = read_file(&path)?;
@@ -48,7 +48,7 @@ impl MemberFlags {
             .map_err(|error| rejected(&error, &path, self.cluster_context.as_deref()))
     }
 
-    /// Returns flags that log in with the kubeconfig as kubectl does.
+    /// Returns cluster flags that authenticate with the kubeconfig, like kubectl.
     pub(super) fn login(&self) -> Result<ClusterFlags, CliError> {
         Ok(ClusterFlags::new(
             Some(self.path()?),

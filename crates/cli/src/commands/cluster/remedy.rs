@@ -1,4 +1,4 @@
-//! What to do about a kubeconfig that the gate rejects.
+//! Hints for kubeconfigs that the operator's checks reject.
 
 use std::path::Path;
 

@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    let definitions = chosen(&args.choice)?;
+    let definitions = selected_definitions(&args.choice)?;
     block_on(async {
         let client = args.cluster.client().await?;
         let (mut written, mut print_error) = (0, None);
@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     })
 }
 
-fn chosen(choice: &Choice) -> Result<Vec<Value>, CliError> {
+fn selected_definitions(choice: &Choice) -> Result<Vec<Value>, CliError> {
     let catalog = choice.charts.open()?;
     let mut definitions = Vec::new();
     if choice.includes(Side::Delivery) {

@@ -136,7 +136,7 @@ impl DemoCluster {
         Ok(items.unwrap_or_default().into_iter().filter(stays).collect())
     }
 
-    /// Reports whether a workload has exactly the desired pods and all are ready.
+    /// Whether a workload has exactly the desired pods and all are ready.
     pub(super) async fn is_settled(&self, workload: &Workload) -> Result<bool, CliError> {
         let object = self.stage.get(&workload.path()).await?.unwrap_or_default();
         let number = |at: &str| object.pointer(at).and_then(Value::as_i64).unwrap_or_default();

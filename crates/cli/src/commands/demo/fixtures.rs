@@ -172,7 +172,7 @@ impl Workload {
         Duration::from_secs(self.seconds)
     }
 
-    /// Reports whether its pods get no proxy.
+    /// Whether its pods get no proxy.
     pub(super) fn is_outside(&self) -> bool {
         self.label == Some((INJECT, "false"))
     }

@@ -17,7 +17,7 @@ use crate::ui::table;
 pub(super) struct Facts {
     /// Revisions before the upgrade.
     pub(super) before: Revisions,
-    /// Workloads that failed at first, as `namespace/name`.
+    /// Workloads that failed during the migration, as `namespace/name`.
     pub(super) failed: BTreeSet<String>,
 }
 
@@ -157,7 +157,7 @@ impl Outcome {
     }
 
     /// Returns a one-line summary.
-    pub(super) fn sentence(&self) -> String {
+    pub(super) fn summary(&self) -> String {
         format!(
             "{} workloads: {} migrated, {} after a fix, {} restarted manually, {} not in the mesh. {OLD} is pruned.",
             self.rows.len(),

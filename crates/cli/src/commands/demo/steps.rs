@@ -32,7 +32,7 @@ pub(super) async fn run(cluster: &DemoCluster) -> Result<(), CliError> {
     let failed = upgrade(cluster).await?;
     repair(cluster).await?;
     restart_skipped(cluster).await?;
-    pruned(cluster).await?;
+    wait_for_pruning(cluster).await?;
     let facts = Facts { before, failed };
     let done = finish(cluster, &facts).await;
     operator.stop().await?;
@@ -309,7 +309,7 @@ async fn restart_skipped(cluster: &DemoCluster) -> Result<(), CliError> {
     printer.note(cluster.now(), &format!("{space}/{name} is ready on {NEW}"))
 }
 
-async fn pruned(cluster: &DemoCluster) -> Result<(), CliError> {
+async fn wait_for_pruning(cluster: &DemoCluster) -> Result<(), CliError> {
     let printer = &cluster.printer;
     printer.section(cluster.now(), "Wait for the old revision to be pruned")?;
     printer.command(
@@ -324,7 +324,7 @@ async fn pruned(cluster: &DemoCluster) -> Result<(), CliError> {
     printer.note(cluster.now(), &format!("{OLD} and its istiod are pruned"))
 }
 
-/// Reports whether the old control plane is removed.
+/// Whether the old control plane is removed.
 pub(super) async fn is_gone(cluster: &DemoCluster) -> Result<bool, CliError> {
     for path in [
         format!("/apis/sailoperator.io/v1/istiorevisions/{OLD}"),
@@ -350,5 +350,5 @@ async fn finish(cluster: &DemoCluster, facts: &Facts) -> Result<(), CliError> {
     outcome.check()?;
     cluster
         .printer
-        .end(cluster.now(), &outcome.sentence(), outcome.data())
+        .end(cluster.now(), &outcome.summary(), outcome.data())
 }

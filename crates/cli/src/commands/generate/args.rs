@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(super) keep_going: bool,
 
-    /// Report format; json is written to standard output unless it carries manifests or a diff
+    /// Report format; json is written to standard output unless manifests or a diff are written there
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ReportFormat::Text)]
     pub(super) report: ReportFormat,
 

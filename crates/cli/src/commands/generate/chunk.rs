@@ -19,9 +19,9 @@ pub(super) struct Chunks<R> {
 /// Position of a chunk in its stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// Bytes before it.
+    /// Number of bytes before the chunk.
     pub(super) offset: usize,
-    /// Lines before it.
+    /// Number of lines before the chunk.
     pub(super) lines: usize,
 }
 
@@ -87,7 +87,7 @@ fn last_document(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Reports whether the last line of `before` belongs to the next document: a directive, or a comment after
+/// Whether the last line of `before` belongs to the next document: a directive, or a comment after
 /// one.
 fn is_prologue(before: &[u8]) -> bool {
     let last = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();

@@ -16,13 +16,13 @@ const MAX_IN_MEMORY: u64 = 4 << 20;
 /// Maximum size of a document, which is processed in memory.
 pub(super) const MAX_DOCUMENT: usize = 64 << 20;
 
-/// Returns the error of a longer document.
+/// Returns the error for a document that exceeds the maximum size.
 pub(super) fn too_long() -> io::Error {
     let message = format!("a document is longer than {} MiB", MAX_DOCUMENT >> 20);
     io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
-/// Beginning of a pipe, which can be read only once; all of it unless it is long.
+/// Buffered start of a pipe, which can be read only once. Contains the whole text unless the text is long.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) text: Vec<u8>,
@@ -30,7 +30,7 @@ pub(super) struct Head {
     rest: Rest,
 }
 
-/// The part after the beginning.
+/// Source of the text after the buffered start.
 #[derive(Debug)]
 enum Rest {
     Stdin,
@@ -51,7 +51,7 @@ impl Head {
     fn read(rest: Rest) -> io::Result<Self> {
         let mut text = Vec::new();
         rest.reader().take(MAX_IN_MEMORY).read_to_end(&mut text)?;
-        if krm::holds(&text, b"ResourceList") {
+        if krm::contains(&text, b"ResourceList") {
             // A list is one document and is read completely.
             let missing = (MAX_DOCUMENT + 1).saturating_sub(text.len()) as u64;
             rest.reader().take(missing).read_to_end(&mut text)?;
@@ -90,7 +90,7 @@ pub(super) enum Content<'a> {
 }
 
 impl Content<'_> {
-    /// Reads all of it.
+    /// Reads the whole content.
     pub(super) fn whole(self) -> io::Result<Vec<u8>> {
         match self {
             Self::Short(text) => Ok(text),

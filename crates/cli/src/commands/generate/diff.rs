@@ -25,7 +25,8 @@ fn lines(text: &[u8]) -> Vec<&[u8]> {
     text.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
-/// Compares document by document, because edits never move document markers: the cost is linear in the text.
+/// Compares the texts document by document. Edits never move document markers, so the cost is linear in the
+/// length of the text.
 fn operations(old: &[&[u8]], new: &[&[u8]]) -> Vec<DiffOp> {
     let (olds, news) = (documents(old), documents(new));
     if olds.len() != news.len() {
@@ -38,10 +39,10 @@ fn operations(old: &[&[u8]], new: &[&[u8]]) -> Vec<DiffOp> {
         operations.extend(
             found
                 .into_iter()
-                .map(|it| shifted(it, old_range.start, new_range.start)),
+                .map(|it| shift_operation(it, old_range.start, new_range.start)),
         );
     }
-    joined(operations)
+    merge_equal_ranges(operations)
 }
 
 fn part<'a, 'b>(lines: &'b [&'a [u8]], range: &Range<usize>) -> &'b [&'a [u8]] {
@@ -60,12 +61,12 @@ fn documents(lines: &[&[u8]]) -> Vec<Range<usize>> {
     starts.iter().zip(ends).map(|(start, end)| *start..end).collect()
 }
 
-fn shifted(operation: DiffOp, old: usize, new: usize) -> DiffOp {
+fn shift_operation(operation: DiffOp, old: usize, new: usize) -> DiffOp {
     let (tag, o, n) = operation.as_tag_tuple();
-    made(tag, o.start + old..o.end + old, n.start + new..n.end + new)
+    new_operation(tag, o.start + old..o.end + old, n.start + new..n.end + new)
 }
 
-fn made(tag: DiffTag, old: Range<usize>, new: Range<usize>) -> DiffOp {
+fn new_operation(tag: DiffTag, old: Range<usize>, new: Range<usize>) -> DiffOp {
     let (old_index, new_index) = (old.start, new.start);
     match tag {
         DiffTag::Equal => DiffOp::Equal {
@@ -93,7 +94,7 @@ fn made(tag: DiffTag, old: Range<usize>, new: Range<usize>) -> DiffOp {
 }
 
 /// Merges adjacent equal ranges, so that context spans documents.
-fn joined(operations: Vec<DiffOp>) -> Vec<DiffOp> {
+fn merge_equal_ranges(operations: Vec<DiffOp>) -> Vec<DiffOp> {
     let mut all: Vec<DiffOp> = Vec::with_capacity(operations.len());
     for operation in operations {
         match (all.last_mut(), operation) {

@@ -6,8 +6,8 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Length and keyed hash of contents. The key is random, so no other contents can be made to match; it
-/// differs between processes.
+/// Length and keyed hash of contents. The key is random and differs between processes, so that no
+/// other contents can be made to match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint {
     len: u64,
@@ -39,7 +39,7 @@ impl Fingerprint {
     }
 }
 
-/// The fingerprint of contents so far.
+/// Fingerprint that is computed incrementally.
 #[derive(Clone, Debug)]
 pub(super) struct Digest {
     len: u64,
@@ -47,7 +47,7 @@ pub(super) struct Digest {
 }
 
 impl Digest {
-    /// Creates the digest of nothing.
+    /// Creates the digest of an empty text.
     pub(super) fn new() -> Self {
         Self {
             len: 0,
@@ -55,7 +55,7 @@ impl Digest {
         }
     }
 
-    /// Adds the next part.
+    /// Adds the next part of the text.
     pub(super) fn update(&mut self, part: &[u8]) {
         self.len += part.len() as u64;
         self.hasher.write(part);

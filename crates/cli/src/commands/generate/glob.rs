@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Reports whether a path contains a wildcard.
+/// Whether a path contains a wildcard.
 pub(super) fn is_pattern(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.contains(['*', '?', '[']))
 }
@@ -16,7 +16,7 @@ pub(super) fn expand(pattern: &Path) -> io::Result<Vec<PathBuf>> {
     for component in pattern.components() {
         found = match component {
             Component::Normal(name) => match name.to_str() {
-                Some("**") => below(found)?,
+                Some("**") => descendants(found)?,
                 Some(name) if is_pattern(Path::new(name)) => children(&found, name)?,
                 _ => found.into_iter().map(|path| path.join(name)).collect(),
             },
@@ -29,12 +29,12 @@ pub(super) fn expand(pattern: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Returns the directories and all directories below them.
-fn below(directories: Vec<PathBuf>) -> io::Result<Vec<PathBuf>> {
+/// Returns the directories and all directories below them, except hidden ones and symbolic links.
+fn descendants(directories: Vec<PathBuf>) -> io::Result<Vec<PathBuf>> {
     let mut waiting = directories;
     let mut all = Vec::new();
     while let Some(directory) = waiting.pop() {
-        for (path, name) in listed(&directory)? {
+        for (path, name) in list_entries(&directory)? {
             if path.is_dir() && !path.is_symlink() && !name.starts_with('.') {
                 waiting.push(path);
             }
@@ -44,7 +44,8 @@ fn below(directories: Vec<PathBuf>) -> io::Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Returns the entries of `directories` that match. As in a shell, a leading dot must be explicit.
+/// Returns the entries of `directories` that match. As in a shell, only a pattern with
+/// a leading dot matches hidden files.
 fn children(directories: &[PathBuf], pattern: &str) -> io::Result<Vec<PathBuf>> {
     let pattern_chars: Vec<char> = pattern.chars().collect();
     let mut matching = Vec::new();
@@ -53,7 +54,7 @@ fn children(directories: &[PathBuf], pattern: &str) -> io::Result<Vec<PathBuf>> 
             let hidden = name.starts_with('.') && !pattern.starts_with('.');
             !hidden && matches(&pattern_chars, &name.chars().collect::<Vec<_>>())
         };
-        let entries = listed(directory)?.into_iter();
+        let entries = list_entries(directory)?.into_iter();
         matching.extend(entries.filter(|(_, name)| wanted(name)).map(|(path, _)| path));
     }
     Ok(matching)
@@ -61,7 +62,7 @@ fn children(directories: &[PathBuf], pattern: &str) -> io::Result<Vec<PathBuf>> 
 
 /// Returns the entries of a directory with their names, or none if it is not a directory. Names that are not
 /// UTF-8 match nothing.
-fn listed(directory: &Path) -> io::Result<Vec<(PathBuf, String)>> {
+fn list_entries(directory: &Path) -> io::Result<Vec<(PathBuf, String)>> {
     let here = if directory.as_os_str().is_empty() {
         Path::new(".")
     } else {
@@ -86,7 +87,7 @@ fn listed(directory: &Path) -> io::Result<Vec<(PathBuf, String)>> {
     Ok(entries.filter_map(named).collect())
 }
 
-/// Reports whether `name` matches. On a mismatch only the last star takes one more character, so the time is
+/// Whether `name` matches. After a mismatch, only the last star is extended by one character, so the time is
 /// bounded by the product of both lengths.
 fn matches(pattern: &[char], name: &[char]) -> bool {
     let (mut p, mut n) = (0, 0);
@@ -95,7 +96,10 @@ fn matches(pattern: &[char], name: &[char]) -> bool {
         if pattern.get(p) == Some(&'*') {
             star = Some((p + 1, n));
             p += 1;
-        } else if let Some(next) = name.get(n).and_then(|character| one(pattern, p, *character)) {
+        } else if let Some(next) = name
+            .get(n)
+            .and_then(|character| match_one(pattern, p, *character))
+        {
             (p, n) = (next, n + 1);
         } else if let Some((behind, taken)) = star {
             star = Some((behind, taken + 1));
@@ -108,7 +112,7 @@ fn matches(pattern: &[char], name: &[char]) -> bool {
 }
 
 /// Returns the position after the element at `p` if it matches the character.
-fn one(pattern: &[char], p: usize, character: char) -> Option<usize> {
+fn match_one(pattern: &[char], p: usize, character: char) -> Option<usize> {
     match pattern.get(p)? {
         '?' => Some(p + 1),
         '[' => match class(pattern, p) {

@@ -140,7 +140,7 @@ impl Found {
     }
 }
 
-/// Reports whether a file is a pipe, such as that of `<(…)`.
+/// Whether a file is a pipe, such as that of `<(…)`.
 #[cfg(unix)]
 fn is_pipe(data: &fs::Metadata) -> bool {
     use std::os::unix::fs::FileTypeExt;
@@ -199,7 +199,7 @@ fn manifests(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     Ok(found)
 }
 
-/// Reports whether a link leads to a file that is not below `root`. A dangling link does not.
+/// Whether a link refers to a file outside `root`. False for a dangling link.
 fn leads_outside(link: &Path, root: &Path) -> bool {
     fs::canonicalize(link).is_ok_and(|real| !real.starts_with(root))
 }

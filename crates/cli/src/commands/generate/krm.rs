@@ -58,13 +58,13 @@ pub(super) fn respond(inputs: &[Input], args: &Args, options: &Options) -> Optio
     Some(function.respond(inputs, options))
 }
 
-/// Returns the shell of `text` if it is a single `ResourceList`.
+/// Parses `text` if it is a single `ResourceList`.
 fn resource_list(text: &[u8]) -> Option<Shell<'_>> {
-    holds(text, b"ResourceList").then(|| Shell::new(text))?
+    contains(text, b"ResourceList").then(|| Shell::new(text))?
 }
 
-/// Reports whether `text` contains `word`.
-pub(super) fn holds(text: &[u8], word: &[u8]) -> bool {
+/// Whether `text` contains `word`.
+pub(super) fn contains(text: &[u8], word: &[u8]) -> bool {
     memchr::memmem::find(text, word).is_some()
 }
 
@@ -87,7 +87,7 @@ struct Function<'a> {
 impl Function<'_> {
     fn respond(&self, inputs: &[Input], options: &Options) -> Response {
         match self.process(inputs, options) {
-            Ok((outcome, configured)) => self.concluded(outcome, &configured),
+            Ok((outcome, configured)) => self.conclude(outcome, &configured),
             Err(error) => {
                 let result = KrmResult::failure(error.to_string()).to_json();
                 let end = Err(CliError::new(Kind::Inject, error.to_string()));
@@ -119,7 +119,7 @@ impl Function<'_> {
         Ok((outcome, configured))
     }
 
-    fn concluded(&self, outcome: Outcome<'_>, configured: &Configured) -> Response {
+    fn conclude(&self, outcome: Outcome<'_>, configured: &Configured) -> Response {
         let failed = outcome.failed() && !configured.keep_going;
         let changed = outcome.changed();
         let check = self.args.check;

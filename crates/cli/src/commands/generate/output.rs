@@ -72,12 +72,12 @@ impl Plan {
         }
     }
 
-    /// Reports whether files are written.
+    /// Whether files are written.
     pub(super) fn writes(&self) -> bool {
         !matches!(self, Self::Check | Self::Diff | Self::Stdout)
     }
 
-    /// Reports whether standard output carries manifests or a diff.
+    /// Whether standard output carries manifests or a diff.
     pub(super) fn uses_stdout(&self, all: &[Processed]) -> bool {
         match self {
             Self::Stdout | Self::Diff => true,
@@ -122,7 +122,7 @@ fn commit_failure(error: &CommitError) -> CliError {
     }
 }
 
-/// Reports whether a path is a directory or has a trailing slash.
+/// Whether a path is a directory or has a trailing slash.
 fn is_directory(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }

@@ -87,12 +87,13 @@ pub(super) fn coordinator_namespace(inputs: &[Input], options: &Options) -> Opti
     }
 }
 
-/// Errors are reported when the input is processed.
+/// Returns the namespace of a coordinator in an input. Errors are ignored here, because they are reported
+/// when the input is processed.
 fn coordinator_in(input: &Input, options: &Options) -> Option<String> {
     let Ok(Content::Short(text)) = content::open(input) else {
         return None;
     };
-    if !super::krm::holds(&text, b"coordinator") {
+    if !super::krm::contains(&text, b"coordinator") {
         return None;
     }
     let outcome = run(&text, options).ok()?;

@@ -109,7 +109,7 @@ fn fill(
         content => {
             let text = content.whole()?;
             short(processed, &text, options, &target, transaction)?;
-            // A file that stays as it is may be modified.
+            // A file that is not replaced may be modified by others.
             if plan.writes() && (processed.changed || !matches!(target, Target::Replace(_))) {
                 observe(Fingerprint::from_bytes(&text));
             }

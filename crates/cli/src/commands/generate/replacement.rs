@@ -1,4 +1,4 @@
-//! The new text of a long file, which is written from the first change on.
+//! Replacement of a long file, which is written only if there is a change.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 use super::fingerprint::Digest;
 use super::transaction::{Pending, Transaction};
 
-/// A replacement of a file. Without changes nothing is written.
+/// A replacement of a file. Nothing is written before the first change.
 pub(super) struct Replacement<'a> {
     transaction: &'a Transaction,
     target: &'a Path,
@@ -31,7 +31,7 @@ impl<'a> Replacement<'a> {
         }
         if changed {
             let mut pending = self.transaction.create(self.target)?;
-            copy(self.target, before, &mut pending)?;
+            copy_start(self.target, before, &mut pending)?;
             pending.write_all(text)?;
             self.pending = Some(pending);
         }
@@ -46,8 +46,8 @@ impl<'a> Replacement<'a> {
     }
 }
 
-/// Copies the beginning of a file that was read before.
-fn copy(source: &Path, read: &Digest, out: &mut dyn Write) -> io::Result<()> {
+/// Copies the part of a file that was already read, given by its digest.
+fn copy_start(source: &Path, read: &Digest, out: &mut dyn Write) -> io::Result<()> {
     let mut digest = Digest::new();
     let mut rest = File::open(source)?.take(read.len());
     let mut buffer = vec![0; 64 << 10];

@@ -44,7 +44,7 @@ impl Summary {
         summary
     }
 
-    /// Reports whether an input or object failed.
+    /// Whether an input or object failed.
     pub(super) fn failed(&self) -> bool {
         self.unreadable + self.objects_failed > 0
     }

@@ -11,7 +11,7 @@ use super::summary::Summary;
 use crate::ui::snippet::{self, Mark};
 use crate::ui::style::{ERROR, FRAME, HINT, WARNING};
 
-/// What is reported.
+/// Settings of the text report.
 #[derive(Clone, Copy)]
 pub(super) struct Wording {
     /// Whether only findings are printed.
@@ -21,7 +21,7 @@ pub(super) struct Wording {
 }
 
 impl Wording {
-    /// Returns the wording of the flags.
+    /// Returns the settings for the flags.
     pub(super) fn from_args(args: &Args) -> Self {
         Self {
             quiet: args.quiet,
@@ -68,7 +68,7 @@ fn lines(all: &[Processed], summary: &Summary, wording: Wording, out: &mut dyn W
     }
 }
 
-/// `LINE: KIND NAMESPACE/NAME: ACTION (REASON)`.
+/// Formats a report as `LINE: KIND NAMESPACE/NAME: ACTION (REASON)`.
 fn line(report: &Report, wording: Wording) -> String {
     let kind = if report.kind.is_empty() {
         "document"

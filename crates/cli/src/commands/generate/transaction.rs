@@ -1,9 +1,9 @@
 //! Writes several files atomically: either all of them or none.
 //!
 //! Every text is written to a temporary file in its target's directory; when all are written they are
-//! exchanged with their targets. A failure reverts the earlier ones. A target that is not as it was read is
-//! an error, and stays as it is. A killed process leaves complete files, old or new, and temporary files,
-//! which the next run removes.
+//! exchanged with their targets. A failure reverts the earlier exchanges. A target that was modified
+//! after it was read is an error and is not changed. A killed process leaves complete files, old or new, and
+//! temporary files, which the next run removes.
 
 mod exchange;
 mod stale;
@@ -28,7 +28,7 @@ pub(super) struct Transaction {
 struct Inner {
     /// Temporary file and target.
     files: Vec<(PathBuf, PathBuf)>,
-    /// Created for the targets; innermost last.
+    /// Directories that were created for the targets, innermost last.
     directories: Vec<PathBuf>,
     /// Number of temporary names in use.
     names: usize,
@@ -51,7 +51,7 @@ pub(super) struct Pending<'a> {
 /// Error of a commit; nothing has changed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CommitError {
-    /// A target is not as it was read.
+    /// A target was modified after it was read.
     #[error("{}: the file was modified after it was read; nothing was written", .0.display())]
     Modified(PathBuf),
     /// A target could not be read or replaced.
@@ -193,7 +193,7 @@ fn replace(
     Ok(())
 }
 
-/// Checks that `file`, the contents of `target`, is as it was read.
+/// Checks that `file`, which contains the contents of `target`, was not modified after it was read.
 fn check_unmodified(file: &Path, target: &Path, expected: Option<Fingerprint>) -> Result<(), CommitError> {
     let Some(expected) = expected else {
         return Ok(());
@@ -414,7 +414,7 @@ mod tests {
     fn stale_files_of_killed_processes_are_removed() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
-        // No process has this number: it is above the kernel's maximum.
+        // No process has the ID 99999999, which is above the maximum of the kernel.
         let other = format!(".mainstay-{}-1.tmp", std::process::id());
         for name in [
             ".mainstay-99999999-1.tmp",

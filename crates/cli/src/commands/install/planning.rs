@@ -1,4 +1,4 @@
-//! The plan of an installation from flags and the facts of a cluster.
+//! Plans an installation from flags and the state of a cluster.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -16,11 +16,11 @@ use crate::commands::manifest::inputs::{ClusterDefaults, InputFlags};
 use crate::error::{CliError, Kind};
 use crate::ui::style::{ERROR, HINT, WARNING};
 
-/// A plan and the reasons against it.
+/// A plan with the findings about it.
 pub(crate) struct Planned {
     /// The plan, with the default tag.
     pub(crate) plan: InstallationPlan,
-    /// Reasons against it.
+    /// Problems of the plan on this cluster. An error prevents the installation unless it is forced.
     pub(crate) findings: Vec<EligibilityFinding>,
 }
 
@@ -81,17 +81,13 @@ fn findings(
         revision: &plan.revision,
         target: &target,
         installed: &facts.control_planes,
+        must_be_installed: purpose == Purpose::Upgrade,
         kube_minor: facts.kube_minor,
         today: (today.year(), today.month()),
     };
     let mut findings = check_upgrade(&request);
     if purpose != Purpose::Upgrade {
-        let is_installed = facts
-            .control_planes
-            .iter()
-            .any(|one| one.revision == plan.revision);
-        // What an upgrade rejects is only a warning for an explicit installation, as in istioctl.
-        findings.retain(|one| is_installed || !one.message.starts_with("no control plane"));
+        // An error of an upgrade is only a warning for other commands, as in istioctl.
         for one in &mut findings {
             one.severity = Severity::Warning;
         }

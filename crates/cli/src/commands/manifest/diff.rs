@@ -38,7 +38,7 @@ Exit codes: 0 if there is no difference, 1 if there is one, 2 for errors.")]
 pub(crate) struct Args {
     /// Manifest, `IstioOperator` file, or directory of either
     left: PathBuf,
-    /// What to compare it with
+    /// Manifest, `IstioOperator` file, or directory to compare with LEFT
     #[arg(required_unless_present = "live")]
     right: Option<PathBuf>,
     /// Compare with the live cluster: what an apply of LEFT would change

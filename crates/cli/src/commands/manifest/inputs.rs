@@ -1,4 +1,4 @@
-//! The flags that select files, settings, profile and charts, and the request they make.
+//! Flags that select files, settings, profile and charts, and the generation of objects from them.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -96,7 +96,7 @@ impl ChartFlags {
         })
     }
 
-    /// Opens charts and profiles; `named` is a directory that a file names.
+    /// Opens charts and profiles; `named` is the package directory from an input file.
     fn open(&self, named: Option<PathBuf>) -> Result<Sources, CliError> {
         let catalog = self.charts.open()?;
         let version = version_or_default(&catalog, self.istio_version.as_deref())?;
@@ -193,7 +193,7 @@ impl InputFlags {
         })
     }
 
-    /// Reports whether neither files nor settings are given.
+    /// Whether neither files nor settings are given.
     pub(crate) fn is_empty(&self) -> bool {
         self.filename.is_empty() && self.set.is_empty() && self.profile.is_none() && self.namespace.is_none()
     }
@@ -205,7 +205,7 @@ impl InputFlags {
         namespace.chain(self.set.iter().cloned()).collect()
     }
 
-    /// Reports whether `--force` is given.
+    /// Whether `--force` is given.
     pub(crate) fn is_forced(&self) -> bool {
         self.force
     }

@@ -45,7 +45,7 @@ pub(crate) fn plan(preview: &Preview, notes: &[String], each: SignedDuration) ->
     if !preview.namespaces.is_empty() {
         let _ = write!(
             out,
-            "\nNamespaces relabelled first: {}\n",
+            "\nNamespaces relabeled first: {}\n",
             preview.namespaces.join(", ")
         );
     }

@@ -23,7 +23,7 @@ const MAX_BATCH_BARS: usize = 8;
 pub(crate) struct MigrationProgress {
     istio: String,
     pub(crate) status: WorkloadMigrationStatus,
-    /// Why no workload moves, as reason and message of the condition.
+    /// Reason why no workload is moving, such as reason and message of the condition.
     waiting: Option<String>,
     batches: BTreeMap<i32, Batch>,
 }
@@ -67,7 +67,7 @@ impl MigrationProgress {
     }
 }
 
-/// Returns why a migration that has not ended waits.
+/// Returns the reason why a migration that has not ended is waiting.
 fn waiting(istio: &Istio) -> Option<String> {
     let status = istio.status.workload_migration.as_ref()?;
     if matches!(status.state, MigrationState::Completed | MigrationState::Failed) {

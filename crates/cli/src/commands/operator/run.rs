@@ -252,7 +252,7 @@ fn identity() -> Result<String, CliError> {
     Ok(format!("{name}_{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// Becomes true when the process must stop.
+/// Channel with the value `true` once the process must stop.
 struct Stop {
     sender: watch::Sender<bool>,
     receiver: watch::Receiver<bool>,

@@ -96,7 +96,7 @@ fn findings(report: &Report, wide: bool, out: &mut String) {
     }
 }
 
-/// Formats the findings of one kind: equal ones once, with all their objects.
+/// Formats the findings of one kind. Equal findings are printed once, with all affected objects.
 fn section(group: &FindingGroup<'_>, wide: bool, out: &mut String) {
     let max = if wide { usize::MAX } else { MAX_FINDINGS };
     let _ = writeln!(

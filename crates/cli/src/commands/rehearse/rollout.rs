@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         other => structured(&data(&report, &rows, args.rate), other)?,
     })?;
     let is_served = rows.iter().all(|row| row.unserved == 0.0);
-    // Requests before a first deployment have no revision to go to.
+    // Before a first deployment, no revision can serve requests.
     if report.is_complete() && (is_served || args.from.is_empty()) {
         Ok(())
     } else {

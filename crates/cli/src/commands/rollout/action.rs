@@ -1,5 +1,5 @@
 //! `mainstay rollout promote`, `pause`, `resume`, `abort` and `retry`: each creates a `DeploymentAction`
-//! after checking that it fits the state of the rollout.
+//! after checking that the action is applicable.
 
 use std::time::Duration;
 
@@ -169,7 +169,7 @@ impl<'a> Request<'a> {
         self.send(&delivery, &deployment).await
     }
 
-    /// Checks the request, says what will happen, and creates the action.
+    /// Checks the request, prints its effect, and creates the action.
     pub(super) async fn send(
         &self,
         delivery: &Delivery,
@@ -178,10 +178,10 @@ impl<'a> Request<'a> {
         self.check_step(deployment)?;
         let spec = self.spec(deployment);
         let rollout = deployment.status.rollout.as_ref();
-        check_action(rollout, &spec).map_err(|reason| self.unfit(deployment, &reason))?;
+        check_action(rollout, &spec).map_err(|reason| self.not_applicable(deployment, &reason))?;
         let text = matches!(self.common.output, Format::Text | Format::Wide);
         if text {
-            print_styled(&format!("{}\n", self.consequence(deployment)))?;
+            print_styled(&format!("{}\n", self.describe_effect(deployment)))?;
         }
         let action = action_object(&spec, &delivery.namespace);
         if self.common.dry_run == Some(DryRun::Client) {
@@ -247,17 +247,17 @@ impl<'a> Request<'a> {
         }
     }
 
-    fn unfit(&self, deployment: &ApplicationDeployment, reason: &Reason) -> CliError {
+    fn not_applicable(&self, deployment: &ApplicationDeployment, reason: &Reason) -> CliError {
         let verb = verb_word(self.verb);
         let message = format!(
             "cannot {verb} {}: {} ({reason})",
             deployment.name(),
-            state(self.verb, deployment)
+            describe_state(self.verb, deployment)
         );
         CliError::new(Kind::Cluster, message).hint(remedy(self.verb, deployment))
     }
 
-    fn consequence(&self, deployment: &ApplicationDeployment) -> String {
+    fn describe_effect(&self, deployment: &ApplicationDeployment) -> String {
         let name = deployment.name();
         let rollout = deployment.status.rollout.clone().unwrap_or_default();
         let total = step_count(deployment);
@@ -303,8 +303,8 @@ fn verb_word(verb: ActionVerb) -> &'static str {
     }
 }
 
-/// Describes the state that an action does not fit.
-fn state(verb: ActionVerb, deployment: &ApplicationDeployment) -> String {
+/// Describes the state of a rollout in which an action is not applicable.
+fn describe_state(verb: ActionVerb, deployment: &ApplicationDeployment) -> String {
     let Some(rollout) = &deployment.status.rollout else {
         return "no rollout has started".to_owned();
     };

@@ -137,7 +137,7 @@ impl Writer<'_> {
             Some(before) if version(&stored) == before => "unchanged",
             Some(_) => "configured",
         };
-        // A dry run does not tell whether something would change.
+        // A dry run does not report whether the object would change.
         let dry = match before {
             None => "created (server dry run)",
             Some(_) => "configured (server dry run)",

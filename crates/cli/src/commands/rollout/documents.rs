@@ -29,14 +29,14 @@ pub(crate) struct FileFlags {
     pub(crate) recursive: bool,
 }
 
-/// An object and where it was read.
+/// An object with its location in the documents.
 #[derive(Clone, Debug)]
 pub(crate) struct Located {
     /// The object in the form that the API server accepts.
     pub(crate) object: Value,
-    /// What was changed to get there, one sentence each.
+    /// Descriptions of the conversions to that form, one sentence each.
     pub(crate) changes: Vec<String>,
-    /// What is valid but probably not meant, one sentence each.
+    /// Descriptions of valid but probably unintended settings, one sentence each.
     pub(crate) warnings: Vec<String>,
     file: String,
     text: std::sync::Arc<str>,
@@ -74,7 +74,7 @@ impl Located {
         plural(self.kind())
     }
 
-    /// Converts a rejection of the API server; its first cause decides the location.
+    /// Converts a rejection of the API server; its first cause determines the location.
     pub(crate) fn invalid(&self, status: &Status) -> CliError {
         let causes = status.details.as_ref().map(|details| details.causes.as_slice());
         let field = causes

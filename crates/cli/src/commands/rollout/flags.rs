@@ -2,7 +2,7 @@
 
 use mainstay_api::delivery::Provider;
 
-/// Where a dry run happens.
+/// Mode of a dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum DryRun {
     /// Without a cluster

@@ -18,6 +18,12 @@ pub(crate) fn cluster_name(name: &str) -> &str {
     if name.is_empty() { HOST } else { name }
 }
 
+/// Returns the type of the strategy.
+pub(super) fn strategy_type(deployment: &ApplicationDeployment) -> StrategyType {
+    let strategy = deployment.spec.strategy.as_ref();
+    strategy.and_then(|strategy| strategy.kind).unwrap_or_default()
+}
+
 /// Returns the number of steps of the strategy.
 pub(super) fn step_count(deployment: &ApplicationDeployment) -> usize {
     let strategy = deployment.spec.strategy.as_ref();
@@ -40,16 +46,11 @@ pub(crate) fn page(deployment: &ApplicationDeployment) -> String {
 
 fn head(deployment: &ApplicationDeployment) -> String {
     let status = &deployment.status;
-    let kind = deployment
-        .spec
-        .strategy
-        .as_ref()
-        .and_then(|strategy| strategy.kind);
     let mut out = format!(
         "ApplicationDeployment {}/{}  {:?}  {}\n",
         deployment.namespace(),
         deployment.name(),
-        kind.unwrap_or_default(),
+        strategy_type(deployment),
         colored(status.phase)
     );
     let is_old = status.observed_generation != deployment.metadata.generation;
@@ -66,7 +67,7 @@ fn head(deployment: &ApplicationDeployment) -> String {
     out
 }
 
-/// Describes where a rollout is; `None` without one.
+/// Describes the progress of a rollout; `None` if there is none.
 pub(super) fn progress(deployment: &ApplicationDeployment) -> Option<String> {
     let rollout = deployment.status.rollout.as_ref()?;
     let mut parts = Vec::new();
@@ -219,7 +220,7 @@ pub(crate) fn status_word(status: ConditionStatus) -> &'static str {
     }
 }
 
-/// Returns what the user can do now.
+/// Returns a hint about the next command, if the rollout waits or was aborted.
 fn hint(deployment: &ApplicationDeployment) -> Option<String> {
     let status = &deployment.status;
     let (name, namespace) = (deployment.name(), deployment.namespace());
@@ -271,12 +272,6 @@ pub(super) fn list(deployments: &[ApplicationDeployment], all_namespaces: bool) 
 
 fn row(deployment: &ApplicationDeployment) -> Vec<String> {
     let status = &deployment.status;
-    let kind: StrategyType = deployment
-        .spec
-        .strategy
-        .as_ref()
-        .and_then(|strategy| strategy.kind)
-        .unwrap_or_default();
     let running = status
         .rollout
         .as_ref()
@@ -293,7 +288,7 @@ fn row(deployment: &ApplicationDeployment) -> Vec<String> {
     let ready = status.conditions.find(&mainstay_api::ConditionType::Ready);
     vec![
         deployment.name().to_owned(),
-        format!("{kind:?}"),
+        format!("{:?}", strategy_type(deployment)),
         format!("{:?}", status.phase),
         step,
         format!(

@@ -5,6 +5,7 @@ mod assume;
 pub(crate) mod data;
 mod live;
 pub(crate) mod page;
+mod running;
 pub(crate) mod scenario;
 
 use jiff::Timestamp;
@@ -145,7 +146,7 @@ pub(crate) fn report(scenario: Scenario, assumptions: &Assumptions) -> Report {
             timeline(model, &mut assumptions.healthy_behavior(), options);
         });
     }
-    assumptions.cut(&mut model, &unreachable);
+    assumptions.disconnect(&mut model, &unreachable);
     let mut behavior = assumptions.behavior();
     Report::record(model, &mut behavior, options, notes)
 }

@@ -36,7 +36,7 @@ pub(super) fn check_weights(objects: &mut [Located]) {
 }
 
 /// Warns about revisions and clusters that neither the documents nor the cluster contain. They may be
-/// created later, so this is no error; lists that cannot be read are skipped.
+/// created later, so this is not an error. Lists that cannot be read are skipped.
 pub(super) async fn check_references(delivery: &Delivery, objects: &mut [Located]) {
     let revisions = delivery.list::<RevisionSpec>(false).await.ok();
     let revisions = revisions.map(|list| {
@@ -64,7 +64,7 @@ fn deployment(located: &Located) -> Option<ApplicationDeploymentSpec> {
     serde_json::from_value(spec.clone()).ok()
 }
 
-/// What exists; `None` if it could not be read.
+/// Names of existing objects; `None` for a kind that could not be read.
 struct Known {
     revisions: Option<BTreeSet<String>>,
     clusters: Option<BTreeSet<String>>,

@@ -30,7 +30,7 @@ impl WebhookTransport for Loopback {
     }
 }
 
-/// Whether a URL's host is this machine by its very name: no name is looked up.
+/// Whether the host of a URL is `localhost` or a loopback address. No name is resolved.
 fn is_local(url: &str) -> bool {
     host(url).is_some_and(|host| {
         host == "localhost"
@@ -45,7 +45,7 @@ fn is_local(url: &str) -> bool {
 fn host(url: &str) -> Option<&str> {
     let rest = url.strip_prefix("https://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
-    // A name before an `@` is no host.
+    // The part before an `@` contains credentials, not the host.
     let authority = authority.rsplit('@').next()?;
     match authority.split_once(']') {
         Some((inside, _)) => authority.get(..=inside.len()),

@@ -44,7 +44,7 @@ fn istio_section(istio: &IstioReport, report: &Report) -> String {
         istio.version,
         istio.strategy,
         istio.namespace,
-        coloured(&istio.state)
+        colored_state(&istio.state)
     );
     let revisions: Vec<&RevisionReport> = report.revisions_of(&istio.name).collect();
     if revisions.is_empty() {
@@ -145,7 +145,7 @@ fn component_section(report: &Report) -> String {
             one.version,
             one.namespace,
             one.ready,
-            coloured(&one.state)
+            colored_state(&one.state)
         );
     }
     out
@@ -169,7 +169,7 @@ fn problem_section(report: &Report) -> String {
     out
 }
 
-fn coloured(state: &str) -> String {
+fn colored_state(state: &str) -> String {
     match state {
         "Healthy" => format!("{GOOD}{state}{GOOD:#}"),
         "Pending" | "Deleting" => format!("{FRAME}{state}{FRAME:#}"),

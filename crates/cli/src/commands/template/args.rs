@@ -229,7 +229,7 @@ pub(super) struct Cluster {
     pub(super) qps: Option<String>,
 }
 
-/// Flags of `helm install` that `helm template` takes and that change nothing about what it prints.
+/// Flags of `helm install` that `helm template` accepts and that have no effect on its output.
 #[derive(clap::Args, Debug)]
 pub(super) struct Ignored {
     #[arg(long, hide = true)]

@@ -33,11 +33,11 @@ fn read(name: &str) -> Result<Vec<u8>, String> {
     {
         return Err(format!("cannot fetch {name}: rendering works offline"));
     }
-    read_file(name).map_err(|error| go_words(name, &error))
+    read_file(name).map_err(|error| go_message(name, &error))
 }
 
 /// Returns Go's message for a read error.
-fn go_words(name: &str, error: &io::Error) -> String {
+fn go_message(name: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("open {name}: no such file or directory"),
         io::ErrorKind::PermissionDenied => format!("open {name}: permission denied"),

@@ -5,12 +5,13 @@ use console::{measure_text_width, truncate_str};
 use super::BarRow;
 use crate::ui::table::one_line;
 
-/// Width of a bar between its brackets, and the terminal width below which it is shortened.
+/// Maximum width of a bar between its brackets.
 const MAX_BAR: usize = 30;
+/// Minimum width of a bar between its brackets.
 const MIN_BAR: usize = 8;
 
 /// Formats rows for a terminal with `columns` columns. No line reaches the last column: some terminals wrap
-/// there, and the next drawing would begin a line too low.
+/// there, and the next update would start one line too low.
 pub(super) fn lines(rows: &[BarRow], columns: usize) -> Vec<String> {
     let width = columns.saturating_sub(1);
     let labels = widest(rows.iter().map(|row| measure_text_width(row.label.trim_end())));

@@ -14,7 +14,7 @@ pub(super) const V2: &str = "shop-v2";
 /// Clusters with their replicas; the host has the empty name.
 pub(super) const CLUSTERS: [(&str, u32); 3] = [("", 2), ("east", 4), ("west", 4)];
 
-/// Returns the Application with an image. Its changes are recorded only.
+/// Returns the Application with this image. A change only records a revision.
 pub(super) fn application(image: &str) -> Value {
     json!({
         "apiVersion": API_VERSION, "kind": "Application",
@@ -72,7 +72,7 @@ pub(super) fn deployment(revision: &str) -> Value {
     })
 }
 
-/// Returns all objects as YAML, for clusters of the reader's own.
+/// Returns all objects as YAML, to apply them to other clusters.
 pub(super) fn manifests() -> Result<String, CliError> {
     let objects = [
         application("registry.example.com/shop:1"),

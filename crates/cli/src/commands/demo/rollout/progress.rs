@@ -1,4 +1,4 @@
-//! Where a rollout is, in one line, and the lowest capacity of each cluster.
+//! Progress of a rollout in one line, and the lowest capacity of each cluster.
 
 use std::collections::BTreeMap;
 
@@ -97,7 +97,7 @@ fn weight(fleet: &Fleet, cluster: &str) -> Option<u64> {
     }))
 }
 
-/// The fewest available replicas of both revisions together, by cluster.
+/// Lowest number of available replicas by cluster, added up over both revisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Floor(BTreeMap<String, u64>);
 
@@ -111,8 +111,8 @@ impl Floor {
         }
     }
 
-    /// Whether every cluster had its replicas at all times.
-    pub(super) fn holds(&self) -> bool {
+    /// Whether no cluster ever had fewer available replicas than desired.
+    pub(super) fn is_sufficient(&self) -> bool {
         CLUSTERS.iter().all(|(name, replicas)| {
             self.0
                 .get(*name)

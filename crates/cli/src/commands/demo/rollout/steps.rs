@@ -122,7 +122,7 @@ impl<'a> DemoFleet<'a> {
         Ok(())
     }
 
-    async fn act(&self, verb: ActionVerb) -> Result<(), CliError> {
+    async fn create_action(&self, verb: ActionVerb) -> Result<(), CliError> {
         let rollout = self.deployment()?.status.rollout.unwrap_or_default();
         let spec = ActionSpec {
             deployment_name: DEPLOYMENT.to_owned(),
@@ -138,7 +138,7 @@ impl<'a> DemoFleet<'a> {
         let deployment = self.deployment()?;
         let data = json!(deployment.status);
         self.printer
-            .page(self.now(), "status", &wrapped(&page::page(&deployment)), &data)
+            .page(self.now(), "status", &wrap_lines(&page::page(&deployment)), &data)
     }
 }
 
@@ -155,8 +155,8 @@ fn waits_for_promotion(status: &DeploymentStatus) -> bool {
     progressing.is_some_and(|condition| condition.reason == Reason::WaitingForPromotion)
 }
 
-/// Breaks lines that are too long for 80 columns with the indentation of the demo.
-fn wrapped(text: &str) -> String {
+/// Wraps lines that exceed 80 columns with the indentation of the demo.
+fn wrap_lines(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
         let mut width = 0;
@@ -240,7 +240,7 @@ async fn deploy_first(demo: &mut DemoFleet<'_>) -> Result<(), CliError> {
     demo.fleet.host().create(&fixtures::analysis()).await?;
     demo.fleet.host().create(&deployment).await?;
     demo.watch(is_healthy).await?;
-    // Capacity counts from the first deployment on.
+    // The lowest capacity is measured after the first deployment.
     demo.floor = Floor::default();
     Ok(())
 }
@@ -254,7 +254,7 @@ async fn failing_canary(demo: &mut DemoFleet<'_>) -> Result<(), CliError> {
         .await?;
     demo.watch(is_aborted).await?;
     let note = format!(
-        "{}% of the requests succeeded, 99% are needed: back to {V1}",
+        "{}% of the requests succeeded, 99% required: rolling back to {V1}",
         BROKEN * 100.0
     );
     demo.printer.note(demo.now(), &note)?;
@@ -266,10 +266,10 @@ async fn working_canary(demo: &mut DemoFleet<'_>) -> Result<(), CliError> {
         .section(demo.now(), "Fix the cause and start the canary again")?;
     demo.fleet.metrics.set(Some(WORKING));
     demo.command(&format!("mainstay rollout retry {DEPLOYMENT} -n {NAMESPACE}"))?;
-    demo.act(ActionVerb::Retry).await?;
+    demo.create_action(ActionVerb::Retry).await?;
     demo.watch(waits_for_promotion).await?;
     demo.command(&format!("mainstay rollout promote {DEPLOYMENT} -n {NAMESPACE}"))?;
-    demo.act(ActionVerb::Promote).await?;
+    demo.create_action(ActionVerb::Promote).await?;
     demo.watch(is_healthy).await?;
     demo.until("the first revision to be removed", |demo| {
         let progress = Progress::read(&demo.fleet, &demo.deployment()?);
@@ -279,7 +279,7 @@ async fn working_canary(demo: &mut DemoFleet<'_>) -> Result<(), CliError> {
     .await
 }
 
-/// Whether nothing of the first revision is left in any cluster.
+/// Whether the objects of the first revision are deleted in all clusters.
 fn is_removed(demo: &DemoFleet<'_>) -> bool {
     CLUSTERS.iter().all(|(cluster, _)| {
         let has = |table, name: &str| demo.fleet.object(cluster, table, name).is_some();
@@ -312,7 +312,7 @@ fn finish(demo: &DemoFleet<'_>) -> Result<(), CliError> {
         .note(demo.now(), "Workloads, according to the clusters")?;
     demo.printer
         .page(demo.now(), "outcome", &table::lines("", &rows), &json!(rows))?;
-    if rows.len() != CLUSTERS.len() + 1 || !demo.floor.holds() {
+    if rows.len() != CLUSTERS.len() + 1 || !demo.floor.is_sufficient() {
         let message = format!("unexpected result; lowest capacity: {}", demo.floor.text());
         return Err(CliError::new(Kind::Cluster, message));
     }

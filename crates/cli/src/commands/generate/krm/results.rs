@@ -78,7 +78,7 @@ const INDEXES: [&str; 2] = [
     "config.kubernetes.io/index",
 ];
 
-/// Returns the file of an item, as an orchestrator noted it.
+/// Returns the file of an item from the annotations of the orchestrator.
 pub(super) fn file(list: &Document<'_>, item: NodeId) -> Option<FileRef> {
     let annotations = list
         .get(item, "metadata")
@@ -143,11 +143,11 @@ pub(super) fn for_report(report: &Report, items: &[Item], check: bool) -> Vec<Kr
 }
 
 /// Appends results in JSON to a `ResourceList`, after earlier ones and in their style; without results the
-/// text is unchanged. Returns `None` if the new text does not read as the old list with the results
+/// text is unchanged. Returns `None` if the new text does not parse as the old list with the results
 /// appended.
 ///
-/// Every result is read by itself, and the list with the first one: reading all results in the list would
-/// take many times the memory of their text.
+/// Every result is parsed separately, and the list only with the first one, because parsing the list with all
+/// results would require many times the memory of their text.
 pub(super) fn insert(text: &[u8], results: &[String]) -> Option<Vec<u8>> {
     let Some(first) = results.get(..1) else {
         return Some(text.to_vec());
@@ -155,20 +155,25 @@ pub(super) fn insert(text: &[u8], results: &[String]) -> Option<Vec<u8>> {
     let documents = parse_spanned(text, &Budget::default()).ok()?;
     let document = documents.first()?;
     let add = |results: &[String]| match document.find(&["results"]).and_then(|id| document.node(id)) {
-        Some(earlier) => extended(text, document, earlier, results),
+        Some(earlier) => extend_results(text, document, earlier, results),
         None => Some(with_results(text, document.node(document.root()?)?, results)),
     };
     let is_valid = results.iter().all(|result| is_map(result)) && is_appended(text, &add(first)?);
     is_valid.then(|| add(results))?
 }
 
-/// Reports whether the text of a result reads as a map.
+/// Whether the text of a result parses as a map.
 fn is_map(result: &str) -> bool {
     parse_map(result.as_bytes(), &Budget::default()).is_ok()
 }
 
 /// Appends results to the list `earlier`.
-fn extended(text: &[u8], document: &Document<'_>, earlier: &Node<'_>, results: &[String]) -> Option<Vec<u8>> {
+fn extend_results(
+    text: &[u8],
+    document: &Document<'_>,
+    earlier: &Node<'_>,
+    results: &[String],
+) -> Option<Vec<u8>> {
     let (start, end) = (earlier.span.start.offset, earlier.span.end.offset);
     match &earlier.kind {
         NodeKind::List { items, flow: false } => {
@@ -183,12 +188,12 @@ fn extended(text: &[u8], document: &Document<'_>, earlier: &Node<'_>, results: &
                 None => (end.saturating_sub(1), ""),
             };
             let new = format!("{separator}{}", flow_items(results));
-            Some(spliced(text, at, at, &new))
+            Some(splice(text, at, at, &new))
         }
         NodeKind::Scalar { .. } => {
             let space = if start == end { " " } else { "" };
             let new = format!("{space}[{}]", flow_items(results));
-            Some(spliced(text, start, end, &new))
+            Some(splice(text, start, end, &new))
         }
         _ => None,
     }
@@ -200,14 +205,14 @@ fn with_results(text: &[u8], root: &Node<'_>, results: &[String]) -> Vec<u8> {
         let comma = if entries.is_empty() { "" } else { ", " };
         let end = root.span.end.offset.saturating_sub(1);
         let new = format!("{comma}\"results\": [{}]", flow_items(results));
-        return spliced(text, end, end, &new);
+        return splice(text, end, end, &new);
     }
     let column = root.span.start.column.saturating_sub(1);
     let key = format!("{:column$}results:\n", "");
     appended(text, root.span, &(key + &block_items(results, column)))
 }
 
-/// Reports whether `new` reads as `old` with one more result.
+/// Whether `new` parses as `old` with one more result.
 fn is_appended(old: &[u8], new: &[u8]) -> bool {
     let read = |text| parse_map(text, &Budget::default()).ok();
     let (Some(mut old), Some(mut new)) = (read(old), read(new)) else {
@@ -259,10 +264,10 @@ fn appended(text: &[u8], collection: Span, lines: &str) -> Vec<u8> {
         Some(behind) => (end + behind + 1, ""),
         None => (text.len(), "\n"),
     };
-    spliced(text, at, at, &format!("{line_break}{lines}"))
+    splice(text, at, at, &format!("{line_break}{lines}"))
 }
 
-fn spliced(text: &[u8], start: usize, end: usize, by: &str) -> Vec<u8> {
+fn splice(text: &[u8], start: usize, end: usize, by: &str) -> Vec<u8> {
     let mut new = text.get(..start).unwrap_or_default().to_vec();
     new.extend_from_slice(by.as_bytes());
     new.extend_from_slice(text.get(end..).unwrap_or_default());

@@ -22,7 +22,7 @@ pub(super) struct Shell<'t> {
 }
 
 impl<'t> Shell<'t> {
-    /// Returns the shell of a single `ResourceList`; `None` for any other text.
+    /// Separates the items of a single `ResourceList`; `None` for any other text.
     pub(super) fn new(original: &'t [u8]) -> Option<Self> {
         let shell = Self::without_items(original).or_else(|| Self::whole(original))?;
         is_resource_list(&shell.text).then_some(shell)
@@ -46,7 +46,7 @@ impl<'t> Shell<'t> {
 
     /// Reads one item at a time. `None` if that is not possible, for instance because of an alias.
     fn without_items(original: &'t [u8]) -> Option<Self> {
-        if super::holds(original, PLACEHOLDER.as_bytes()) {
+        if super::contains(original, PLACEHOLDER.as_bytes()) {
             return None;
         }
         let outline = outline(original, "items", &Budget::default()).ok()??;
@@ -69,7 +69,8 @@ impl<'t> Shell<'t> {
         })
     }
 
-    /// Returns `new`, an edited shell, with its items; `None` if they have no place in it.
+    /// Returns `new`, an edited shell, with its items; `None` if `new` has no placeholder
+    /// for them.
     pub(super) fn restored(&self, new: &[u8]) -> Option<Vec<u8>> {
         let Some(range) = &self.range else {
             return Some(new.to_vec());
@@ -84,7 +85,7 @@ impl<'t> Shell<'t> {
     }
 }
 
-/// Reports whether `text` is a single `ResourceList`.
+/// Whether `text` is a single `ResourceList`.
 fn is_resource_list(text: &[u8]) -> bool {
     let documents = parse_spanned(text, &Budget::default()).unwrap_or_default();
     let Some(document) = only(&documents) else {

@@ -13,19 +13,19 @@ pub(super) struct Exchanges {
 }
 
 struct Exchange {
-    /// The new file's temporary path, which holds the old file if the two were swapped.
+    /// Temporary path of the new file. Contains the old file if both were swapped.
     temporary: PathBuf,
     target: PathBuf,
     old: Old,
 }
 
-/// The replaced file.
+/// Location of the replaced file.
 enum Old {
-    /// There was none.
+    /// No file was replaced.
     None,
-    /// At the temporary path of the new file.
+    /// The temporary path of the new file.
     Swapped,
-    /// At this path.
+    /// This backup path.
     Linked(PathBuf),
 }
 

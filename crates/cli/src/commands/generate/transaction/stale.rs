@@ -21,8 +21,8 @@ fn name(number: usize, ending: &str) -> String {
     format!("{PREFIX}{}-{number}.{ending}", std::process::id())
 }
 
-/// Removes the temporary files in `directory` whose process no longer runs. A file that cannot be removed
-/// stays: it disturbs nothing.
+/// Removes the temporary files in `directory` whose process no longer runs. A file that cannot be removed is
+/// ignored.
 pub(super) fn remove(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -33,7 +33,7 @@ pub(super) fn remove(directory: &Path) {
     }
 }
 
-/// Returns the process that a temporary file's name contains.
+/// Returns the process ID in the name of a temporary file.
 fn process_of(name: &str) -> Option<u32> {
     let (stem, ending) = name.strip_prefix(PREFIX)?.rsplit_once('.')?;
     let (process, number) = stem.split_once('-')?;

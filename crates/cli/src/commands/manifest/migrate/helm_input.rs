@@ -31,7 +31,7 @@ pub(super) struct HelmFlags {
 }
 
 impl HelmFlags {
-    /// Reports whether no charts are selected.
+    /// Whether no charts are selected.
     pub(super) fn is_empty(&self) -> bool {
         self.helm_values.is_empty() && self.helm_release.is_none() && !self.from_cluster
     }
@@ -83,7 +83,8 @@ fn parse_pair(text: &str) -> Result<(HelmChart, PathBuf), CliError> {
     })
 }
 
-/// Reads files of values. The chart base has none as a rule, and every mesh needs it.
+/// Reads files of values. Adds the chart `base` without values if no file is for it, because every mesh
+/// requires that chart.
 fn from_values(files: &[(HelmChart, PathBuf)], version: &Version) -> Result<Vec<HelmSource>, CliError> {
     let mut sources = Vec::new();
     if !files.iter().any(|(chart, _)| *chart == HelmChart::Base) {

@@ -1,4 +1,4 @@
-//! Objects that documents name but do not contain.
+//! Generates objects that documents name but do not contain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use serde_json::json;
 /// Component of a revision that no route names.
 const MAIN: &str = "main";
 
-/// Returns the revisions of a deployment that are not known: each component that a route names becomes one
-/// Deployment.
+/// Returns the revisions that a deployment names and that are not in `known`. Each component that a route
+/// names becomes one Deployment.
 pub(super) fn missing_revisions(
     deployment: &ApplicationDeployment,
     known: &[ApplicationRevision],
@@ -62,7 +62,8 @@ pub(super) fn component(name: &str, image: &str) -> RenderedComponent {
     }
 }
 
-/// Returns the clusters that a deployment names and that are not known, with the labels that it requires.
+/// Returns the clusters that a deployment names and that are not in `known`, with the labels that its
+/// selectors require.
 pub(super) fn missing_clusters<T>(
     deployment: &ApplicationDeployment,
     known: &BTreeMap<String, T>,

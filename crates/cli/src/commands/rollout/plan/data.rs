@@ -1,4 +1,4 @@
-//! What a plan leads to, as data.
+//! Result of a plan as data.
 
 use std::collections::BTreeMap;
 
@@ -29,12 +29,12 @@ pub(super) struct Change {
     pub(super) cluster: String,
     pub(super) word: &'static str,
     pub(super) key: ObjectKey,
-    /// Replicas before and after, of a workload.
+    /// For a workload: replicas before and after the change.
     pub(super) replicas: Option<(u32, u32)>,
 }
 
 impl Report {
-    /// Runs a model and records what happens.
+    /// Runs a model and records its timeline and the changed objects.
     pub(super) fn record(
         mut model: Model,
         behavior: &mut dyn Behavior,
@@ -57,7 +57,7 @@ impl Report {
         self.timeline.end == End::Settled && self.deployment.status.phase == DeploymentPhase::Healthy
     }
 
-    /// Returns how long the rollout takes, up to its last change.
+    /// Returns the duration of the rollout up to its last change.
     pub(crate) fn duration(&self) -> SignedDuration {
         self.timeline
             .frames

@@ -1,6 +1,6 @@
-//! The state of a deployment from its status, in a cluster or in a snapshot of one: no other cluster is read.
+//! Reconstructs the state of a deployment from its status, which is read from the host cluster or a snapshot.
+//! No other cluster is read.
 
-use std::collections::BTreeMap;
 #[cfg(feature = "simulator")]
 use std::path::Path;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use jiff::{SignedDuration, Timestamp};
 #[cfg(feature = "simulator")]
 use mainstay_api::delivery::{API_VERSION, Kind as DeliveryKind, Resource};
 use mainstay_api::delivery::{
-    AnalysisTemplate, AppRevision, ApplicationDeployment, ApplicationDeploymentSpec, ApplicationRevision,
-    Cluster, ClusterSelector, Distribution, HttpRule, Placement, Traffic, WeightedTarget,
+    AnalysisTemplate, ApplicationDeployment, ApplicationDeploymentSpec, ApplicationRevision, Cluster,
+    DeploymentStatus,
 };
 use mainstay_api::{ConditionStatus, ConditionType};
 use mainstay_rollout::model::{Model, ModelCluster};
-use mainstay_rollout::traffic::rule_name;
 #[cfg(feature = "simulator")]
 use serde_json::Value;
 
 use super::assume;
+use super::running::running_groups;
 use super::scenario::{Next, Scenario};
 use crate::commands::rollout::api::{Delivery, ScopeFlags};
 use crate::error::CliError;
@@ -28,7 +28,7 @@ use crate::error::{Kind, chain};
 /// Time before now at which the model starts, so that everything in the status is settled by now.
 const LEAD: SignedDuration = SignedDuration::from_hours(24);
 
-/// What the host cluster contains.
+/// Objects in the host cluster.
 struct Stored {
     deployment: ApplicationDeployment,
     revisions: Vec<ApplicationRevision>,
@@ -124,10 +124,14 @@ impl Stored {
         if let Some(change) = &change {
             changed.spec = change.clone();
         }
-        let running = running_spec(&self.deployment);
-        let mut before = self.deployment.clone();
-        before.spec = running.clone().unwrap_or_default();
-        for deployment in [&before, &self.deployment, &changed] {
+        let running = running_groups(&self.deployment);
+        let before = running.iter().map(|group| {
+            let mut before = self.deployment.clone();
+            before.spec = group.spec.clone();
+            before
+        });
+        let before: Vec<ApplicationDeployment> = before.collect();
+        for deployment in before.iter().chain([&self.deployment, &changed]) {
             for revision in assume::missing_revisions(deployment, &self.revisions) {
                 notes.push(format!(
                     "assuming revision {}, which does not exist",
@@ -137,10 +141,9 @@ impl Stored {
             }
         }
         let start = now.checked_sub(LEAD).unwrap_or(now);
-        let mut model = Model::new(
-            if running.is_some() { start } else { now },
-            self.first(running.as_ref()),
-        );
+        let mut first = self.deployment.clone();
+        first.status = DeploymentStatus::default();
+        let mut model = Model::new(if running.is_empty() { now } else { start }, first);
         model.revisions = self
             .revisions
             .iter()
@@ -154,7 +157,7 @@ impl Stored {
         model.clusters = self
             .clusters
             .iter()
-            .map(|one| (one.name().to_owned(), model_cluster(one)))
+            .map(|one| (one.name().to_owned(), ModelCluster::from_cluster(one)))
             .collect();
         model.clusters.entry(String::new()).or_default();
         let unreachable = self
@@ -165,35 +168,20 @@ impl Stored {
         let unreachable = unreachable.collect();
         Scenario {
             model,
-            next: Some(match running {
-                Some(_) => Next::Continue {
+            next: Some(if running.is_empty() {
+                Next::First(Box::new(changed.spec))
+            } else {
+                Next::Continue {
+                    running,
                     stored: Box::new(self.deployment),
                     change: change.map(Box::new),
                     now,
-                },
-                None => Next::First(Box::new(changed.spec)),
+                }
             }),
             notes,
             unreachable,
         }
     }
-
-    /// Returns the deployment with what runs as its spec, and no status.
-    fn first(&self, running: Option<&ApplicationDeploymentSpec>) -> ApplicationDeployment {
-        let mut first = self.deployment.clone();
-        first.status = mainstay_api::delivery::DeploymentStatus::default();
-        if let Some(running) = running {
-            first.spec = running.clone();
-        }
-        first
-    }
-}
-
-fn model_cluster(cluster: &Cluster) -> ModelCluster {
-    let mut model = ModelCluster::default();
-    model.labels.clone_from(&cluster.metadata.labels);
-    model.is_unschedulable = cluster.spec.unschedulable || !cluster.spec.taints.is_empty();
-    model
 }
 
 fn is_down(cluster: &Cluster) -> bool {
@@ -201,63 +189,5 @@ fn is_down(cluster: &Cluster) -> bool {
     ready.is_some_and(|ready| ready.status == ConditionStatus::False)
 }
 
-/// Returns a spec that leads directly to what the status describes; `None` if nothing runs.
-fn running_spec(deployment: &ApplicationDeployment) -> Option<ApplicationDeploymentSpec> {
-    let placement = &deployment.status.placement;
-    if placement.is_empty() {
-        return None;
-    }
-    let revision = |revision: &mainstay_api::delivery::RevisionPlacement| AppRevision {
-        revision_name: revision.revision_name.clone(),
-        placement: revision.clusters.iter().map(placement_of).collect(),
-    };
-    Some(ApplicationDeploymentSpec {
-        traffic: deployment
-            .spec
-            .traffic
-            .as_ref()
-            .map(|traffic| running_traffic(deployment, traffic)),
-        app_revisions: placement.iter().map(revision).collect(),
-        ..ApplicationDeploymentSpec::default()
-    })
-}
-
-fn placement_of(cluster: &mainstay_api::delivery::ClusterPlacement) -> Placement {
-    let selector = (!cluster.cluster_name.is_empty()).then(|| ClusterSelector {
-        name: Some(cluster.cluster_name.clone()),
-        ..ClusterSelector::default()
-    });
-    Placement {
-        cluster_selector: selector,
-        distribution: Some(Distribution {
-            replicas: cluster.replicas,
-            ..Distribution::default()
-        }),
-    }
-}
-
-/// Returns the rules of the spec with the weights of the status.
-fn running_traffic(deployment: &ApplicationDeployment, traffic: &Traffic) -> Traffic {
-    let status = deployment.status.traffic.first();
-    let mut weights: BTreeMap<&str, Vec<WeightedTarget>> = BTreeMap::new();
-    for route in status.iter().flat_map(|traffic| &traffic.routes) {
-        let target = |share: &mainstay_api::delivery::RouteShare| WeightedTarget {
-            revision_name: share.revision_name.clone(),
-            component_name: share.component_name.clone(),
-            port: share.port,
-            weight: share.weight,
-        };
-        weights.insert(&route.rule, route.shares.iter().map(target).collect());
-    }
-    let rule = |rule: &HttpRule| {
-        let targets = weights.get(rule_name(rule).as_str())?;
-        Some(HttpRule {
-            weighted_targets: targets.clone(),
-            ..rule.clone()
-        })
-    };
-    Traffic {
-        http: traffic.http.iter().filter_map(rule).collect(),
-        ..traffic.clone()
-    }
-}
+#[cfg(test)]
+mod tests;

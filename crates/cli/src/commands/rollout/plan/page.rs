@@ -9,23 +9,18 @@ use mainstay_api::{ConditionStatus, GoDuration};
 use mainstay_rollout::model::{End, Frame};
 
 use super::data::Report;
-use crate::commands::rollout::page::cluster_name;
+use crate::commands::rollout::page::{cluster_name, strategy_type};
 use crate::ui::style::{ERROR, GOOD, WARNING};
 use crate::ui::table;
 
 /// Formats a report; the wide format adds every write.
 pub(super) fn page(report: &Report, wide: bool) -> String {
     let deployment = &report.deployment;
-    let kind = deployment
-        .spec
-        .strategy
-        .as_ref()
-        .and_then(|strategy| strategy.kind);
     let mut out = format!(
         "Plan of {}/{}: strategy {:?}\n",
         deployment.namespace(),
         deployment.name(),
-        kind.unwrap_or_default()
+        strategy_type(deployment)
     );
     for note in &report.notes {
         let _ = writeln!(out, "{WARNING}{note}{WARNING:#}");

@@ -12,13 +12,14 @@ use mainstay_rollout::model::{FixedBehavior, Model, ModelCluster};
 use mainstay_rollout::revision::{RevisionChange, record_revision, render_component};
 
 use super::assume;
+use super::running::RunningGroup;
 use crate::commands::rollout::documents::{FileFlags, Located, read};
 use crate::commands::rollout::flags::AssumedProvider;
 use crate::error::{CliError, Kind};
 use crate::flag_value::signed_duration;
 use crate::kubeconfig::block_on;
 
-/// Flags about what is not known before a rollout.
+/// Flags with assumptions about a rollout.
 #[derive(clap::Args)]
 pub(crate) struct Assumptions {
     /// Time until a new pod is available
@@ -29,7 +30,7 @@ pub(crate) struct Assumptions {
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = signed_duration)]
     pub(crate) route_after: SignedDuration,
 
-    /// What routes requests in the clusters, unless the deployment says so
+    /// Route provider of the clusters, unless the deployment sets one
     #[arg(long, value_enum, default_value_t = AssumedProvider::Istio, value_name = "KIND")]
     pub(crate) provider: AssumedProvider,
 
@@ -55,7 +56,7 @@ pub(crate) struct Assumptions {
 }
 
 impl Assumptions {
-    /// Returns how clusters react.
+    /// Returns the assumed behavior of clusters during the rollout.
     pub(super) fn behavior(&self) -> FixedBehavior {
         FixedBehavior {
             never_ready: self.never_ready.iter().cloned().collect(),
@@ -64,7 +65,7 @@ impl Assumptions {
         }
     }
 
-    /// Returns how clusters reacted before the change.
+    /// Returns the assumed behavior of clusters before the change.
     pub(super) fn healthy_behavior(&self) -> FixedBehavior {
         FixedBehavior {
             pod_delay: self.ready_after,
@@ -94,7 +95,7 @@ impl Assumptions {
     }
 
     /// Makes clusters unreachable.
-    pub(super) fn cut(&self, model: &mut Model, known: &[String]) {
+    pub(super) fn disconnect(&self, model: &mut Model, known: &[String]) {
         for name in self.unreachable.iter().chain(known) {
             let now = model.now;
             if let Some(cluster) = model.clusters.get_mut(name) {
@@ -106,7 +107,7 @@ impl Assumptions {
 
 /// A model and the change to run on it.
 pub(crate) struct Scenario {
-    /// The state before.
+    /// State before the change.
     pub(crate) model: Model,
     /// The change; `None` if the model's deployment is the change itself.
     pub(crate) next: Option<Next>,
@@ -116,7 +117,7 @@ pub(crate) struct Scenario {
     pub(crate) unreachable: Vec<String>,
 }
 
-/// What follows the state before.
+/// Transition from the initial state of a model to the start of the change.
 pub(crate) enum Next {
     /// The model is empty: start with this spec.
     First(Box<ApplicationDeploymentSpec>),
@@ -124,26 +125,35 @@ pub(crate) enum Next {
     Change(Box<ApplicationDeploymentSpec>),
     /// Run the model until it settles, then continue with the stored status, at this time.
     Continue {
+        /// State before, by group of clusters.
+        running: Vec<RunningGroup>,
         /// The deployment as it is stored.
         stored: Box<ApplicationDeployment>,
-        /// Another spec.
+        /// Spec that replaces the stored one; `None` to keep the stored spec.
         change: Option<Box<ApplicationDeploymentSpec>>,
-        /// The time.
+        /// Time at which the rollout continues.
         now: Timestamp,
     },
 }
 
 impl Next {
-    /// Brings a model to the start of the change; `settle` runs it until nothing is left to do.
-    pub(super) fn prepare(self, model: &mut Model, settle: impl FnOnce(&mut Model)) {
+    /// Brings a model to the start of the change; `settle` runs it until it settles.
+    pub(super) fn prepare(self, model: &mut Model, settle: impl Fn(&mut Model)) {
         match self {
             Self::First(spec) => model.set_spec(*spec),
             Self::Change(spec) => {
                 settle(model);
                 model.set_spec(*spec);
             }
-            Self::Continue { stored, change, now } => {
-                settle(model);
+            Self::Continue {
+                running,
+                stored,
+                change,
+                now,
+            } => {
+                for group in running {
+                    group.settle(model, &settle);
+                }
                 model.advance(now.duration_since(model.now));
                 model.set_spec(stored.spec);
                 model.deployment.metadata.generation = stored.metadata.generation;
@@ -228,7 +238,7 @@ pub(super) fn deployment(
     }
 }
 
-/// What documents contain besides deployments.
+/// Objects in documents, except deployments.
 #[derive(Default)]
 struct Known {
     revisions: Vec<ApplicationRevision>,
@@ -246,9 +256,7 @@ impl Known {
         }
         if let Some(cluster) = located.typed().transpose()? {
             let cluster: Cluster = cluster;
-            let mut model = ModelCluster::default();
-            model.labels.clone_from(&cluster.metadata.labels);
-            model.is_unschedulable = cluster.spec.unschedulable || !cluster.spec.taints.is_empty();
+            let model = ModelCluster::from_cluster(&cluster);
             self.clusters.insert(cluster.name().to_owned(), model);
         }
         if let Some(template) = located.typed().transpose()? {
@@ -306,7 +314,7 @@ impl Known {
         }
     }
 
-    /// Adds what a deployment names and no document contains.
+    /// Adds the revisions and clusters that a deployment names and no document contains.
     fn assume(&mut self, deployment: &ApplicationDeployment) {
         for revision in assume::missing_revisions(deployment, &self.revisions) {
             let names: Vec<&str> = revision
