@@ -17,13 +17,13 @@ pub(crate) use report::Report;
 use anyhow::bail;
 use machine::Machine;
 
-/// Least number of runs of each program.
-const LEAST_RUNS: usize = 20;
+/// Minimum number of runs of each program.
+const MIN_RUNS: usize = 20;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Runs of each program, at least 20
-    #[arg(long, default_value_t = LEAST_RUNS)]
+    #[arg(long, default_value_t = MIN_RUNS)]
     runs: usize,
     /// Measure only inputs whose name contains this; the page is not written
     #[arg(long, default_value = "")]
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
 impl Default for Arguments {
     fn default() -> Self {
         Self {
-            runs: LEAST_RUNS,
+            runs: MIN_RUNS,
             only: String::new(),
             area: None,
         }
@@ -44,7 +44,7 @@ impl Default for Arguments {
 }
 
 impl Arguments {
-    /// Everything of one area.
+    /// Returns the arguments for all inputs of one area.
     pub(crate) fn for_area(name: &str) -> Self {
         Self {
             area: Some(name.into()),
@@ -95,12 +95,12 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Whether an input is to be measured.
-    fn wants(&self, subject: &str) -> bool {
+    /// Whether the arguments select an input.
+    fn selects(&self, subject: &str) -> bool {
         subject.contains(&self.only)
     }
 
-    /// Records whether both programs print the same.
+    /// Records whether the output of both programs is equal.
     fn compared(&mut self, subject: &str, is_same: bool) {
         let list = if is_same {
             &mut self.identical
@@ -129,7 +129,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// Measures the selected suites.
 pub(crate) fn measure(arguments: &Arguments) -> anyhow::Result<Report> {
     let mut bench = Bench {
-        runs: arguments.runs.max(LEAST_RUNS),
+        runs: arguments.runs.max(MIN_RUNS),
         only: arguments.only.clone(),
         figures: Vec::new(),
         identical: Vec::new(),
@@ -150,7 +150,7 @@ pub(crate) fn measure(arguments: &Arguments) -> anyhow::Result<Report> {
     })
 }
 
-/// Returns the suite of an area; all of them without one.
+/// Returns the suite of an area, or all suites if `area` is `None`.
 fn selected(area: Option<&str>) -> anyhow::Result<Vec<&'static Suite>> {
     let is_selected = |suite: &&Suite| area.is_none_or(|area| suite.area == area);
     let selected: Vec<&Suite> = SUITES.iter().filter(is_selected).collect();

@@ -11,9 +11,9 @@ use mainstay_testkit::repository_root;
 pub(crate) enum Profile {
     /// The build that the tests share.
     Dev,
-    /// Optimised, fast to build.
+    /// Optimized, but fast to build.
     Release,
-    /// What is shipped and measured.
+    /// The build that is shipped and measured.
     Dist,
 }
 

@@ -2,8 +2,8 @@
 //! charts in `resources/`.
 //!
 //! Chart values are defined upstream in protobuf (Istio) and `OpenAPI` (Kubernetes types). Only facts are
-//! taken over (names, types, required fields), no descriptions. Which kinds charts install and what their
-//! roles grant is found by rendering all charts.
+//! taken over (names, types, required fields), no descriptions. The kinds that charts install and the
+//! permissions that their roles grant are determined by rendering all charts.
 
 mod charts;
 mod openapi;
@@ -26,7 +26,7 @@ const VALUES: &str = "crates/api/src/crd/upstream.txt";
 /// The schema of `IstioOperator` files, which contain all values.
 const OPERATOR_VALUES: &str = "crates/manifest/src/schema/upstream.txt";
 
-/// The types of [`OPERATOR_VALUES`], together with everything they refer to.
+/// Root types of [`OPERATOR_VALUES`]. The schema also contains all types that they refer to.
 const OPERATOR_ROOTS: &[&str] = &[
     "Values",
     "mesh.MeshConfig",
@@ -44,7 +44,7 @@ const OPERATOR_ROOTS: &[&str] = &[
     "k8s.VolumeMount",
 ];
 
-/// The types of [`VALUES`], together with everything they refer to.
+/// Root types of [`VALUES`]. The schema also contains all types that they refer to.
 const ROOTS: &[&str] = &[
     "Values",
     "CNIConfig",
@@ -87,7 +87,7 @@ struct Output {
     text: String,
 }
 
-/// Writes the files, or compares them with what is stored.
+/// Writes the files, or compares them with the stored ones.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let root = mainstay_testkit::repository_root();
     if let Some(directory) = &arguments.upstream {
@@ -165,7 +165,7 @@ fn generate(root: &Path) -> Result<String> {
     print(&definitions, ROOTS, "../facts.rs")
 }
 
-/// `IstioOperator` files may set what the operator's API leaves out.
+/// Generates the schema of `IstioOperator` files, which may set fields that the operator's API omits.
 fn generate_operator_values(root: &Path) -> Result<String> {
     let mut definitions = read_definitions(root)?;
     let texts = [

@@ -1,4 +1,5 @@
-//! `cargo xtask dist`: builds what is released into `target/dist/files`. Equal sources produce equal bytes.
+//! `cargo xtask dist`: builds the files of a release in `target/dist/files`. Equal sources produce equal
+//! bytes.
 //!
 //! | module | content |
 //! |---|---|
@@ -68,11 +69,11 @@ pub(crate) struct Arguments {
 
 /// The binaries of one machine.
 pub(crate) struct Binaries {
-    /// What the binaries run on.
+    /// Machine that the binaries run on.
     pub(crate) target: Target,
-    /// The command line with all commands.
+    /// The `mainstay` binary with all commands.
     pub(crate) mainstay: Vec<u8>,
-    /// The build of the operator's image.
+    /// The binary for the operator's image, without the simulator.
     pub(crate) operator: Vec<u8>,
 }
 
@@ -145,7 +146,7 @@ fn system_packages(binaries: &Binaries, contents: &Contents) -> anyhow::Result<[
     let target = binaries.target;
     let packages = Packages::resolve(target, OPERATOR_FEATURES)?;
     ensure!(
-        !packages.contain(SIMULATOR),
+        !packages.contains(SIMULATOR),
         "the operator's image contains {SIMULATOR}"
     );
     let image = Image {

@@ -27,7 +27,7 @@ const MDBOOK: Tool = Tool {
 /// Settings of the book.
 const BOOK: &str = "[book]\ntitle = \"Mainstay\"\nlanguage = \"en\"\n\n[output.html]\nno-section-label = true\nadditional-css = [\"book.css\"]\n";
 
-/// Tables that fit phones, and start at the left like the text.
+/// Style sheet: tables fit phones and are aligned with the text.
 const STYLE: &str = include_str!("docs/book.css");
 
 /// The table of contents, without the generated pages of kinds.
@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     binary: Option<PathBuf>,
 }
 
-/// Builds the book with a new binary, or with the one that is named.
+/// Builds the book with the given binary, or with a new one.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let binary = match &arguments.binary {
         Some(binary) => binary.clone(),
@@ -116,8 +116,8 @@ fn copy_directory(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Rewrites the relative links of a page in `directory`: pages of the book by name, other files by their
-/// address in the repository.
+/// Rewrites the relative links of a page in `directory`: links to pages of the book become names, links to
+/// other files become URLs in the repository.
 fn relink(text: &str, directory: &str) -> String {
     let mut parts = text.split("](");
     let mut linked = parts.next().unwrap_or_default().to_owned();
@@ -217,6 +217,18 @@ fn build_book(directory: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_summary_lists_every_page() {
+        let entries = fs::read_dir(repository_root().join("docs")).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let pages = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+        let names = pages.map(|page| page.file_name().unwrap().display().to_string());
+        let missing: Vec<String> = names
+            .filter(|name| !SUMMARY.contains(&format!("]({name})")))
+            .collect();
+        assert_eq!(missing, Vec::<String>::new());
+    }
 
     #[test]
     fn links_fit_the_book() {

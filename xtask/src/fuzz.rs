@@ -14,7 +14,7 @@ use mainstay_testkit::repository_root;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// How long each target runs
+    /// Duration per target in seconds
     #[arg(long, default_value_t = 60, conflicts_with = "fixed")]
     seconds: u64,
 
@@ -61,7 +61,7 @@ impl Effort {
     /// Explores from a new seed.
     pub(crate) fn explore(seconds: u64) -> Self {
         let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // libFuzzer chooses its own seed if it is given zero.
+        // libFuzzer chooses its own seed if the seed is zero.
         let seed = elapsed.subsec_nanos().max(1);
         Self::Explore { seconds, seed }
     }
@@ -85,12 +85,12 @@ pub(crate) struct Run {
     pub(crate) target: String,
     /// Number of executions, or the finding.
     pub(crate) figure: String,
-    /// Whether it ended without a finding.
-    pub(crate) survived: bool,
+    /// Whether the run ended without a finding.
+    pub(crate) passed: bool,
 }
 
-/// Compiler flags for libFuzzer's coverage feedback. All of them are stable; the sanitizers are not, and safe
-/// Rust has little use for them.
+/// Compiler flags for libFuzzer's coverage feedback. All of them are stable. Sanitizers are not used: they
+/// are unstable and find few defects in safe Rust.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Copt-level=3";
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     for run in &runs {
         println!("{:<18} {}", run.target, run.figure);
     }
-    let failed = runs.iter().filter(|run| !run.survived).count();
+    let failed = runs.iter().filter(|run| !run.passed).count();
     println!("{} passed, {failed} failed", runs.len() - failed);
     if failed > 0 {
         bail!("{failed} targets have findings");
@@ -176,7 +176,7 @@ fn host() -> anyhow::Result<String> {
     Ok(host.context("rustc names no host")?.to_owned())
 }
 
-/// Executes the stored inputs and the fixed mutations in a process of their own, which a finding may abort.
+/// Executes the stored inputs and the fixed mutations in a separate process, because a finding may abort it.
 fn run_fixed(target: &str) -> anyhow::Result<Run> {
     let artifacts = artifacts(target)?;
     let inputs = repository_root().join("target/fuzz/fixed").join(target);
@@ -193,7 +193,7 @@ fn run_fixed(target: &str) -> anyhow::Result<Run> {
     Ok(outcome(target, &output, &artifacts))
 }
 
-/// Lets libFuzzer explore from the corpus of earlier runs.
+/// Runs libFuzzer with the corpus of earlier runs.
 fn explore(binaries: &Path, target: &str, limits: &[String]) -> anyhow::Result<Run> {
     let artifacts = artifacts(target)?;
     let corpus = repository_root().join("target/fuzz/corpus").join(target);
@@ -226,9 +226,9 @@ const EXECUTED: &str = "stat::number_of_executed_units:";
 fn outcome(target: &str, output: &Output, artifacts: &Path) -> Run {
     let log = String::from_utf8_lossy(&output.stderr);
     let executions = log.lines().find_map(|line| line.strip_prefix(EXECUTED));
-    let survived = output.status.success();
+    let passed = output.status.success();
     let figure = match executions {
-        Some(count) if survived => format!("{} executions", count.trim()),
+        Some(count) if passed => format!("{} executions", count.trim()),
         _ => format!(
             "{}; after the fix, store the input of {} in fuzz/cases/{target}",
             finding(&log),
@@ -238,7 +238,7 @@ fn outcome(target: &str, output: &Output, artifacts: &Path) -> Run {
     Run {
         target: target.into(),
         figure,
-        survived,
+        passed,
     }
 }
 

@@ -25,7 +25,7 @@ const MAX_WALL: Duration = Duration::from_secs(5);
 /// Limit on CPU time for keys, certificates and password hashes: a chart may need several, and each takes up
 /// to half a second by design.
 const MAX_KEY_CPU: Duration = Duration::from_secs(5);
-/// An unoptimised build takes longer by about this factor, with the same memory.
+/// Approximate factor by which an unoptimized build takes longer. It requires the same memory.
 const UNOPTIMISED: u32 = 12;
 const MAX_MEMORY_KIB: i64 = 256 * 1024;
 /// Maximum size of the messages, in bytes: those of schema violations and of `fail` are long.
@@ -49,7 +49,7 @@ pub(crate) struct Hostile {
     max_cpu: Duration,
 }
 
-/// How a case must end, within the limits on time and memory.
+/// Expected outcome of a case, in addition to the limits on time and memory.
 #[derive(Clone, Copy)]
 enum Expected {
     /// With an error that contains this text.
@@ -87,7 +87,7 @@ impl Hostile {
         }
     }
 
-    /// Only the cost counts.
+    /// Accepts errors and success, so that only the cost is checked.
     fn or_accepted(self) -> Self {
         Self {
             expected: Expected::Either,

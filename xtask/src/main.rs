@@ -53,7 +53,7 @@ enum Task {
     Codegen(codegen::Arguments),
     /// Build the real peers (helm, the Go oracle, …) into the user's cache directory
     Peers {
-        /// Only these; all of them when empty
+        /// Peers to build; all if none are given
         names: Vec<String>,
     },
     /// Check dependencies against the advisory database (needs the network), licenses and sources
@@ -68,11 +68,11 @@ enum Task {
     Parity(parity::Arguments),
     /// Run a proof and print one row per claim
     Prove(prove::Arguments),
-    /// Measure against the peer in the same run
+    /// Measure Mainstay and its peers in the same run
     Bench(bench::Arguments),
     /// Run hostile charts and values with limits on time and memory
     Hostile(hostile::Arguments),
-    /// Run each fuzz target for a while
+    /// Run all fuzz targets
     Fuzz(fuzz::Arguments),
     /// Execute the fixed inputs of one fuzz target
     #[command(hide = true)]

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     pub(crate) show: usize,
 }
 
-/// CI runs every seventh case of the matrix, and all edge cases.
+/// Interval of the cases of the matrix that CI runs, in addition to all edge cases.
 const QUICK_STRIDE: usize = 7;
 
 /// Result of a parity run.

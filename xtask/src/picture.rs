@@ -24,8 +24,9 @@ const COLUMNS: usize = 100;
 /// The report, below the repository's root.
 const REPORT: &str = "target/upgrade.html";
 
-/// Removes what does not fit into the README.
-const CUT: &str = "document.querySelectorAll('#services, #changes, #details').forEach(it => it.remove())";
+/// Script that removes the sections that do not fit into the README.
+const REMOVE_SECTIONS: &str =
+    "document.querySelectorAll('#services, #changes, #details').forEach(it => it.remove())";
 
 /// Window of the screenshot.
 const REPORT_VIEW: View = View {
@@ -59,11 +60,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     fs::create_dir_all(path.parent().context("a path in docs")?)?;
     fs::write(&path, svg::animate(&lines, COLUMNS))?;
     println!("{} lines in {}", lines.len(), path.display());
-    photograph(&binary)
+    take_screenshot(&binary)
 }
 
 /// Rehearses an upgrade of `docs/examples/cluster.yaml` and takes a screenshot of the report.
-fn photograph(binary: &Path) -> anyhow::Result<()> {
+fn take_screenshot(binary: &Path) -> anyhow::Result<()> {
     let root = repository_root();
     let page = root.join(REPORT);
     fs::create_dir_all(page.parent().context("a path in target")?)?;
@@ -77,7 +78,7 @@ fn photograph(binary: &Path) -> anyhow::Result<()> {
     ensure!(status.success(), "the rehearsal failed");
     let mut browser = Browser::start()?;
     browser.open(&page, REPORT_VIEW)?;
-    browser.evaluate(CUT)?;
+    browser.evaluate(REMOVE_SECTIONS)?;
     let path = root.join("docs/images/rehearsal.png");
     fs::write(&path, browser.screenshot_of_content()?.png)?;
     println!("{}", path.display());

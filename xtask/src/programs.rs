@@ -20,7 +20,7 @@ const CONCURRENT_PROGRAMS: usize = 2;
 /// The test step runs every N-th test case of suites that support sampling.
 pub(crate) const SAMPLING_INTERVAL: &str = "3";
 
-/// Programs that take longest. They start first, so that none of them runs alone at the end.
+/// Programs that take longest. They are started first, so that no slow program runs alone at the end.
 const SLOWEST: &[&str] = &[
     "real",
     "istio_operator_real",
@@ -131,7 +131,7 @@ fn text(message: &Value, pointer: &str) -> String {
     value.unwrap_or_default().to_owned()
 }
 
-/// What one program printed and how long it took.
+/// Output and duration of a run of one program.
 pub(crate) struct TestRun {
     pub(crate) name: String,
     pub(crate) output: String,
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_recognised_in_cargo_messages() {
+    fn programs_are_recognized_in_cargo_messages() {
         let message = json!({
             "package_id": "path+file:///src/crates/cli#mainstay@0.1.0",
             "manifest_path": "/src/crates/cli/Cargo.toml",
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_named_like_its_directory_is_recognised() {
+    fn a_package_named_like_its_directory_is_recognized() {
         let message = json!({"package_id": "path+file:///src/xtask#0.1.0"});
         assert_eq!(package_name(&message).as_deref(), Some("xtask"));
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask prove NAME`: runs everything that a feature must show and prints one row per claim.
+//! `cargo xtask prove NAME`: verifies the claims of a feature and prints one row per claim.
 //!
 //! Correctness rows decide the exit code; performance rows are reported with the peer's figure from the same
 //! run.
@@ -29,8 +29,8 @@ pub(crate) use row::{Outcome, Row, RowKind};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// What to prove: render, clusters, inject, operator, migration, traffic, manifest, harden,
-    /// rollout, first-hour, speed
+    /// Proof to run: render, clusters, inject, operator, migration, traffic, manifest, harden, rollout,
+    /// first-hour, speed
     name: String,
     /// Run the share that CI runs: minutes instead of hours
     #[arg(long)]
@@ -80,7 +80,7 @@ fn write(name: &str, rows: &[Row]) -> anyhow::Result<()> {
     fs::write(&path, serde_json::to_vec_pretty(rows)?).with_context(|| path.display().to_string())
 }
 
-/// Prints the totals over correctness rows; a missed performance goal is reported, but is no failure.
+/// Prints the totals over correctness rows; a missed performance goal is reported, but is not a failure.
 fn conclude(rows: &[Row]) -> anyhow::Result<()> {
     let correctness = || rows.iter().filter(|row| row.kind == RowKind::Correctness);
     let passed = correctness().filter(|row| row.outcome == Outcome::Met).count();

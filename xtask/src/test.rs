@@ -8,8 +8,8 @@ use anyhow::Context;
 use crate::build::run_cargo;
 use crate::programs;
 
-/// Peers that the tests need; those of full proofs only are built by the proofs. Tests build missing peers
-/// themselves; building them first shows the progress.
+/// Peers that the tests require; peers that only full proofs require are built by the proofs. Tests build
+/// missing peers themselves; building them first shows the progress.
 const PEERS: [&str; 16] = [
     "helm4",
     "helm3",
@@ -82,7 +82,7 @@ fn run_steps(steps: &mut Steps) -> anyhow::Result<()> {
         programs = Some(programs::build()?);
         Ok(())
     })?;
-    // All failures are reported, not only the first. The proofs below run the programs that are left out.
+    // All failures are reported, not only the first. The proofs below run the skipped programs.
     steps.run("test", 7, || {
         let programs = programs.context("the programs are built")?;
         programs.run_all(&crate::prove::quick_programs())

@@ -33,7 +33,7 @@ pub(crate) fn name_conflicts(
     findings
 }
 
-/// What to inject into a pod, and the profile that determines its names.
+/// Parts to inject into a pod, and the profile that determines their names.
 pub(crate) struct Requirements<'a> {
     pub(crate) request: &'a InjectionRequest,
     pub(crate) profile: &'a Profile,
@@ -143,8 +143,8 @@ pub(crate) fn unmarked_containers(view: &View<'_>, pod: &PodTemplate, spec: Node
 }
 
 fn unmarked_note(view: &View<'_>, item: NodeId, name: &str) -> Finding {
-    let message = format!("init container {name:?} has no mark of an injection, and stays");
-    let help = "remove it by hand if it is not yours";
+    let message = format!("init container {name:?} has no injection mark and is kept");
+    let help = "remove it manually if it is not yours";
     let finding = reject(view, item, Code::Unmarked, message, help);
     Finding {
         severity: Severity::Note,

@@ -419,8 +419,9 @@ fn unknown_kind(view: &View<'_>, pod: &PodTemplate, spec: NodeId) -> Finding {
     } else {
         &pod.kind
     };
-    let message = format!("a pod of a Contrast runtime class in {kind}, whose pod template is not known");
-    let help = format!("name it: --pod-template-path {}=path.to.template", pod.kind);
+    let message =
+        format!("{kind} contains a pod with a Contrast runtime class, but its pod template path is unknown");
+    let help = format!("set --pod-template-path {}=path.to.template", pod.kind);
     crate::rejection::reject(view, spec, Code::UnknownKind, message, &help)
 }
 

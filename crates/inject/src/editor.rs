@@ -21,7 +21,8 @@ use crate::{Code, Finding};
 
 pub(crate) type EditResult<T = ()> = Result<T, Finding>;
 
-/// Returns an error if a map of `object` contains a key twice: readers differ in which of the two applies.
+/// Returns an error if a map of `object` contains a key twice: parsers disagree on which of the two values
+/// applies.
 pub(crate) fn check_keys(view: &View<'_>, object: NodeId) -> EditResult {
     let Some(key) = view.duplicate_key(object) else {
         return Ok(());
@@ -49,8 +50,9 @@ pub(crate) fn check_anchors(view: &View<'_>, aliased: &BTreeSet<NodeId>, item: N
     };
     match next.filter(inside) {
         Some(id) => {
-            let message = "the container that must be replaced holds an anchor that is used elsewhere".into();
-            let help = "write out what the alias stands for, or remove the container";
+            let message =
+                "the container that must be replaced contains an anchor that is used elsewhere".into();
+            let help = "replace the alias with the value that it refers to, or remove the container";
             Err(rejection::reject(view, *id, Code::SharedAnchor, message, help))
         }
         None => Ok(()),
@@ -88,7 +90,7 @@ pub(crate) fn edit(
         return Err(rejection::shared_node(
             view,
             node,
-            "the pod spec, or what it stands in,",
+            "the pod spec, or a node that contains it,",
         ));
     }
     let mut editor = Editor {

@@ -9,7 +9,7 @@ pub struct Profile {
     pub levels: &'static [Level],
     /// Values of `skip-initializer` that opt out.
     pub skip: Skip,
-    /// Where the pod template has the role `coordinator`.
+    /// Location of the role `coordinator` in the pod template.
     pub role: Role,
     /// Name of the shared volume, which contains the certificates.
     pub volume: &'static str,
@@ -48,7 +48,7 @@ pub enum Skip {
     True,
 }
 
-/// Where a pod template has its role.
+/// Location of the role in a pod template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// In an annotation.

@@ -43,16 +43,16 @@ pub struct Report {
     pub path: String,
     /// Place of the object.
     pub place: Place,
-    /// What was done with the workload.
+    /// Action taken for the workload.
     pub action: Action,
-    /// Reason of the action.
+    /// Reason for the action.
     pub reason: Reason,
     /// Findings about the workload. A finding with [`Severity::Error`] implies [`Action::Failed`]: the text
     /// of the workload is unchanged.
     pub findings: Vec<Finding>,
 }
 
-/// What was done with a workload.
+/// Action taken for a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The text changed and contains what was requested.
@@ -67,7 +67,7 @@ pub enum Action {
     Failed,
 }
 
-/// Reason of an action.
+/// Reason for an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Only the initializer is requested.
@@ -210,7 +210,7 @@ pub enum Code {
     NoInitializer,
     /// An annotation is at a level where it is not read.
     AnnotationLevel,
-    /// An annotation key is probably misspelt.
+    /// An annotation key is probably misspelled.
     AnnotationName,
     /// The value of an annotation is not a string, or has no effect.
     AnnotationType,

@@ -10,7 +10,7 @@ use crate::select::PodTemplate;
 use crate::tree::View;
 use crate::{Mode, Options, Profile, Reason};
 
-/// What to inject into a workload.
+/// Parts to inject into a workload, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InjectionRequest {
     /// Whether to inject the initializer.

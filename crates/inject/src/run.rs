@@ -9,8 +9,8 @@ use crate::{InjectError, Options, Outcome, Report};
 
 /// Injects into every workload of `input`, or removes earlier injections, according to `options`.
 ///
-/// An object that cannot be processed is reported with [`Action::Failed`](crate::Action) and left
-/// unchanged; the others are processed. The caller decides whether to accept such an outcome.
+/// An object that cannot be processed is reported with [`Action::Failed`](crate::Action) and left unchanged;
+/// all other objects are processed. The caller decides whether to accept such an outcome.
 pub fn run<'a>(input: &'a [u8], options: &Options) -> Result<Outcome<'a>, InjectError> {
     if input.starts_with(b"\xFF\xFE") || input.starts_with(b"\xFE\xFF") {
         return Err(InjectError::Utf16);

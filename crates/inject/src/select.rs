@@ -26,7 +26,7 @@ const KINDS: &[(&str, &[&str], &[&str])] = &[
 
 const APPS: &[&str] = &["apps", "extensions"];
 
-/// Reports whether objects of `kind` may have pod templates or items with pod templates.
+/// Whether objects of `kind` may have pod templates or items with pod templates.
 pub(crate) fn may_have_pods(kind: &str, paths: &[PodTemplatePath]) -> bool {
     let is_known = KINDS.iter().any(|(name, ..)| *name == kind);
     is_known || kind.ends_with("List") || paths.iter().any(|path| path.kind == kind)

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_without_reserved_names_are_recognised() {
+    fn documents_without_reserved_names_are_recognized() {
         let may_have_reserved_name = |text: &[u8]| has_reserved_name(text) || has_hiding_escape(text);
         assert!(!may_have_reserved_name(
             b"kind: Pod\nimage: contrast\nre: \"\\n\\t\\\\\"\n"

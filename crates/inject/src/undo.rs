@@ -242,7 +242,7 @@ impl Undo<'_, '_> {
         at
     }
 
-    /// Discards the replaced lines of an empty list that contains items of the user in the meantime.
+    /// Discards the replaced lines of a formerly empty list to which the user has added items.
     fn discard_replaced_key(&mut self, name: NodeId, key: &str) {
         let text = self.view.text;
         let Some(column) = lines::indent(text, self.start(name)) else {

@@ -38,7 +38,7 @@ fn uninject(outcome: &Outcome<'_>) -> Vec<u8> {
 }
 
 #[test]
-fn deep_nesting() {
+fn deep_nesting_is_handled() {
     check("brackets", &format!("contrast-cc: {}", "[".repeat(100_000)), 0, 1);
     check(
         "closed brackets",
@@ -57,7 +57,7 @@ fn deep_nesting() {
 }
 
 #[test]
-fn aliases_that_multiply() {
+fn exponential_aliases_are_bounded() {
     let mut bomb = String::from("a0: &a0 {runtimeClassName: contrast-cc}\n");
     for level in 1..60 {
         let below = level - 1;
@@ -74,7 +74,7 @@ fn aliases_that_multiply() {
 }
 
 #[test]
-fn many_documents_containers_and_annotations() {
+fn many_documents_containers_and_annotations_are_handled() {
     let containers: String = (0..2_000).map(|at| format!("  - name: app-{at}\n")).collect();
     check("containers", &POD.replace("  - name: app\n", &containers), 1, 0);
     let documents = format!("---\n{POD}").repeat(1_000);
@@ -92,7 +92,7 @@ fn many_documents_containers_and_annotations() {
 }
 
 #[test]
-fn one_long_line() {
+fn one_long_line_is_handled() {
     let item = "{\"kind\":\"Pod\",\"spec\":{\"runtimeClassName\":\"contrast-cc\",\"containers\":[{\"name\":\"app\"},{\"name\":\"two\",\"volumeMounts\":[]}]}}";
     let items = vec![item; 2_000].join(",");
     check(
@@ -108,7 +108,7 @@ fn one_long_line() {
 }
 
 #[test]
-fn comments_that_look_like_markers() {
+fn comments_that_look_like_markers_are_handled() {
     let was = "# mainstay:was - name: x\n".repeat(20_000);
     check("replaced lines around a pod", &format!("{POD}{was}"), 0, 1);
     let apart = "# mainstay:was - name: x\n\n".repeat(20_000);
@@ -121,7 +121,7 @@ fn comments_that_look_like_markers() {
 }
 
 #[test]
-fn bytes_that_are_not_utf_8() {
+fn invalid_utf_8_is_rejected() {
     let options = Options::default();
     for bytes in [
         &b"contrast-cc: \xff\xfe"[..],

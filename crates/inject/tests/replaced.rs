@@ -178,7 +178,7 @@ fn containers_that_cannot_be_kept_are_not_replaced() {
     check_rejected(
         "{name: contrast-initializer, image: &it old}, {name: wait}",
         "app, image: *it",
-        "shared-anchor: the container that must be replaced holds an anchor that is used elsewhere",
+        "shared-anchor: the container that must be replaced contains an anchor that is used elsewhere",
     );
 }
 

@@ -1,4 +1,4 @@
-//! Table of the components, and which of them a configuration enables.
+//! Table of the components, and selection of those that a configuration enables.
 
 use mainstay_yaml::{Map, Value};
 

@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_are_specialised_on_three_levels() {
+    fn namespaces_are_overridden_on_three_levels() {
         check(
             concat!(
                 "{defaultNamespace: mesh, gateways: {namespace: edge, components: ",
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn removed_components_are_named() {
+    fn removed_components_are_reported() {
         check(
             "{policy: {enabled: true}}",
             "{}",

@@ -35,7 +35,7 @@ pub struct Rendered {
 /// Objects of one component.
 #[derive(Clone, Debug)]
 pub struct ComponentObjects {
-    /// The component.
+    /// Component that contains the objects.
     pub component: ComponentName,
     /// Objects in the order of the charts.
     pub objects: Vec<Object>,
@@ -141,7 +141,8 @@ impl Run<'_> {
         Ok(all)
     }
 
-    /// Renders and patches an instance. A failure is recorded and does not prevent checking the others.
+    /// Renders and patches an instance. A failure is recorded and does not prevent checking the other
+    /// instances.
     fn generate_instance(&mut self, instance: &Instance, renderer: &mut Renderer<'_>) -> Vec<Object> {
         let input = chart_input(instance.clone(), self.translated, self.translator);
         let mut objects = match renderer.render(&input, self.problems) {

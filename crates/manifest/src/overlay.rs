@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::limits::{MAX_OVERLAYS, MAX_PATCHES, StepLimit, Steps, input_budget};
 use crate::merge::select;
 use crate::object::Object;
-use crate::path::{Path, PathError, Segment, Selector, scalar_text};
+use crate::path::{Path, PathError, Segment, Selector, describe_kind, scalar_text};
 use crate::set::has_pair;
 use crate::source::whole_numbers;
 
@@ -35,11 +35,11 @@ pub(crate) enum OverlayError {
         selector: String,
         candidates: Vec<String>,
     },
-    #[error("{at} is a {found}, not a map")]
+    #[error("{at} is {found}, not a map")]
     NotAMap { at: Path, found: &'static str },
     #[error("{at} is a list: select an item with [key:value] or [index]")]
     NoSelector { at: Path },
-    #[error("{at} is a {found}, not a list")]
+    #[error("{at} is {found}, not a list")]
     NotAList { at: Path, found: &'static str },
     #[error("[{pattern}] is not a valid pattern")]
     Pattern { pattern: String },
@@ -381,7 +381,7 @@ fn no_key(node: &Value, key: &str, at: &Path) -> OverlayError {
         Value::List(_) => OverlayError::NoSelector { at },
         other => OverlayError::NotAMap {
             at,
-            found: other.json_kind(),
+            found: describe_kind(other),
         },
     }
 }
@@ -389,7 +389,7 @@ fn no_key(node: &Value, key: &str, at: &Path) -> OverlayError {
 fn no_item(node: &Value, selector: &Selector, at: &Path) -> OverlayError {
     let at = at.clone();
     let Value::List(items) = node else {
-        let found = node.json_kind();
+        let found = describe_kind(node);
         return OverlayError::NotAList { at, found };
     };
     let key = selector.pair.as_ref().map_or("name", |pair| pair.key.as_str());

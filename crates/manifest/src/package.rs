@@ -18,7 +18,7 @@ pub enum PackageError {
     /// The profile, chart or add-on does not exist.
     #[error("{kind} {name:?} not found")]
     NotFound {
-        /// What was requested: a profile, a chart or an add-on.
+        /// Kind of the requested item: `profile`, `chart` or `add-on`.
         kind: &'static str,
         /// Requested name.
         name: String,
@@ -26,7 +26,7 @@ pub enum PackageError {
     /// The source cannot be read.
     #[error("{kind} {name:?} cannot be read")]
     Read {
-        /// What was requested: a profile, a chart or an add-on.
+        /// Kind of the requested item: `profile`, `chart` or `add-on`.
         kind: &'static str,
         /// Requested name.
         name: String,

@@ -61,31 +61,31 @@ pub enum PathError {
     /// There is no key between two dots.
     #[error("two dots without a key between them")]
     EmptyKey {
-        /// Byte offset.
+        /// Byte offset in the path.
         offset: usize,
     },
     /// A bracket is not closed.
     #[error("'[' without ']'")]
     Unclosed {
-        /// Byte offset.
+        /// Byte offset in the path.
         offset: usize,
     },
     /// A bracket is followed by text.
     #[error("expected '.' or '[' after ']'")]
     AfterBracket {
-        /// Byte offset.
+        /// Byte offset in the path.
         offset: usize,
     },
     /// The brackets are empty.
     #[error("the selector is empty")]
     EmptySelector {
-        /// Byte offset.
+        /// Byte offset in the path.
         offset: usize,
     },
     /// The path exceeds a limit.
     #[error("the path exceeds {limit} {unit}")]
     TooLong {
-        /// The limit.
+        /// Maximum size in `unit`.
         limit: usize,
         /// Unit of the limit.
         unit: &'static str,
@@ -225,6 +225,19 @@ pub(crate) fn scalar_text(value: &Value) -> Option<String> {
         Value::Float(value) => Some(float_to_json(*value)),
         Value::String(text) => Some(text.clone()),
         Value::List(_) | Value::Map(_) => None,
+    }
+}
+
+/// Returns the kind of a value with its article, for error messages.
+#[must_use]
+pub(crate) fn describe_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Int(_) | Value::Uint(_) | Value::Float(_) => "a number",
+        Value::String(_) => "a string",
+        Value::List(_) => "a list",
+        Value::Map(_) => "a map",
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::package::{Charts, Profiles};
 use crate::source::InputFile;
 
-/// How lists of gateways in two layers are combined.
+/// Rule for combining the lists of gateways of two layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GatewayLists {
     /// Gateways with the same name are merged; others are added.
@@ -26,7 +26,7 @@ pub struct Request<'a> {
     pub revision: Option<String>,
     /// Whether validation errors become warnings.
     pub force: bool,
-    /// How lists of gateways are combined.
+    /// Rule for combining lists of gateways.
     pub gateway_lists: GatewayLists,
     /// Kubernetes version of the cluster, such as `v1.32.1`. If `None`, the oldest supported version.
     pub kube_version: Option<String>,

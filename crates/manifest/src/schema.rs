@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use mainstay_yaml::Value;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
-use crate::path::{Path, scalar_text};
+use crate::path::{Path, describe_kind, scalar_text};
 
 const TEXTS: [&str; 2] = [
     include_str!("schema/operator.txt"),
@@ -161,7 +161,7 @@ fn check_enumeration(value: &Value, names: &[&str], path: &Path, diagnostics: &m
     };
     if !is_known {
         let message = format!("expected one of {}", names.join(", "));
-        let shown = scalar_text(value).unwrap_or_else(|| value.json_kind().to_owned());
+        let shown = scalar_text(value).unwrap_or_else(|| describe_kind(value).to_owned());
         let result = Diagnostic::error(path.clone(), message).value(&shown);
         diagnostics.push(match did_you_mean(&shown, names.iter().copied()) {
             Some(hint) => result.hint(hint),
@@ -198,7 +198,7 @@ fn describe_type(kind: &str) -> &'static str {
 }
 
 fn wrong_kind(value: &Value, expected: &str, path: &Path) -> Diagnostic {
-    let message = format!("expected {expected}, found a {}", value.json_kind());
+    let message = format!("expected {expected}, found {}", describe_kind(value));
     let result = Diagnostic::error(path.clone(), message);
     let shown = scalar_text(value).filter(|_| !value.is_null());
     let result = match &shown {
@@ -287,7 +287,7 @@ mod tests {
         check(
             "Components",
             "{ingressGateways: {}}",
-            &["error: ingressGateways: expected a list, found a object"],
+            &["error: ingressGateways: expected a list, found a map"],
         );
         check(
             "mesh.MeshConfig",

@@ -9,7 +9,7 @@ use mainstay_gostd::number::{parse_float, parse_int};
 use mainstay_yaml::{Map, Numbers, Value, parse_json_list, parse_json_map};
 
 use crate::limits::{MAX_SET_BYTES, input_budget};
-use crate::path::{Pair, Path, PathError, Segment, scalar_text};
+use crate::path::{Pair, Path, PathError, Segment, describe_kind, scalar_text};
 
 /// Paths of which the value is always a string.
 const ALWAYS_STRING: &[&str] = &[
@@ -36,7 +36,7 @@ const NAMED_LISTS: &[&str] = &["components.ingressGateways", "components.egressG
 pub struct SetExpression {
     /// Path below `spec`.
     pub path: Path,
-    /// The value.
+    /// Parsed value.
     pub value: Value,
 }
 
@@ -53,19 +53,19 @@ pub enum SetError {
     #[error("{0}")]
     Path(#[from] PathError),
     /// A segment of the path requires a map.
-    #[error("{path} is a {found}, not a map")]
+    #[error("{path} is {found}, not a map")]
     NotAMap {
         /// Path of the node.
         path: Path,
-        /// Kind of the node.
+        /// Kind of the node, with its article.
         found: &'static str,
     },
     /// A segment of the path requires a list.
-    #[error("{path} is a {found}, not a list")]
+    #[error("{path} is {found}, not a list")]
     NotAList {
         /// Path of the node.
         path: Path,
-        /// Kind of the node.
+        /// Kind of the node, with its article.
         found: &'static str,
     },
     /// No item of the list matches the selector.
@@ -73,7 +73,7 @@ pub enum SetError {
     NoItem {
         /// Path of the list.
         path: Path,
-        /// The selector.
+        /// Text of the selector, without brackets.
         selector: String,
         /// Selectors of the existing items.
         candidates: Vec<String>,
@@ -214,7 +214,7 @@ fn child<'a>(node: &'a mut Value, segment: &Segment, at: &Path) -> Result<&'a mu
             if node.is_null() {
                 *node = Value::Map(Map::new());
             }
-            let found = node.json_kind();
+            let found = describe_kind(node);
             let map = node.as_map_mut().ok_or_else(|| SetError::NotAMap {
                 path: at.clone(),
                 found,
@@ -225,7 +225,7 @@ fn child<'a>(node: &'a mut Value, segment: &Segment, at: &Path) -> Result<&'a mu
             if node.is_null() {
                 *node = Value::List(Vec::new());
             }
-            let found = node.json_kind();
+            let found = describe_kind(node);
             let Value::List(items) = node else {
                 return Err(SetError::NotAList {
                     path: at.clone(),
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn some_paths_take_strings_only() {
+    fn values_of_some_paths_are_always_strings() {
         check("{}", "tag=1.20", r#"{"tag":"1.20"}"#);
         check("{}", "revision=7", r#"{"revision":"7"}"#);
         check(
@@ -364,7 +364,7 @@ mod tests {
             "expected PATH=VALUE; write --set PATH=VALUE, for example --set profile=demo",
         );
         check("a: x", "a.b=1", "a is a string, not a map");
-        check("a: {}", "a[0]=1", "a is a object, not a list");
+        check("a: {}", "a[0]=1", "a is a map, not a list");
         check(
             "a: [{id: x}, {id: w}]",
             "a.[id:z].v=2",

@@ -186,8 +186,8 @@ fn build_patch(setting: &Setting, instance: &Instance, kind: &str, value: Value)
     patch
 }
 
-/// Removes the minimum, which charts set, if the user has set a maximum: a budget may have only one of
-/// them.
+/// Removes the minimum, which charts set, if the user has set a maximum: a budget may have only one of these
+/// limits.
 fn keep_one_limit(budget: &mut Map) {
     if value_at(budget, &["spec", "maxUnavailable"]).is_none() {
         return;

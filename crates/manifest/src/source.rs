@@ -6,7 +6,7 @@ use mainstay_yaml::{
 
 use crate::diagnostic::{Diagnostic, Location};
 use crate::limits::input_budget;
-use crate::path::{Path, Segment, Selector, scalar_text};
+use crate::path::{Path, Segment, Selector, describe_kind, scalar_text};
 
 /// A file with an `IstioOperator`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +175,7 @@ fn several_objects(file: &InputFile, at: Position) -> Diagnostic {
 }
 
 fn not_a_map(file: &InputFile, found: &Value) -> Diagnostic {
-    let message = format!("{} is a {}, not an IstioOperator", file.name, found.json_kind());
+    let message = format!("{} is {}, not an IstioOperator", file.name, describe_kind(found));
     with_location(
         file,
         Diagnostic::fatal(Path::default(), message).value(&scalar_text(found).unwrap_or_default()),

@@ -36,7 +36,7 @@ pub(crate) struct SettingValue {
     pub(crate) value: &'static [&'static str],
 }
 
-/// How a field is written to the values.
+/// Form in which a field is written to the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Converted to a string.

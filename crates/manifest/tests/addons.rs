@@ -90,7 +90,7 @@ fn tracing_has_two_providers() {
 }
 
 #[test]
-fn the_telemetry_feature_switches_all_addons() {
+fn the_telemetry_feature_enables_its_addons() {
     let found = objects(&[
         "telemetry.enabled=true",
         "telemetry.components.kiali.enabled=false",

@@ -1,4 +1,4 @@
-//! Tests hostile input: it results in an error or in bounded output. The bounds are those of `limits`. They
+//! Tests that hostile input results in an error or in bounded output. The bounds are those of `limits`, and
 //! are verified by counters and messages, not by time.
 #![allow(
     clippy::unwrap_used,

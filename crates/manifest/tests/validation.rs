@@ -29,7 +29,7 @@ fn printed(case: &Case) -> String {
 }
 
 #[test]
-fn fixtures_print_what_is_stored() {
+fn fixtures_print_the_stored_text() {
     let cases = Case::read_all("validation");
     let mut wrong = Vec::new();
     for case in &cases {

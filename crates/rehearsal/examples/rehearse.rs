@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn make_file(count: usize, file: &Path) -> Result<(), Box<dyn Error>> {
     let mut objects = many::many(count);
-    // Grouped by kind, as `kubectl get` prints them.
+    // Objects are grouped by kind, as `kubectl get` prints them.
     objects.sort_by_key(|object| object.get("kind").map(ToString::to_string));
     let text = match file.extension().and_then(|end| end.to_str()) {
         Some("json") => serde_json::to_string_pretty(
@@ -114,7 +114,7 @@ fn measure(file: &Path, count: usize, method: Option<Method>) -> Result<(), Box<
         page.len() >> 10,
         watch.elapsed()
     );
-    println!("of the processor's time: {:.2} s", busy_seconds() - whole.1);
+    println!("CPU time: {:.2} s", busy_seconds() - whole.1);
     println!(
         "rehearse {count} workloads: {:.2} s, {:.0} MiB",
         whole.0.elapsed().as_secs_f64(),

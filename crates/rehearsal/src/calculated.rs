@@ -41,7 +41,7 @@ pub(crate) fn run(catalog: &Arc<Catalog>, simulation: Simulation<'_>) -> Recordi
         ..Settings::default()
     };
     let mut reconciler = Reconciler::new(limits.start, Arc::new(settings), Arc::new(library), 1);
-    // Resyncing every workload every few minutes of virtual time would dominate the cost without any
+    // A resync of every workload every few minutes of virtual time would dominate the cost and have no
     // effect.
     reconciler.disable_full_pass();
     let mut run = Calculation {

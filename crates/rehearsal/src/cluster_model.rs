@@ -180,7 +180,7 @@ impl ClusterModel {
     }
 }
 
-/// Reports whether a selector matches labels.
+/// Whether a selector matches labels.
 pub(crate) fn selects(selector: &LabelSelector, labels: &Labels) -> bool {
     selector.matches(&|key| labels.get(key).map(String::as_str))
 }

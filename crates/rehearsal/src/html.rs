@@ -24,7 +24,7 @@ use text::text;
 /// Style sheet for light and dark screens and for print.
 const STYLE: &str = include_str!("html/style.css");
 
-/// Fill patterns, so that failures are not shown by colour alone.
+/// Fill patterns, so that failures are not shown by color alone.
 const PATTERNS: &str = r#"<svg class="patterns" aria-hidden="true" width="0" height="0"><defs>
 <pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="hatch-ground" width="6" height="6"/><rect class="hatch-line" width="2.5" height="6"/></pattern>
 <pattern id="dots" width="6" height="6" patternUnits="userSpaceOnUse"><rect class="dots-ground" width="6" height="6"/><circle class="dots-dot" cx="3" cy="3" r="1.3"/></pattern>

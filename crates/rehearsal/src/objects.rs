@@ -41,7 +41,7 @@ impl RenderCache {
         }
     }
 
-    /// Returns the objects of a release. Empty if the release cannot be rendered, which the operator has
+    /// Returns the objects of a release; empty if the release cannot be rendered, which the operator has
     /// already reported.
     fn objects(&self, release: &Arc<Release>) -> Objects {
         let mut cached = self.cached.borrow_mut();
@@ -65,7 +65,8 @@ fn key_of(object: &Value, release: &Release) -> ObjectKey {
     (kind, namespace, text(object, "/metadata/name").to_owned())
 }
 
-/// Charts sometimes omit the namespace of namespaced objects. Such objects are in the release's namespace.
+/// Whether a kind is namespaced. Charts sometimes omit the namespace of namespaced objects, which are then in
+/// the release's namespace.
 fn is_namespaced(kind: &str) -> bool {
     const CLUSTER_SCOPED: [&str; 7] = [
         "ClusterRole",

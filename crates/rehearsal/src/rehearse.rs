@@ -66,7 +66,8 @@ pub fn rehearse(
     }))
 }
 
-/// Returns the simulation method. Only Deployments can be calculated, and only large clusters require it.
+/// Returns the simulation method: the requested one if there is one, otherwise `Calculated` for large
+/// clusters only. Other kinds than Deployments require `Embedded`.
 fn method(model: &ClusterModel, planned: &PlannedUpgrade, request: &RehearsalRequest) -> Method {
     let settings = MigrationSettings::from_istio(&planned.target).unwrap_or_default();
     if settings

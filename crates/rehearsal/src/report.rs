@@ -36,7 +36,7 @@ pub struct Report {
     pub method: Method,
     /// Outcome of the upgrade.
     pub outcome: Outcome,
-    /// Totals.
+    /// Totals over all workloads, pods and writes.
     pub totals: Totals,
     /// Findings, most severe first, then by subject.
     pub findings: Vec<Finding>,
@@ -106,7 +106,7 @@ pub struct Input {
     pub objects: Vec<KindCount>,
     /// Kinds that were missing in the input or could not be read.
     pub missing: Vec<String>,
-    /// Number of workloads with an observed readiness time. The others use the default.
+    /// Number of workloads with an observed readiness time. All other workloads use the default.
     pub observed_readiness: usize,
     /// Default readiness time in milliseconds.
     pub default_readiness: Elapsed,
@@ -210,7 +210,7 @@ pub enum PhaseKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RelabelledNamespace {
-    /// Name.
+    /// Name of the namespace.
     pub name: String,
     /// Label that selected the revision before the upgrade (`istio.io/rev=default-v1-28-2`).
     pub from: String,
@@ -240,7 +240,7 @@ pub struct Batch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadSpan {
-    /// Namespace.
+    /// Namespace of the workload.
     pub namespace: String,
     /// Name of the workload.
     pub name: String,
@@ -254,7 +254,7 @@ pub struct WorkloadSpan {
     pub start: Elapsed,
     /// Time at which the workload was ready on the new revision or had failed.
     pub end: Elapsed,
-    /// Result.
+    /// Result of the migration.
     pub result: SpanResult,
     /// Failure reason as in the status; empty unless the workload failed.
     pub reason: String,
@@ -281,11 +281,11 @@ pub enum SpanResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SkippedWorkload {
-    /// Namespace.
+    /// Namespace of the workload.
     pub namespace: String,
-    /// Name.
+    /// Name of the workload.
     pub name: String,
-    /// Kind.
+    /// Kind of the workload.
     pub kind: String,
     /// Reason as in the status (`SkippedByAnnotation`).
     pub reason: String,
@@ -295,7 +295,7 @@ pub struct SkippedWorkload {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// Severity.
+    /// Severity of the finding.
     pub severity: Severity,
     /// Kind of finding.
     pub kind: FindingKind,
@@ -311,7 +311,7 @@ pub struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
-    /// Information.
+    /// Information without required action.
     Info,
     /// Possible problem.
     Warning,
@@ -365,9 +365,9 @@ pub enum FindingKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectChange {
-    /// Kind.
+    /// Kind of the object.
     pub kind: String,
-    /// Namespace; empty for cluster-scoped objects.
+    /// Namespace of the object; empty for cluster-scoped objects.
     pub namespace: String,
     /// Name in the new control plane; if the object was removed, its name in the old one with the revision
     /// replaced.
@@ -408,9 +408,9 @@ pub struct FieldChange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Service {
-    /// Namespace.
+    /// Namespace of the Service.
     pub namespace: String,
-    /// Name.
+    /// Name of the Service.
     pub name: String,
     /// Desired number of endpoints: replicas of the selected workloads.
     pub desired: u32,
@@ -436,11 +436,11 @@ pub struct Point {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PrunedObject {
-    /// Kind.
+    /// Kind of the object.
     pub kind: String,
-    /// Namespace; empty for cluster-scoped objects.
+    /// Namespace of the object; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Name.
+    /// Name of the object.
     pub name: String,
     /// Time of the removal.
     pub at: Elapsed,
@@ -452,7 +452,7 @@ pub struct PrunedObject {
 pub struct WriteCount {
     /// Verb (`create`, `apply`, `patch`, `delete`, `status`).
     pub verb: String,
-    /// Kind.
+    /// Kind of the written objects.
     pub kind: String,
     /// Number of writes.
     pub count: usize,

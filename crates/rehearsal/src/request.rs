@@ -28,7 +28,7 @@ pub struct RehearsalRequest {
     pub seed: u64,
     /// Readiness time of pods for which none was observed.
     pub readiness: Duration,
-    /// Readiness times by workload (`namespace/name`). `None` means never ready.
+    /// Readiness times by workload (`namespace/name`). `None` for a workload that never becomes ready.
     pub readiness_overrides: BTreeMap<String, Option<Duration>>,
     /// Simulation method. If unset, it depends on the number of workloads.
     pub method: Option<Method>,

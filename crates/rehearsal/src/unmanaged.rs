@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_with_an_istio_stays_as_it_is() {
+    fn an_input_with_an_istio_is_unchanged() {
         let istio =
             json!({"apiVersion": "sailoperator.io/v1", "kind": "Istio", "metadata": {"name": "prod"}});
         let (objects, planes) = adopted(vec![istio, plane(&json!({"app": "istiod"}))]);

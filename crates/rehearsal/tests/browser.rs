@@ -1,5 +1,5 @@
-//! Tests the page in a real browser: visible elements, colours, screen sizes, and that scripts in it are
-//! not executed. `SCREENSHOTS=DIR` stores the screenshots.
+//! Tests the page in a real browser: visible elements, colors, screen sizes, and that scripts in it are not
+//! executed. `SCREENSHOTS=DIR` stores the screenshots.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -61,8 +61,8 @@ impl Open {
     }
 }
 
-/// Returns the colours of a grid of pixels inside an element.
-fn colours(open: &mut Open, picture: &Screenshot, selector: &str) -> Vec<[u8; 3]> {
+/// Returns the colors of a grid of pixels inside an element.
+fn colors(open: &mut Open, picture: &Screenshot, selector: &str) -> Vec<[u8; 3]> {
     let expression = format!(
         "(it => {{ const box = it.getBoundingClientRect(); return [box.x + scrollX, box.y + scrollY, box.width, box.height]; }})(document.querySelector({selector:?}))"
     );
@@ -126,22 +126,22 @@ fn every_bar_is_visible_in_light_and_dark_mode() {
             if dark { background < 40 } else { background > 230 },
             "{name}: {background}"
         );
-        let failed = colours(&mut page, &picture, ".gantt .bar.failed");
+        let failed = colors(&mut page, &picture, ".gantt .bar.failed");
         let red = failed.iter().filter(|colour| is_red(**colour)).count();
         assert!(
             (failed.len() / 10..failed.len() * 8 / 10).contains(&red),
             "{name}: failed bars must be hatched: {red}"
         );
-        let moved = colours(&mut page, &picture, ".gantt .bar.migrated");
+        let moved = colors(&mut page, &picture, ".gantt .bar.migrated");
         let green = moved.iter().filter(|colour| is_green(**colour)).count();
         assert!(
             green > moved.len() * 8 / 10,
             "{name}: migrated bars must be solid: {green}"
         );
-        let gap = colours(&mut page, &picture, "#services .gap");
+        let gap = colors(&mut page, &picture, "#services .gap");
         assert!(
             gap.iter().any(|colour| is_red(*colour)),
-            "{name}: an interruption is count_visible"
+            "{name}: an interruption is visible"
         );
     }
 }

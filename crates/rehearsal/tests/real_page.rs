@@ -82,23 +82,23 @@ fn check_page(page: &mut Page, name: &str) {
         std::fs::write(file, &picture.png).unwrap();
     }
     let (width, height) = (sizes[1].as_u64().unwrap(), sizes[2].as_u64().unwrap());
-    let (colours, empty) = measure(&picture, width, height);
-    assert!(colours > 20, "{name}: only {colours} colours");
+    let (colors, empty) = measure(&picture, width, height);
+    assert!(colors > 20, "{name}: only {colors} colors");
     assert!(empty < 900, "{name}: {empty} consecutive rows are empty");
 }
 
-/// Returns the number of colours in a grid of pixels, and the largest number of consecutive rows of a
-/// single colour.
+/// Returns the number of colors in a grid of pixels, and the largest number of consecutive rows of a single
+/// color.
 fn measure(picture: &Screenshot, width: u64, height: u64) -> (usize, usize) {
-    let (mut colours, mut empty, mut longest) = (BTreeSet::new(), 0, 0);
+    let (mut colors, mut empty, mut longest) = (BTreeSet::new(), 0, 0);
     for y in 0..usize::try_from(height).unwrap() {
         let places = (0..usize::try_from(width).unwrap()).step_by(3);
         let row: BTreeSet<[u8; 3]> = places.map(|x| picture.colour(x, y).unwrap()).collect();
         empty = if row.len() == 1 { empty + 1 } else { 0 };
         longest = longest.max(empty);
-        colours.extend(row);
+        colors.extend(row);
     }
-    (colours.len(), longest)
+    (colors.len(), longest)
 }
 
 /// Checks the parts that do not depend on the chart: heading, outcome, totals and findings.

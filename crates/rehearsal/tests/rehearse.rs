@@ -67,7 +67,7 @@ fn the_report_covers_the_whole_upgrade() {
     );
 }
 
-/// The injector of an external control plane is configured with a URL.
+/// Tests webhooks with a URL, as those of an external control plane.
 #[test]
 fn injectors_with_a_url_inject() {
     let mut istio = istio(&batched(2, "10s"));

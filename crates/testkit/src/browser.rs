@@ -1,7 +1,7 @@
 //! A headless Chromium: opens a file and returns its elements, a screenshot and console errors.
 //!
-//! It is controlled over a pipe with the debugging protocol; it does not listen on a port. [`fetch`] installs
-//! it.
+//! The browser is controlled over a pipe with the debugging protocol and does not listen on a port. [`fetch`]
+//! installs the browser.
 
 mod fetch;
 mod pipe;
@@ -23,7 +23,7 @@ use crate::PeerError;
 #[derive(Debug, thiserror::Error)]
 pub enum BrowserError {
     /// The browser is not installed.
-    #[error("no browser")]
+    #[error("the browser is not available")]
     Peer(#[from] PeerError),
     /// The browser process could not be started.
     #[error("the browser could not be started")]
@@ -45,7 +45,7 @@ pub enum BrowserError {
         response: Value,
     },
     /// The screenshot cannot be parsed.
-    #[error("a picture that cannot be read")]
+    #[error("cannot parse the screenshot")]
     Screenshot(#[from] ScreenshotError),
 }
 
@@ -56,7 +56,7 @@ pub struct View {
     pub width: u32,
     /// Height of the window in pixels.
     pub height: u32,
-    /// Whether the page prefers dark colours.
+    /// Whether the page prefers dark colors.
     pub dark: bool,
     /// Whether the print layout is used.
     pub printed: bool,
@@ -172,7 +172,7 @@ impl Browser {
         self.pipe.events().iter().filter(is_complaint).cloned().collect()
     }
 
-    /// Returns the URLs requested since the page was opened. The first one is the page's own.
+    /// Returns the URLs requested since the page was opened. The first URL is that of the page.
     #[must_use]
     pub fn requests(&self) -> Vec<String> {
         let is_request =

@@ -25,7 +25,7 @@ use files::Authority;
 pub(crate) use process::Process;
 use slot::ClusterSlot;
 
-/// Peers that a cluster needs. They must be built beforehand, because nothing can be downloaded inside the
+/// Peers that a cluster requires. They must be built beforehand, because nothing can be downloaded inside the
 /// namespace.
 pub const PARTS: [&str; 3] = ["etcd", "kube-apiserver", "kube-controller-manager"];
 
@@ -146,25 +146,25 @@ impl Access {
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// The program does not run in an isolated network namespace.
-    #[error("a real API server would not be alone here")]
+    #[error("the program is not isolated")]
     Isolation(#[from] IsolationError),
     /// A peer is missing.
-    #[error("a part of the control plane is not to be had")]
+    #[error("a peer of the control plane is not available")]
     Peer(#[from] PeerError),
     /// The maximum number of concurrent clusters is reached.
-    #[error("all ports and ranges for clusters are taken")]
+    #[error("the maximum number of concurrent clusters is reached")]
     TooManyClusters,
     /// A file could not be written, or a process could not be started.
-    #[error("preparing the control plane")]
+    #[error("cannot prepare the control plane")]
     Prepare(#[from] io::Error),
     /// A key or certificate could not be created.
-    #[error("making keys and certificates")]
+    #[error("cannot create keys and certificates")]
     Certificate(#[from] rcgen::Error),
     /// The address is invalid.
-    #[error("the server's address")]
+    #[error("invalid address of the API server")]
     Address(#[from] http::uri::InvalidUri),
     /// A client could not be created.
-    #[error("making a client of {user}")]
+    #[error("cannot create a client for user {user}")]
     Client {
         /// Name of the user.
         user: String,

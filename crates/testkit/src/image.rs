@@ -180,8 +180,8 @@ fn environment(container: &Value, pod: &Value) -> Vec<(String, String)> {
     tree::list(container, &["env"]).iter().map(variable).collect()
 }
 
-/// Returns the container's readiness probe. A container without one, such as that of a Job, gets a probe
-/// that never succeeds: nothing listens on port 1.
+/// Returns the container's readiness probe. For a container without a probe, such as that of a Job, returns a
+/// probe that never succeeds, because no process listens on port 1.
 fn probe(container: &Value, ip: &str) -> Result<Probe, PodProcessError> {
     let ip = ip.parse().map_err(|_| PodProcessError::Address(ip.to_owned()))?;
     let get = tree::get(container, &["readinessProbe", "httpGet"]);

@@ -3,7 +3,7 @@
 //!
 //! For an API server, a `ClusterIP` or a pod IP is an ordinary address: outside such a namespace a webhook
 //! call would leave the machine. Therefore [`Cluster::start`](crate::cluster::Cluster::start) fails outside
-//! of one.
+//! an isolated namespace.
 
 use std::fs;
 use std::io;
@@ -43,7 +43,7 @@ pub enum IsolationError {
         source: io::Error,
     },
     /// The path of the program cannot be determined, or its temporary directory cannot be created.
-    #[error("preparing the run inside the namespace")]
+    #[error("cannot prepare the isolated namespace")]
     Prepare(#[source] io::Error),
     /// The program does not run as root.
     #[error("needs root")]
@@ -52,15 +52,15 @@ pub enum IsolationError {
     #[error("`ip {0}` failed inside the namespace")]
     Loopback(String),
     /// The interfaces cannot be listed.
-    #[error("listing the network interfaces")]
+    #[error("cannot list the network interfaces")]
     Interfaces(#[source] nix::Error),
     /// An interface other than loopback is up.
     #[error(
-        "the interface {0} is up: a real API server starts only where loopback is all there is (run it through `isolation::enter`)"
+        "the interface {0} is up; run the program through `isolation::enter`, in a namespace with loopback only"
     )]
     Interface(String),
     /// A connection to an external address succeeds, or fails for a reason other than a missing route.
-    #[error("{address} is not out of reach: {seen}")]
+    #[error("{address} must not be reachable: {seen}")]
     Leak {
         /// External address.
         address: SocketAddr,
@@ -79,7 +79,7 @@ pub fn enter() -> Result<(), IsolationError> {
 }
 
 /// Like [`enter`], but keeps the users of the machine, which requires root: a mesh runs its proxies as a
-/// separate user, and its pods have networks of their own.
+/// separate user, and each of its pods has a separate network.
 pub fn enter_as_root() -> Result<(), IsolationError> {
     if !nix::unistd::geteuid().is_root() {
         return Err(IsolationError::NeedsRoot);

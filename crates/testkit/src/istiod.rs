@@ -18,7 +18,7 @@ use crate::cluster::{Access, Cluster, ClusterError, KUBELET};
 use crate::kubelet::{PodBackend, PodProcess, PodProcessError, PodProcessFuture, Probe};
 use crate::peer::{PeerError, built_peer};
 
-/// Runs every pod labelled `app: istiod`.
+/// Runs every pod labeled `app: istiod`.
 #[derive(Clone)]
 pub struct Istiods {
     client: Client,

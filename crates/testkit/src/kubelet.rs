@@ -54,7 +54,7 @@ impl Default for KubeletOptions {
     }
 }
 
-/// A running kubelet. It is stopped when dropped, together with the processes of its pods.
+/// A running kubelet. Dropping it stops the kubelet and the processes of its pods.
 #[derive(Debug)]
 pub struct Kubelet {
     scripts: Arc<Mutex<Scripts>>,
@@ -65,10 +65,10 @@ pub struct Kubelet {
 #[derive(Debug, thiserror::Error)]
 pub enum KubeletError {
     /// A client could not be created.
-    #[error("the kubelet has no client")]
+    #[error("cannot create a client for the kubelet")]
     Cluster(#[from] ClusterError),
     /// A node could not be created.
-    #[error("making the node {name}")]
+    #[error("cannot create node {name}")]
     Node {
         /// Name of the node.
         name: String,

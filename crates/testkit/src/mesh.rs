@@ -90,22 +90,22 @@ pub struct Mesh {
 #[derive(Debug, thiserror::Error)]
 pub enum MeshError {
     /// The cluster did not start.
-    #[error("the cluster of the mesh")]
+    #[error("cannot start the cluster of the mesh")]
     Cluster(#[from] ClusterError),
     /// The kubelet did not start.
-    #[error("the kubelet of the mesh")]
+    #[error("cannot start the kubelet of the mesh")]
     Kubelet(#[from] KubeletError),
     /// A peer is missing.
-    #[error("a part of the mesh is not to be had")]
+    #[error("a peer of the mesh is not available")]
     Peer(#[from] PeerError),
     /// The network could not be set up.
-    #[error("setting up the network of the mesh")]
+    #[error("cannot set up the network of the mesh")]
     Network(#[from] io::Error),
     /// An API call failed.
-    #[error("asking the API server")]
+    #[error("the API call failed")]
     Api(#[from] Box<kube::Error>),
     /// The pod does not exist or has no processes, or the Service has no address.
-    #[error("no process behind {0}")]
+    #[error("{0} does not exist, or has no process or address")]
     NoPod(String),
 }
 
@@ -357,7 +357,7 @@ impl Drop for Tasks {
     }
 }
 
-/// Runs every pod of which all images are known.
+/// Runs every pod whose images are all known.
 struct Pods(MeshRuntime);
 
 impl PodBackend for Pods {

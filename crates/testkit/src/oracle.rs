@@ -45,10 +45,10 @@ pub struct OracleResponse {
 #[derive(Debug, thiserror::Error)]
 pub enum OracleError {
     /// The oracle is not available.
-    #[error("the oracle is not to be had")]
+    #[error("the oracle is not available")]
     Peer(#[from] PeerError),
     /// Writing to or reading from the process failed.
-    #[error("the oracle stopped talking")]
+    #[error("cannot communicate with the oracle")]
     Pipe(#[from] io::Error),
     /// The response cannot be parsed.
     #[error("the oracle's response cannot be parsed: {0}")]
@@ -94,8 +94,7 @@ impl Oracle {
         Ok(responses)
     }
 
-    /// Sends a request that has another form than [`OracleRequest`], such as `bench`, and returns its
-    /// response.
+    /// Sends a request that [`OracleRequest`] cannot represent, such as `bench`, and returns its response.
     pub fn query_raw(&mut self, request: &serde_json::Value) -> Result<OracleResponse, OracleError> {
         self.send(format!("{request}\n").as_bytes())?;
         self.read()
@@ -154,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn responses_are_in_order_with_errors_in_gos_words() {
+    fn responses_are_in_order_and_contain_go_error_texts() {
         let mut oracle = Oracle::start().unwrap();
         let template = |text: &str| OracleRequest {
             op: "template",

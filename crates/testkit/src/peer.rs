@@ -152,8 +152,8 @@ pub const PEERS: &[Peer] = &[
     },
     Peer {
         name: "pilot-agent-1.28.2",
-        // A separate module, because the agent requires modules that the other 1.28 programs do not: their
-        // builds remain unchanged.
+        // A separate module, because the agent requires modules that the other 1.28 programs do not require.
+        // The builds of these programs remain unchanged.
         module: "agent-1.28",
         package: "istio.io/istio/pilot/cmd/pilot-agent",
         stamps: ISTIO_1_28,
@@ -194,10 +194,10 @@ pub const PEERS: &[Peer] = &[
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
     /// The name is not in [`PEERS`].
-    #[error("no peer is called {0:?}")]
+    #[error("unknown peer {0:?}")]
     Unknown(String),
     /// Neither `XDG_CACHE_HOME` nor `HOME` is set.
-    #[error("set HOME or XDG_CACHE_HOME: peers are kept in the user's cache directory")]
+    #[error("set HOME or XDG_CACHE_HOME: peers are cached in the user's cache directory")]
     NoCache,
     /// A file or directory could not be read or written.
     #[error("{path}")]
@@ -443,7 +443,7 @@ mod tests {
     fn an_unknown_peer_is_an_error_with_its_name() {
         assert_eq!(
             peer("missing").unwrap_err().to_string(),
-            "no peer is called \"missing\""
+            "unknown peer \"missing\""
         );
     }
 

@@ -1,9 +1,9 @@
 //! Test harness for tests that need the isolated namespace, with output like libtest's.
 //!
-//! `libtest-mimic` (0.8, `run(arguments, trials)`) is not used: these suites need one long-lived runtime
-//! per lane (test cases of a lane share a cluster that lives on it and is shut down in order), and SIGINT
-//! and SIGTERM handled by the first process of a pid namespace. That crate owns its worker threads and has
-//! no hooks for their start and end, so it could only be used for argument parsing and printing.
+//! `libtest-mimic` (0.8, `run(arguments, trials)`) is not used: these suites need one long-lived runtime per
+//! lane (test cases of a lane share a cluster that lives on it and is shut down in order), and SIGINT and
+//! SIGTERM handled by the first process of a pid namespace. `libtest-mimic` owns its worker threads and has
+//! no hooks for their start and end, so only its argument parsing and printing could be used.
 
 #![allow(
     clippy::print_stdout,

@@ -1,5 +1,5 @@
-//! The charts of the bench: shapes of public charts with content of our own, written into a directory from
-//! tables. The same tables always give the same bytes.
+//! Charts of the bench: generated from tables in the shape of public charts and written into a directory. The
+//! same tables always produce the same bytes.
 
 mod certificates;
 mod crds;
@@ -21,7 +21,8 @@ pub(crate) struct BenchChart {
     pub(crate) path: PathBuf,
     /// Whether two runs print the same bytes; otherwise base64 content is left out of the comparison.
     pub(crate) repeatable: bool,
-    /// Whether the engines are measured in process, too: the one beside ours does not resolve dependencies.
+    /// Whether the template engines are also measured in process. Helm's engine does not resolve
+    /// dependencies.
     pub(crate) in_process: bool,
 }
 
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_tables_give_the_same_bytes() {
+    fn the_same_tables_produce_the_same_bytes() {
         for generated in GENERATED {
             assert_eq!((generated.files)(), (generated.files)(), "{}", generated.name);
         }

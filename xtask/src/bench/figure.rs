@@ -4,19 +4,19 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The runs of one quantity.
+/// Distribution of a quantity over all runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
-    /// Half of the runs are below.
+    /// Median.
     pub(crate) median: f64,
-    /// A tenth of the runs is below.
+    /// 10th percentile.
     pub(crate) p10: f64,
-    /// A tenth of the runs is above.
+    /// 90th percentile.
     pub(crate) p90: f64,
 }
 
 impl Sample {
-    /// Summarises the values of all runs.
+    /// Computes the distribution of the values of all runs.
     pub(crate) fn from_runs(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let at = |tenths: usize| {
@@ -48,22 +48,22 @@ fn rounded(value: f64) -> String {
     }
 }
 
-/// The figure of the program that is compared with.
+/// Figure of the peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Peer {
-    /// Name of the program.
+    /// Name of the peer.
     pub(crate) name: String,
-    /// Its runs, which alternate with ours.
+    /// Runs of the peer, which alternate with those of Mainstay.
     pub(crate) sample: Sample,
 }
 
-/// What a figure should reach.
+/// Target of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Goal {
-    /// Nothing: the figure is reported.
+    /// No target: the figure is only reported.
     None,
-    /// The peer's value is at least this many times ours.
+    /// The peer's value is at least this multiple of ours.
     Ratio(f64),
     /// Our value is at most this.
     AtMost(f64),
@@ -74,15 +74,15 @@ pub(crate) enum Goal {
 /// A row of the bench.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figure {
-    /// What is processed: a chart.
+    /// Processed input, such as a chart.
     pub(crate) subject: String,
-    /// What is measured: `wall time`, …
+    /// Measured quantity, such as `wall time`.
     pub(crate) quantity: String,
-    /// `ms`, `MiB`, …
+    /// Unit, such as `ms` or `MiB`.
     pub(crate) unit: String,
-    /// Our runs.
+    /// Runs of Mainstay.
     pub(crate) ours: Sample,
-    /// The peer's runs, if there is one.
+    /// Figure of the peer from the same run, if there is a peer.
     pub(crate) peer: Option<Peer>,
     pub(crate) goal: Goal,
 }
@@ -99,25 +99,25 @@ impl Figure {
         (self.ours.median > 0.0).then(|| peer.sample.median / self.ours.median)
     }
 
-    /// Returns our runs.
+    /// Formats the distribution of our runs.
     pub(crate) fn ours(&self) -> String {
         self.ours.shown(&self.unit)
     }
 
-    /// Returns the peer's runs; empty without a peer.
+    /// Formats the distribution of the peer's runs; empty without a peer.
     pub(crate) fn theirs(&self) -> String {
         let shown = |peer: &Peer| peer.sample.shown(&self.unit);
         self.peer.as_ref().map(shown).unwrap_or_default()
     }
 
-    /// Returns the ratio; empty without a peer.
+    /// Formats the ratio; empty without a peer.
     pub(crate) fn shown_ratio(&self) -> String {
         self.ratio()
             .map(|ratio| format!("{ratio:.1}×"))
             .unwrap_or_default()
     }
 
-    /// Returns everything that was measured.
+    /// Formats our figure, the peer's figure and the ratio.
     pub(crate) fn text(&self) -> String {
         match &self.peer {
             None => self.ours(),

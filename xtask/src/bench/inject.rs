@@ -1,4 +1,4 @@
-//! Injection: whole runs beside `istioctl kube-inject`, and the throughput of `mainstay generate` on
+//! Injection: whole runs compared with `istioctl kube-inject`, and the throughput of `mainstay generate` on
 //! streams of several kinds.
 
 pub(crate) mod istioctl;

@@ -1,4 +1,4 @@
-//! The machine of a bench, and whether other programs used it meanwhile.
+//! Description of the machine of a bench, and detection of other load during the runs.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use serde::{Deserialize, Serialize};
 
-/// Load before the first run from which on a machine counts as busy.
+/// Minimum load average before the first run at which a machine counts as busy.
 const BUSY_LOAD: f64 = 0.5;
-/// Wall time per CPU time of the loop from which on a machine counts as busy.
+/// Minimum ratio of the wall time of the loop to its CPU time at which a machine counts as busy.
 const BUSY_SLOWDOWN: f64 = 1.05;
-/// Steps of the loop: some milliseconds.
+/// Number of steps of the loop, which takes some milliseconds.
 const STEPS: u64 = 20_000_000;
-/// Repetitions of the loop; the median counts.
+/// Number of repetitions of the loop, of which the median is used.
 const REPETITIONS: usize = 9;
 
 /// The machine and its other load.
@@ -25,7 +25,8 @@ pub(crate) struct Machine {
     pub(crate) processors: usize,
     /// Load average of the last minute, before the first run.
     pub(crate) load: f64,
-    /// Wall time per CPU time of a loop without waits, before and after the runs: 1 without other load.
+    /// Ratio of the wall time of a loop without waits to its CPU time, before and after the runs; 1 without
+    /// other load.
     pub(crate) slowdown: [f64; 2],
 }
 
@@ -42,7 +43,7 @@ impl Machine {
         }
     }
 
-    /// Adds what is known after the last run.
+    /// Measures the slowdown after the last run.
     pub(crate) fn finish(&mut self) {
         self.slowdown[1] = slowdown();
     }
@@ -81,7 +82,7 @@ fn load(loadavg: &str) -> f64 {
     first.and_then(|load| load.parse().ok()).unwrap_or_default()
 }
 
-/// Returns the median of wall time per CPU time of a loop.
+/// Returns the median ratio of the wall time of the loop to its CPU time.
 fn slowdown() -> f64 {
     let mut found: Vec<f64> = (0..REPETITIONS).map(|_| one_slowdown()).collect();
     found.sort_by(f64::total_cmp);
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_machine_is_named() {
+    fn a_busy_machine_is_reported() {
         let machine = |load, slowdown| Machine {
             load,
             slowdown: [1.0, slowdown],

@@ -1,4 +1,5 @@
-//! The operator in a large cluster on a real API server, beside the Sail Operator if its binary is given.
+//! The operator in a large cluster on a real API server, compared with the Sail Operator if its binary is
+//! configured.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -11,13 +12,13 @@ use super::Bench;
 use super::figure::{Figure, Goal, Peer, Sample};
 use crate::build::{self, Profile};
 
-/// Names the binary of the Sail Operator. It is not a pinned peer: the Go module proxy does not have its
-/// module.
+/// Environment variable with the path of the Sail Operator's binary. The Sail Operator is not a pinned peer,
+/// because the Go module proxy does not have its module.
 const SAIL_OPERATOR: &str = "MAINSTAY_SAIL_OPERATOR";
 
 /// A measurement of the example `bench` of the operator.
 struct Measurement {
-    /// Part of the subjects of its figures.
+    /// Part of the subjects of the measured figures.
     subject: &'static str,
     argument: &'static str,
 }
@@ -46,7 +47,7 @@ struct Line {
 /// Measures cold starts and the cost of watch events.
 pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     for measurement in MEASUREMENTS {
-        if bench.wants(measurement.subject) {
+        if bench.selects(measurement.subject) {
             let figures = measurement.run(bench.runs)?;
             bench.figures.extend(figures);
         }
@@ -56,7 +57,7 @@ pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
 
 impl Measurement {
     fn run(&self, runs: usize) -> anyhow::Result<Vec<Figure>> {
-        // The example starts the binary beside it.
+        // The example starts the binary in its own directory.
         build::mainstay_binary(Profile::Dist)?;
         let sail_operator = std::env::var_os(SAIL_OPERATOR).map(PathBuf::from);
         let output = build::cargo()

@@ -14,12 +14,12 @@ pub(super) struct Goals {
     pub(super) memory: Goal,
 }
 
-/// Runs of the program that is compared with.
+/// Runs of the peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeerRuns<'a> {
-    /// Name of the program.
+    /// Name of the peer.
     pub(super) name: &'a str,
-    /// Its runs.
+    /// Costs of all runs of the peer.
     pub(super) costs: &'a [Cost],
 }
 

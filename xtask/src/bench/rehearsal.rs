@@ -19,7 +19,7 @@ const GOALS: Goals = Goals {
 
 /// Measures the rehearsal of one snapshot.
 pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
-    if !bench.wants(SUBJECT) {
+    if !bench.selects(SUBJECT) {
         return Ok(());
     }
     let scratch = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! Rendering beside Helm: whole processes, the engines in process, and instructions.
+//! Rendering compared with Helm: whole processes, the engines in process, and instructions.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use super::process::{self, Goals, PeerRuns};
 use crate::build::Profile;
 use crate::measure::cost_of;
 
-/// Goal for wall and CPU time: the peer takes this many times as long.
+/// Goal for wall and CPU time: the peer's time must be at least this multiple of ours.
 const TIME: Goal = Goal::Ratio(10.0);
 
 const GOALS: Goals = Goals {
@@ -36,7 +36,7 @@ pub(super) fn measure(bench: &mut super::Bench) -> anyhow::Result<()> {
         peer("helm4")?.display().to_string(),
     ];
     for chart in super::charts::write(&scratch.path().join("charts"), &catalog)? {
-        if !bench.wants(chart.name) {
+        if !bench.selects(chart.name) {
             continue;
         }
         bench.compared(chart.name, prints_the_same(&programs, &chart)?);

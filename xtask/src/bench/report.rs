@@ -16,7 +16,7 @@ pub(crate) const HEADINGS: &[&str] = &[
     "input", "quantity", "mainstay", "peer", "ratio", "goal", "outcome",
 ];
 
-/// Everything that one bench measured.
+/// Result of one bench.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
@@ -25,7 +25,7 @@ pub(crate) struct Report {
     pub(crate) figures: Vec<Figure>,
     /// Inputs for which both programs printed the same bytes.
     pub(crate) identical: Vec<String>,
-    /// Inputs for which they did not.
+    /// Inputs for which the programs printed different bytes.
     pub(crate) different: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| path.display().to_string())
 }
 
-/// The text in place of the machine while the page has no figures.
+/// Text that replaces the description of the machine if no figures are stored.
 const NOT_MEASURED: &str = "No figures are stored. `cargo xtask bench` on an idle machine writes them.";
 
 /// The part of the page that does not depend on the figures.

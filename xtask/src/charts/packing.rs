@@ -42,7 +42,7 @@ pub(crate) fn write(resources: &Path, pins: &[Pin], stamp: &str) -> Result<(usiz
     Ok((before, packed.len()))
 }
 
-/// Returns whether the pack matches `stamp`.
+/// Whether the pack matches `stamp`.
 pub(crate) fn is_fresh(resources: &Path, stamp: &str) -> bool {
     resources.join(PACK).is_file()
         && fs::read_to_string(resources.join(super::STAMP)).is_ok_and(|found| found == stamp)
@@ -50,8 +50,8 @@ pub(crate) fn is_fresh(resources: &Path, stamp: &str) -> bool {
 
 type Order = (bool, Reverse<Version>, u8);
 
-/// Sorts what is read most to the front: newest releases first, and istiod before the small charts, the
-/// CRDs and the add-ons.
+/// Returns the sort key of a directory. Frequently read files come first: those of the newest releases, and
+/// istiod before the small charts, the CRDs and the add-ons.
 fn order(version: &Version, directory: &str) -> Order {
     let rank = match directory.rsplit('/').next() {
         Some("istiod") => 0,

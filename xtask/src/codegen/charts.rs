@@ -41,7 +41,7 @@ pub(super) fn outputs(root: &Path) -> Result<Vec<Output>> {
 mod tests {
     use super::*;
 
-    /// Needs the charts: run `cargo xtask charts` first, as `cargo xtask test` does.
+    /// Requires the charts: run `cargo xtask charts` first, as `cargo xtask test` does.
     #[test]
     fn stored_tables_match_the_charts() {
         let root = mainstay_testkit::repository_root();

@@ -78,7 +78,7 @@ fn type_of(schema: &Value) -> String {
     }
 }
 
-/// Omits a zero default of a required field, which must be set anyway.
+/// Returns the attributes of a field. Omits a zero default of a required field, which must be set anyway.
 fn attributes(schema: &Value, is_required: bool) -> String {
     let mut out = Vec::new();
     if is_required {

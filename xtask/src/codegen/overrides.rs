@@ -1,4 +1,4 @@
-//! Parses overrides: where the operator's API differs from the upstream definitions.
+//! Parses overrides: the differences between the operator's API and the upstream definitions.
 
 use anyhow::{Context, Result, bail};
 
@@ -13,7 +13,7 @@ pub(crate) enum Change {
     Type(String),
     /// The field or type has these attributes.
     Attributes(String),
-    /// A field the pinned definitions do not have yet.
+    /// A field that the pinned definitions do not have yet.
     Add(String),
 }
 
@@ -31,7 +31,8 @@ impl Overrides {
         lines.map(line).collect::<Result<_>>().map(Self)
     }
 
-    /// Applies the changes; a change without a target is an error, because upstream has changed then.
+    /// Applies the changes; a change without a target is an error, because it means that upstream has
+    /// changed.
     pub(crate) fn apply(&self, definitions: &mut Definitions) -> Result<()> {
         self.0
             .iter()

@@ -70,7 +70,8 @@ fn is_word(one: char) -> bool {
     one.is_alphanumeric() || one == '_' || one == '.'
 }
 
-/// Upstream marks required fields in comments, sometimes with a condition.
+/// Whether a comment marks a field as required without a condition. Upstream marks required fields in
+/// comments.
 fn is_required(comment: &str) -> bool {
     let words = comment
         .trim_start()
@@ -103,7 +104,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Types may be used before they are defined, so names are resolved at the end.
+    /// Resolves all type names. This is done at the end, because types may be used before they are defined.
     fn resolve_all(&mut self) {
         for name in std::mem::take(&mut self.found) {
             let full = format!("{}{name}", self.prefix);

@@ -1,6 +1,6 @@
 //! Generates the table of facts about the Sail Operator's definitions, with which ours are compared.
 //!
-//! The files themselves are not in the repository, so this runs by hand when upstream changes.
+//! The files themselves are not in the repository, so this command is run manually when upstream changes.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ const HEADER: &str = "\
 # Format: crates/api/src/crd/table.rs.
 ";
 
-/// Generates the table from all YAML files in a directory, each of which holds one definition.
+/// Generates the table from all YAML files in a directory, each of which contains one definition.
 pub(super) fn output(directory: &Path) -> Result<Output> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)
         .with_context(|| directory.display().to_string())?

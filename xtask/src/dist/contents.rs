@@ -1,4 +1,4 @@
-//! Manual pages, completions and texts, and where a package puts them.
+//! Manual pages, completions and documentation of a package, and their paths.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use mainstay_testkit::repository_root;
 use super::package::{Entry, gzip, tar};
 use super::{Packages, Target};
 
-/// What is installed beside the binary.
+/// Files that are installed in addition to the binary.
 pub(super) struct Contents {
     manual: Vec<Entry>,
     completions: Vec<Entry>,
@@ -31,7 +31,7 @@ pub(super) fn bill(target: Target, features: &[&str]) -> anyhow::Result<Vec<u8>>
 }
 
 impl Contents {
-    /// Asks `mainstay` for its pages and scripts.
+    /// Generates the pages and scripts by running `mainstay`.
     pub(super) fn generate(mainstay: &Path) -> anyhow::Result<Self> {
         Ok(Self {
             manual: manual_pages(mainstay)?,

@@ -8,7 +8,7 @@ use super::package::{Entry, gzip, tar};
 
 const HOME: &str = env!("CARGO_PKG_REPOSITORY");
 
-/// Who is responsible, in Debian's form.
+/// Maintainer of the package in Debian's format.
 const MAINTAINER: &str = "The Mainstay authors <mainstay-mesh@users.noreply.github.com>";
 
 /// Notes of Debian's checker that do not apply: the binary is static on purpose, and no bug tracks the first

@@ -1,11 +1,11 @@
-//! Recognises static executables.
+//! Detects static executables.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
 
-/// Reports whether an ELF file is static: it requests no program interpreter.
+/// Whether an ELF file is static, which means that it requests no program interpreter.
 pub(crate) fn is_static(binary: &Path) -> anyhow::Result<bool> {
     let bytes = fs::read(binary).with_context(|| binary.display().to_string())?;
     Ok(interpreters(&bytes).context("not a 64-bit ELF file")? == 0)
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dynamic_executable_is_recognised() {
+    fn a_dynamic_executable_is_recognized() {
         let own = std::env::current_exe().unwrap();
         assert!(!is_static(&own).unwrap());
     }

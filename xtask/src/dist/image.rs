@@ -10,7 +10,7 @@ use super::package::{Entry, gzip, sha256, tar};
 /// Numeric user and group, so that Kubernetes can check `runAsNonRoot`.
 const USER: &str = "65532:65532";
 
-/// What an image is made of.
+/// Contents of an image.
 pub(super) struct Image<'a> {
     /// The static binary.
     pub(super) binary: &'a [u8],
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn every_digest_leads_to_its_blob() {
+    fn every_digest_refers_to_its_blob() {
         let files = image();
         let blob = |descriptor: &Value| {
             let digest = descriptor["digest"]

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn both_name_the_archives_and_their_digests() {
+    fn both_indexes_contain_the_archives_and_their_digests() {
         for text in [homebrew("0.1.0", &downloads()), krew("0.1.0", &downloads())] {
             for name in ["a.tar.gz", "b.tar.gz"] {
                 assert!(

@@ -1,7 +1,7 @@
 //! The packages of a binary, and a software bill of materials in the `CycloneDX` format.
 //!
-//! `cargo tree` decides, because it applies the features of one package; `cargo metadata` resolves the whole
-//! workspace.
+//! The packages are those of `cargo tree`, which applies the features of one package; `cargo metadata`
+//! resolves the whole workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,7 +85,7 @@ impl Packages {
     }
 
     /// Whether a package is part of the build.
-    pub(crate) fn contain(&self, name: &str) -> bool {
+    pub(crate) fn contains(&self, name: &str) -> bool {
         self.dependencies.keys().any(|package| package.name == name)
     }
 
@@ -166,7 +166,7 @@ mod tests {
     fn packages_have_dependencies_and_licenses() {
         let packages = Packages::parse(TREE).unwrap();
         assert_eq!(packages.count(), 3);
-        assert!(packages.contain("derive") && !packages.contain("mainstay-sim"));
+        assert!(packages.contains("derive") && !packages.contains("mainstay-sim"));
         let bill = packages.bill().unwrap();
         assert_eq!(bill["metadata"]["component"]["type"], "application");
         let used = &bill["components"][1];

@@ -1,5 +1,6 @@
 //! The toolchain of static binaries: Rust's musl target and linker, and a pinned C compiler for the few C and
-//! assembly files. Nothing depends on the compilers of the machine, and no path of it enters the binary.
+//! assembly files. The binary does not depend on the compilers of the machine and contains no path of the
+//! machine.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,17 +14,17 @@ use super::Target;
 use super::elf::is_static;
 use crate::build::{Profile, cargo};
 
-/// Stores an address that the start code adjusts as a bit instead of 24 bytes. A static binary adjusts its
-/// own addresses; musl's start code reads this format since 1.2.4.
+/// Stores a relative relocation as a bit instead of 24 bytes. A static binary relocates itself; musl's start
+/// code supports this format since 1.2.4.
 const PACKED_RELOCATIONS: &str = "link-arg=-zpack-relative-relocs";
 
-/// Where and for what a binary is built.
+/// Target and directories of a build.
 #[derive(Clone, Copy)]
 pub(crate) struct Build<'a> {
     pub(crate) target: Target,
-    /// The sources.
+    /// Root directory of the sources.
     pub(crate) root: &'a Path,
-    /// Cargo's output.
+    /// Directory of cargo's output.
     pub(crate) directory: &'a Path,
 }
 
@@ -55,7 +56,8 @@ impl Build<'_> {
         Ok(binary)
     }
 
-    /// Replaces the machine's directories in panic messages: two machines build the same bytes.
+    /// Returns flags that replace the machine's directories in panic messages, so that all machines build the
+    /// same bytes.
     fn flags(&self) -> anyhow::Result<OsString> {
         let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
         let default = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
@@ -81,7 +83,7 @@ impl Build<'_> {
     }
 }
 
-/// Adds Rust's standard library for `target`, unless it is there.
+/// Installs Rust's standard library for `target`, unless it is already installed.
 fn install_target(target: Target) -> anyhow::Result<()> {
     let triple = target.triple();
     let output = Command::new("rustc")
@@ -116,7 +118,7 @@ impl Compilers {
             compiler: directory.join(format!("{triple}-cc")),
             archiver: directory.join(format!("{triple}-ar")),
         };
-        // Build scripts pass Rust's name of the target, which this compiler does not know.
+        // Build scripts pass Rust's name of the target, which this compiler does not support.
         let compiler = format!(
             "#!/bin/sh\nfor argument; do\n  shift\n  case \"$argument\" in\n    --target=*) ;;\n    *) set -- \"$@\" \"$argument\" ;;\n  esac\ndone\n\
              exec '{zig}' cc -target {triple} -fno-sanitize=all \"$@\"\n"
@@ -135,7 +137,7 @@ impl Compilers {
         [
             (format!("CC_{name}"), self.compiler.clone().into()),
             (format!("AR_{name}"), self.archiver.clone().into()),
-            // Part of Rust's toolchain; links with the target's own C library and start files.
+            // The linker of Rust's toolchain, which links with the target's own C library and start files.
             (
                 format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()),
                 "rust-lld".into(),
@@ -144,7 +146,7 @@ impl Compilers {
     }
 }
 
-/// Writes an executable file. An equal file is left alone: cargo compares times.
+/// Writes an executable file. An equal file is not written, because cargo compares modification times.
 fn script(path: &Path, text: &str) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     if fs::read(path).is_ok_and(|stored| stored == text.as_bytes()) {

@@ -36,7 +36,7 @@ pub(super) fn files(own: &[(&str, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// A chart with one template.
+/// Returns a case with a chart with one template.
 pub(super) fn template(name: impl Into<String>, text: impl Into<Vec<u8>>, expected: &'static str) -> Hostile {
     Hostile::new(
         name,
@@ -46,7 +46,7 @@ pub(super) fn template(name: impl Into<String>, text: impl Into<Vec<u8>>, expect
     )
 }
 
-/// A chart with these values.
+/// Returns a case with a chart and a file of values.
 pub(super) fn values_file(
     name: impl Into<String>,
     text: impl Into<Vec<u8>>,
@@ -60,7 +60,7 @@ pub(super) fn values_file(
     )
 }
 
-/// Templates that call themselves.
+/// Returns cases with templates that call themselves.
 fn recursion() -> Vec<Hostile> {
     let include = "{{define \"a\"}}{{include \"a\" .}}{{end}}{{include \"a\" .}}";
     let template_call = "{{define \"a\"}}{{template \"a\" .}}{{end}}{{template \"a\" .}}";
@@ -74,7 +74,7 @@ fn recursion() -> Vec<Hostile> {
     ]
 }
 
-/// Unbounded work.
+/// Returns cases with templates that require unbounded work.
 #[allow(clippy::too_many_lines, reason = "a table")]
 fn templates() -> Vec<Hostile> {
     let big = "{{range until 100000}}{{range until 100000}}{{range until 100000}}{{end}}{{end}}{{end}}";
@@ -183,7 +183,7 @@ fn templates() -> Vec<Hostile> {
     ]
 }
 
-/// Deep nesting, which could overflow the stack.
+/// Returns cases with deep nesting, which could overflow the stack.
 fn nesting() -> Vec<Hostile> {
     let deep =
         |open: &str, close: &str, count: usize| format!("{}{}", open.repeat(count), close.repeat(count));
@@ -264,8 +264,8 @@ fn nesting() -> Vec<Hostile> {
     ]
 }
 
-/// Nine references to nine references, and so on.
-fn laughs() -> String {
+/// Returns a text whose aliases expand exponentially: nine references to nine references, and so on.
+fn nested_aliases() -> String {
     let line = |level: usize| {
         let items = vec![format!("*a{}", level - 1); 9].join(", ");
         format!("a{level}: &a{level} [{items}]\n")
@@ -273,9 +273,9 @@ fn laughs() -> String {
     "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned() + &(1..12).map(line).collect::<Vec<_>>().concat()
 }
 
-/// Text that grows when parsed.
+/// Returns cases with YAML that grows when parsed.
 fn yaml() -> Vec<Hostile> {
-    let laughs = laughs();
+    let nested_aliases = nested_aliases();
     let merge = |level: usize| {
         let below = level - 1;
         format!(
@@ -284,7 +284,7 @@ fn yaml() -> Vec<Hostile> {
     };
     let merges = "m0: &m0 {k: v}\n".to_owned() + &(1..30).map(merge).collect::<Vec<_>>().concat();
     vec![
-        values_file("a billion laughs", laughs.clone(), "values.yaml"),
+        values_file("a billion laughs", nested_aliases.clone(), "values.yaml"),
         values_file("a billion merges", merges, "values.yaml"),
         values_file("an alias of itself", "a: &a [*a]\n", "values.yaml"),
         values_file("an unknown alias", "a: *missing\n", "values.yaml"),
@@ -303,15 +303,15 @@ fn yaml() -> Vec<Hostile> {
             "values.yaml",
         ),
         template(
-            "laughs in fromYaml",
-            format!("{{{{ $y := fromYaml {laughs:?} }}}}{{{{ fail (toYaml $y) }}}}"),
+            "a billion laughs in fromYaml",
+            format!("{{{{ $y := fromYaml {nested_aliases:?} }}}}{{{{ fail (toYaml $y) }}}}"),
             "Error",
         ),
         Hostile::new(
-            "a Chart.yaml that laughs",
+            "a Chart.yaml of nested aliases",
             vec![(
                 "chart/Chart.yaml".into(),
-                format!("{laughs}name: x\n").into_bytes(),
+                format!("{nested_aliases}name: x\n").into_bytes(),
             )],
             &["@chart"],
             "Chart.yaml",
@@ -325,7 +325,7 @@ fn yaml() -> Vec<Hostile> {
     ]
 }
 
-/// Hostile `--set` arguments.
+/// Returns cases with hostile `--set` arguments.
 fn values() -> Vec<Hostile> {
     let set = |name: &str, arguments: &[&str], expected| Hostile::new(name, files(&[]), arguments, expected);
     vec![
@@ -373,7 +373,7 @@ fn values() -> Vec<Hostile> {
     ]
 }
 
-/// Schemas with external references or unbounded work.
+/// Returns cases with schemas with external references or unbounded work.
 fn schemas() -> Vec<Hostile> {
     let schema = |name: &str, text: &str, expected| {
         let schema = ("values.schema.json", text.as_bytes().to_vec());

@@ -16,7 +16,7 @@ pub(super) fn all() -> Vec<Hostile> {
     cases
 }
 
-/// Aliases of a large anchor, in every kind of file.
+/// Returns cases with aliases of a large anchor, in every kind of file.
 fn aliases() -> Vec<Hostile> {
     let long = "x".repeat(1 << 20);
     let list = "x,".repeat(100_000);
@@ -77,7 +77,7 @@ fn schema(name: &str, schema: String, values: String) -> Hostile {
     Hostile::new(name, files(&[schema, values]), &["@chart"], "Error")
 }
 
-/// Schemas whose validation is expensive, or whose messages are long.
+/// Returns cases with schemas whose validation is expensive, or whose messages are long.
 fn schemas() -> Vec<Hostile> {
     let numbers = |from: usize, count: usize| {
         let numbers: Vec<String> = (from..from + count).map(|number| number.to_string()).collect();
@@ -231,7 +231,7 @@ fn schemas() -> Vec<Hostile> {
     ]
 }
 
-/// Manifests that Helm reads after rendering.
+/// Returns cases with manifests that Helm parses after rendering.
 fn manifests() -> Vec<Hostile> {
     vec![
         template(

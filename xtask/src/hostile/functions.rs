@@ -22,7 +22,7 @@ pub(super) fn all() -> Vec<Hostile> {
     cases
 }
 
-/// A tree whose parts are shared is small in memory and large as text.
+/// Returns cases with a tree of shared parts, which is small in memory and large as text.
 fn shared_trees() -> Vec<Hostile> {
     let lists = "{{ $t := list 1 2 3 }}{{ range until 40 }}{{ $t = list $t $t }}{{ end }}";
     let maps = "{{ $t := dict \"a\" 1 }}{{ range until 40 }}{{ $t = dict \"a\" $t \"b\" $t }}{{ end }}";
@@ -57,7 +57,7 @@ fn shared_trees() -> Vec<Hostile> {
     cases
 }
 
-/// Functions that copy; all copies stay live.
+/// Returns cases with functions that copy their argument, where all copies stay live.
 fn kept_values() -> Vec<Hostile> {
     let lists = [
         "append $v 1",
@@ -93,7 +93,7 @@ fn kept_values() -> Vec<Hostile> {
     lists.iter().chain(&maps).map(|call| kept(call)).collect()
 }
 
-/// Regular expressions.
+/// Returns cases with expensive regular expressions.
 fn expressions() -> Vec<Hostile> {
     let many = |call: &str| {
         let text = format!(
@@ -155,7 +155,7 @@ fn expressions() -> Vec<Hostile> {
     cases
 }
 
-/// Parsers of text.
+/// Returns cases with functions that parse text.
 fn parsers() -> Vec<Hostile> {
     let dense = [
         ("fromYaml", "(print \"a: [\" (repeat 5000000 \"1,\") \"1]\")"),
@@ -256,7 +256,7 @@ fn cryptography() -> Vec<Hostile> {
     cases
 }
 
-/// `.Files` of a chart with 40 MB of them.
+/// Returns cases with `.Files` of a chart that contains 40 MB of files.
 fn chart_files() -> Vec<Hostile> {
     let calls = [
         ".Files.AsSecrets",

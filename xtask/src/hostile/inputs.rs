@@ -11,7 +11,7 @@ pub(super) fn all() -> Vec<Hostile> {
     cases
 }
 
-/// `--set` with indexes that add many items.
+/// Returns cases of `--set` with indexes that add many items.
 fn assignments() -> Vec<Hostile> {
     let flags = |name: &str, flag: &str, count: usize, argument: &dyn Fn(usize) -> String| {
         let mut case = Hostile::new(name, files(&[]), &["@chart"], "items");
@@ -48,7 +48,7 @@ fn assignments() -> Vec<Hostile> {
     ]
 }
 
-/// Devices and pipes in place of files.
+/// Returns cases with devices and pipes in place of files.
 fn devices() -> Vec<Hostile> {
     let arguments =
         |name: &str, arguments: &[&str], expected| Hostile::new(name, files(&[]), arguments, expected);
@@ -92,7 +92,7 @@ fn devices() -> Vec<Hostile> {
     ]
 }
 
-/// Input of `mainstay generate`.
+/// Returns cases with input of `mainstay generate`.
 fn generated() -> Vec<Hostile> {
     let case = |name: &str, text: Vec<u8>| {
         let case = Hostile::new(name, vec![("in.yaml".into(), text)], &["@in.yaml"], "");

@@ -40,7 +40,7 @@ pub(super) fn all() -> Vec<Hostile> {
     ]
 }
 
-/// Starts a server and returns its host and port. It ends with the process.
+/// Starts a server and returns its host and port. The server runs until the process exits.
 pub(super) fn start(respond: Respond) -> anyhow::Result<String> {
     let address = http::serve(move |head, stream| {
         let host = head.value("host").unwrap_or_default();

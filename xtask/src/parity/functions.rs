@@ -71,8 +71,8 @@ fn words(template: &str) -> impl Iterator<Item = &str> {
     template.split(|character: char| !character.is_alphanumeric() && character != '_')
 }
 
-/// Returns the cases that parse: a parse error would fail the whole chart, and the library's own test covers
-/// those.
+/// Returns the cases that parse: a parse error would fail the whole chart. The library's own test covers
+/// cases with parse errors.
 fn lines(text: &str) -> Vec<Line<'_>> {
     let cases = text
         .lines()

@@ -12,15 +12,15 @@ const CHARACTER_WIDTH: f64 = 7.83;
 const MARGIN: usize = 16;
 const TITLE_HEIGHT: usize = 28;
 
-/// How long the last frame stays before the recording starts again.
-const REST: Duration = Duration::from_secs(5);
+/// Duration of the last frame before the recording restarts.
+const LAST_FRAME_DURATION: Duration = Duration::from_secs(5);
 
 /// Returns the recording of `lines` on a terminal with `columns` columns.
 pub(super) fn animate(lines: &[Line], columns: usize) -> String {
     let width = (columns as f64 * CHARACTER_WIDTH) as usize + 2 * MARGIN;
     let height = TITLE_HEIGHT + ROWS * LINE_HEIGHT + 2 * MARGIN;
     let last = lines.last().map_or(Duration::ZERO, |line| line.time);
-    let length = last + REST;
+    let length = last + LAST_FRAME_DURATION;
     let mut out = format!(
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="Recording of mainstay demo">
 <style>
@@ -61,7 +61,7 @@ fn keyframes(lines: &[Line], length: Duration) -> String {
     let mut previous = String::from("0.00");
     for (index, line) in lines.iter().enumerate() {
         let percent = format!("{:.2}", line.time.as_secs_f64() / length.as_secs_f64() * 100.0);
-        // Lines of one write are one step: the last of them decides.
+        // Lines of one write are one step, which the last of these lines determines.
         let next = lines.get(index + 1);
         let is_last = next.is_none_or(|next| {
             format!("{:.2}", next.time.as_secs_f64() / length.as_secs_f64() * 100.0) != percent

@@ -27,7 +27,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows
 }
 
-/// A claim that one test of the program `clusters` decides.
+/// A claim that one test of the program `clusters` verifies.
 struct Claim {
     test: &'static str,
     text: &'static str,
@@ -52,13 +52,13 @@ const CLAIMS: &[Claim] = &[
     Claim {
         test: "kubectl::the_session_on_a_real_cluster",
         text: "a session of kubectl on a real cluster",
-        goal: "prints what is stored",
+        goal: "equal to the stored output",
         line: "real: ",
     },
     Claim {
         test: "kubectl::the_session_on_the_simulator",
         text: "the same session on the simulator",
-        goal: "prints what is stored",
+        goal: "equal to the stored output",
         line: "simulated: ",
     },
     Claim {
@@ -81,7 +81,7 @@ const CLAIMS: &[Claim] = &[
     },
     Claim {
         test: "harness::no_connection_leaves_the_namespace",
-        text: "a real API server cannot reach out",
+        text: "a real API server cannot connect to external addresses",
         goal: "network is unreachable",
         line: "",
     },
@@ -93,7 +93,7 @@ const CLAIMS: &[Claim] = &[
     },
     Claim {
         test: "harness::two_clusters_at_once",
-        text: "three clusters at once, with users and audit",
+        text: "three concurrent clusters, with users and audit",
         goal: "apart",
         line: "",
     },
@@ -105,8 +105,8 @@ const CLAIMS: &[Claim] = &[
     },
     Claim {
         test: "harness::a_killed_run_leaves_no_processes_or_files",
-        text: "a killed run leaves nothing",
-        goal: "no process, no file",
+        text: "a killed run leaves no processes or files",
+        goal: "none left",
         line: "",
     },
     Claim {

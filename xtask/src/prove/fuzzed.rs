@@ -25,7 +25,7 @@ pub(super) fn rows_with(wanted: impl Fn(&str) -> bool, promise: &str, effort: Ef
         Ok(runs) => {
             let row = |run: &Run| {
                 let claim = format!("fuzz {}", run.target);
-                Row::correct(&claim, run.figure.clone(), &goal, run.survived)
+                Row::correct(&claim, run.figure.clone(), &goal, run.passed)
             };
             runs.iter().map(row).collect()
         }

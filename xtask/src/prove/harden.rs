@@ -27,7 +27,7 @@ struct Item {
     tests: &'static [Test],
 }
 
-/// A test that decides an item.
+/// A test that verifies an item.
 #[derive(Clone, Copy, Debug)]
 enum Test {
     /// A test of the integration test targets with this name.

@@ -35,14 +35,14 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
         quick,
     ));
     rows.push(matrix(
-        "faults at some calls of 7 migrations, on a real API server, 10 invariants by all that was written",
+        "faults at some calls of 7 migrations, on a real API server, 10 invariants checked on all writes",
         &FAULT_SCENARIOS,
         &real,
         true,
     ));
     rows.push(test_row(
-        "each of these invariants broken on purpose, on a real API server",
-        "all seen",
+        "each of these invariants deliberately violated, on a real API server",
+        "all detected",
         ("faults::violations_are_detected", &real),
     ));
     rows.push(test_row(
@@ -52,8 +52,8 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     ));
     rows.push(scale::rehearsal(quick));
     rows.push(test_row(
-        "rehearsal of a real cluster, by its audit log",
-        "only lists, no Secret",
+        "rehearsal of a real cluster, verified with the audit log",
+        "only list requests, no Secret",
         ("rehearsal::a_real_cluster_is_only_read", &real),
     ));
     rows.push(page_row(&pages));
@@ -68,7 +68,7 @@ fn simulated(quick: bool) -> Ran {
     Session::run(&[&base, profile, &rest].concat(), share(quick))
 }
 
-/// Runs the same on a real API server; the full proof is a larger sample there.
+/// Runs the same tests on a real API server, where the full proof is a larger sample.
 fn real(quick: bool) -> Ran {
     let base = ["test", "--workspace", "--test", "real", "--"];
     let modules = ["migration", "kill", "rehearsal", "faults::moves"];
@@ -98,7 +98,7 @@ fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
         row(
             "the proposal's integration and end-to-end lists, on a real API server with two real istiods",
             &lists.integration,
-            // The control of the measuring code needs no server.
+            // The test of the measuring code itself runs without a server.
             &[real, simulated],
         ),
         test_row(
@@ -109,7 +109,7 @@ fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
     ]
 }
 
-/// Returns a row that one test decides.
+/// Returns a row that one test verifies.
 fn test_row(claim: &str, goal: &str, (test, ran): (&str, &Ran)) -> Row {
     match ran {
         Err(error) => Row::not_measured(claim, goal, RowKind::Correctness, error),

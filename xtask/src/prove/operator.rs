@@ -86,7 +86,7 @@ fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
     ]
 }
 
-/// A claim that one test decides, on the simulator or on a real API server.
+/// A claim that one test verifies, on the simulator or on a real API server.
 pub(super) struct Claim {
     pub(super) text: &'static str,
     pub(super) goal: &'static str,
@@ -100,7 +100,7 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "takeover of what Helm and the Sail Operator installed, the operator running",
         goal: "0 writes to Deployments, pods untouched",
-        test: "takeover::nothing_restarts",
+        test: "takeover::a_takeover_restarts_nothing",
         line: "takeover: ",
         real: true,
     },
@@ -121,7 +121,7 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "pod and namespace events that change nothing",
         goal: "0 calls",
-        test: "quiet::events_that_change_nothing_cost_no_call",
+        test: "quiet::events_that_change_nothing_cause_no_call",
         line: "quiet events: ",
         real: false,
     },
@@ -135,14 +135,14 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "bad input on the simulator: every field",
         goal: "rejected, or a condition with a reason; other objects unaffected",
-        test: "input::every_field",
+        test: "input::invalid_values_in_every_field",
         line: "bad input: ",
         real: false,
     },
     Claim {
         text: "bad input on a real API server: a sample",
         goal: "rejected, or a condition with a reason; other objects unaffected",
-        test: "input::a_sample",
+        test: "input::sampled_invalid_objects",
         line: "bad input: ",
         real: true,
     },

@@ -217,7 +217,7 @@ fn parse_count_line(line: &str) -> Option<(String, String)> {
 
 fn hostile_rows() -> Vec<Row> {
     let goal = "an error, < 1 s, < 256 MiB";
-    // The limits hold for an optimised build.
+    // The limits apply to an optimized build.
     match hostile::run_all("", Profile::Release) {
         Ok(results) => {
             for result in results.iter().filter(|result| result.problem.is_some()) {

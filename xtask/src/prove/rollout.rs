@@ -30,7 +30,7 @@ const FULL_CASES: &str = "10000";
 /// Longest accepted planning time, in milliseconds.
 const MAX_PLAN_MILLIS: f64 = 20.0;
 
-/// Programs whose tests the claims name.
+/// Results of the programs with the tests of the claims.
 struct Sessions {
     planner: Ran,
     fleet: Ran,
@@ -105,7 +105,7 @@ enum Program {
     Commands,
 }
 
-/// A claim that tests decide.
+/// A claim that tests verify.
 struct Claim {
     text: &'static str,
     goal: &'static str,
@@ -142,17 +142,17 @@ const CLAIMS: &[Claim] = &[
         goal: "no dip, nothing left; every defect caught",
         program: Program::Planner,
         tests: &[
-            "an_abort_in_every_state_returns_without_a_dip",
-            "deletion_leaves_nothing",
-            "every_property_catches_its_defect",
+            "an_abort_in_every_state_keeps_capacity",
+            "deletion_removes_all_created_objects",
+            "every_property_detects_its_defect",
         ],
     },
     Claim {
         text: "header routes, mirrored requests, several routes or ingresses, three live revisions",
-        goal: "each only as long as it is asked for",
+        goal: "each exactly as long as it is requested",
         program: Program::Planner,
         tests: &[
-            "previews_and_mirrored_requests_last_as_long_as_the_rollout",
+            "previews_and_mirroring_end_with_the_rollout",
             "several_routes_and_ingresses_per_application",
             "three_revisions_share_the_traffic",
             "weights_are_computed_per_cluster",
@@ -175,11 +175,11 @@ const CLAIMS: &[Claim] = &[
         goal: "accepted; rejected with line and remedy",
         program: Program::Planner,
         tests: &[
-            "the_proposals_documents_are_read_verbatim",
-            "kubevelas_kinds_are_converted",
+            "documents_of_the_proposal_are_parsed_unchanged",
+            "kinds_of_kubevela_are_converted",
             "errors_name_the_line_and_the_remedy",
-            "two_replaced_revisions_at_once_are_a_condition",
-            "a_missing_revision_is_a_condition_until_it_appears",
+            "replacing_two_revisions_at_once_is_reported_as_a_condition",
+            "a_missing_revision_is_reported_until_it_is_created",
         ],
     },
     Claim {
@@ -210,19 +210,22 @@ const CLAIMS: &[Claim] = &[
         tests: &["the_rollout_demo_prints_both_canaries"],
     },
     Claim {
-        text: "a dead cluster, on the simulator",
-        goal: "blocks no other, and continues later",
+        text: "an unreachable cluster, on the simulator",
+        goal: "blocks no other cluster, and continues later",
         program: Program::Fleet,
         tests: &[
             "a_dead_cluster_blocks_no_other",
-            "a_cluster_that_dies_halfway_is_continued_later",
+            "a_rollout_continues_after_the_outage_of_a_cluster",
         ],
     },
     Claim {
         text: "kubeconfig rotated and Cluster deleted, on the simulator",
         goal: "noticed; nothing deleted without contact",
         program: Program::Fleet,
-        tests: &["a_rotated_secret_is_used", "a_deleted_cluster_is_left_alone"],
+        tests: &[
+            "a_rotated_secret_is_used",
+            "objects_in_a_deleted_cluster_are_kept",
+        ],
     },
     Claim {
         text: "drift in every cluster, and names that others own",
@@ -326,7 +329,7 @@ const PROPERTY_TESTS: [&str; 8] = [
     "rendezvous_hashing_moves_only_necessary_keys",
     "names_are_valid_and_distinct",
     "rollouts_survive_faults",
-    "aborts_of_random_rollouts_return_without_a_dip",
+    "aborts_of_random_rollouts_keep_capacity",
     "waves_limit_concurrent_clusters",
 ];
 

@@ -45,7 +45,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows
 }
 
-/// A claim that one test decides, and the prefix of the line with its figure.
+/// A claim that one test verifies, and the prefix of the line with its figure.
 struct Claim {
     text: &'static str,
     goal: &'static str,

@@ -1,4 +1,4 @@
-//! Relative links in Markdown files: the file exists, and a heading has the anchor.
+//! Checks relative links in Markdown files: the file and the heading of the anchor must exist.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -40,7 +40,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
     after.filter_map(|rest| rest.split_once(')').map(|(target, _)| target))
 }
 
-/// Returns why a target is dead, or `None` if it is not.
+/// Returns the reason why a target is dead, or `None` if the target exists.
 fn problem(root: &Path, from: &str, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;

@@ -36,7 +36,7 @@ pub(super) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The toolchain is exact, and the image is built with the same one.
+/// Checks that the toolchain is exact and that the image is built with the same toolchain.
 fn check_toolchain(toolchain: &str, dockerfile: &str) -> Vec<Finding> {
     let channel = toolchain.lines().find_map(|line| line.strip_prefix("channel = "));
     let channel = channel.unwrap_or_default().trim_matches('"');
@@ -54,7 +54,7 @@ fn check_toolchain(toolchain: &str, dockerfile: &str) -> Vec<Finding> {
     vec![Finding::new(DOCKERFILE, message)]
 }
 
-/// Every cargo command that resolves dependencies has `--locked`.
+/// Checks that every cargo command that resolves dependencies has `--locked`.
 fn check_commands(path: &str, text: &str) -> Vec<Finding> {
     let lines = text.lines().enumerate();
     let unlocked = lines.filter(|(_, line)| is_resolving(line) && !line.contains("--locked"));
@@ -74,7 +74,7 @@ fn is_resolving(line: &str) -> bool {
         .any(|word| RESOLVING.contains(&word))
 }
 
-/// The default image is in no registry, where another user could own its name.
+/// Checks that the default image is in no registry, where another user could own its name.
 fn check_image(values: &str) -> Option<Finding> {
     let repository = values
         .lines()

@@ -11,7 +11,7 @@ pub(super) struct Segment<'a> {
     pub(super) text: &'a str,
 }
 
-/// Kind of a text.
+/// Kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A line or block comment, doc comments included.
@@ -60,7 +60,7 @@ impl<'a> Scanner<'a> {
         self.source.get(self.position..).unwrap_or_default()
     }
 
-    /// Consumes one token; returns `false` at the end.
+    /// Consumes one token; returns `false` at the end of the source.
     fn step(&mut self) -> bool {
         let rest = self.rest();
         let Some(first) = rest.chars().next() else {

@@ -5,14 +5,14 @@ use std::path::Path;
 use super::Finding;
 use super::scan::{Kind, scan_rust};
 
-/// A longer file covers two subjects, or is a table: then its `//!` contains the word "table".
+/// Maximum number of lines of a file. Only tables may be longer; their `//!` contains the word "table".
 const MAX_FILE_LINES: usize = 600;
 
 /// Maximum width of a comment line; rustfmt does not wrap comments.
 const MAX_COMMENT_WIDTH: usize = 110;
 
-/// Attributes and macros that disable a test or leave code unfinished. Split in two, so that this table is no
-/// finding.
+/// Attributes and macros that disable a test or leave code unfinished. Each is split in two, so that this
+/// table is not a finding.
 const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("#[", "ignore"), "a test that does not run proves nothing"),
     (concat!("#[", "should_panic"), "assert the error instead"),
@@ -21,7 +21,7 @@ const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("thread::", "sleep("), "wait for an event instead"),
 ];
 
-/// A comment that starts with this allows the sleep below it: another process is polled that sends no event.
+/// Start of a comment that allows the sleep below it: the code polls another process that sends no event.
 const POLLING: &str = "// Polled:";
 
 /// Returns every finding in `text`, the file at `path`.

@@ -166,7 +166,7 @@ fn table(text: &'static str) -> impl Iterator<Item = &'static str> {
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// A word ends where letters end: digits and punctuation do not continue it.
+/// Returns a regular expression that matches whole words in any case.
 fn whole_word(pattern: &str) -> anyhow::Result<Regex> {
     let pattern = format!(r"(?i)\b(?:{pattern})\b");
     Regex::new(&pattern).with_context(|| format!("words.txt: {pattern}"))

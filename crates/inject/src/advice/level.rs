@@ -51,7 +51,10 @@ fn overridden(entry: &Entry<'_>, winner: &Entry<'_>) -> Option<Finding> {
     if entry.value.kind == winner.value.kind {
         return None;
     }
-    let message = format!("{} is also in the pod template, which wins", entry.key);
+    let message = format!(
+        "{} is also set in the pod template, which takes precedence",
+        entry.key
+    );
     let finding = warning(Code::AnnotationLevel, entry.key_node, message);
     Some(Finding {
         help: Some("keep one of the two".to_owned()),
@@ -89,13 +92,13 @@ fn check_labels(context: &AnnotationContext<'_>) -> Vec<Finding> {
         INJECTION_ANNOTATIONS.contains(&entry.key) || (entry.key == POD_ROLE && !role_is_label)
     };
     let report = |entry: Entry<'_>| {
-        let message = format!("{} is an annotation, here it is a label", entry.key);
+        let message = format!("{} must be an annotation, not a label", entry.key);
         with_move_help(warning(Code::AnnotationLevel, entry.key_node, message))
     };
     let mut findings: Vec<_> = all.into_iter().filter(misplaced).map(report).collect();
     if role_is_label {
         findings.extend(last_named(&context.template, POD_ROLE).map(|entry| {
-            let message = format!("{POD_ROLE} is a label, here it is an annotation");
+            let message = format!("{POD_ROLE} must be a label, not an annotation");
             Finding {
                 help: Some("move it to metadata.labels of the pod template".to_owned()),
                 ..warning(Code::AnnotationLevel, entry.key_node, message)

@@ -1,5 +1,5 @@
-//! Checks the service mesh configuration: settings that the proxy would reject, and settings that would not
-//! work.
+//! Checks the service mesh configuration: settings that the proxy rejects, and settings of the pod that break
+//! the mesh.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -184,13 +184,12 @@ fn check_pod_settings(context: &AnnotationContext<'_>, first: &Entry<'_>) -> Vec
         find_node(document, context.workload.spec, &["hostNetwork"]).and_then(|id| resolve(document, id));
     if let Some(node) = host.filter(|node| is_true(node)) {
         let message =
-            "a service mesh in the node's own network: its rules would redirect all traffic of the node"
-                .to_owned();
+            "hostNetwork with a service mesh: its rules would redirect all traffic of the node".to_owned();
         findings.push(warning(Code::HostNetwork, node, message));
     }
     if !context.options.skip_initializer && skips_initializer(context) {
         let message = "a service mesh without an initializer: its certificates are not fetched".to_owned();
-        let help = format!("drop {SKIP_INITIALIZER}, or add an initializer of your own");
+        let help = format!("remove {SKIP_INITIALIZER}, or add your own initializer");
         findings.push(Finding {
             help: Some(help),
             ..warning(Code::NoInitializer, first.key_node, message)

@@ -1,4 +1,4 @@
-//! Reports misspelt annotation keys, with the nearest known key.
+//! Reports misspelled annotation keys, with the nearest known key.
 
 use super::context::{AnnotationContext, Entry, warning};
 use crate::profile::ANNOTATION_PREFIX;
@@ -18,13 +18,13 @@ const KNOWN_KEYS: [&str; 9] = [
     "expose-service",
 ];
 
-/// Maximum edit distance of a key that counts as misspelt.
+/// Maximum edit distance of a key that counts as misspelled.
 const MAX_EDIT_DISTANCE: usize = 3;
 
 /// Maximum length of a key that is compared. Kubernetes does not allow longer keys.
 const MAX_KEY_LEN: usize = 320;
 
-/// Reports all misspelt keys.
+/// Reports all misspelled keys.
 pub(super) fn check(context: &AnnotationContext<'_>) -> Vec<Finding> {
     context
         .template
@@ -45,8 +45,8 @@ fn check_key(entry: &Entry<'_>) -> Option<Finding> {
     let nearest = nearest_key(entry.key);
     let message = match (suffix, nearest) {
         (None, None) => return None,
-        (Some(_), None) => format!("no annotation is called {}", entry.key),
-        (_, Some(_)) => format!("{} looks misspelt", entry.key),
+        (Some(_), None) => format!("unknown annotation {}", entry.key),
+        (_, Some(_)) => format!("{} looks misspelled", entry.key),
     };
     let help = nearest.map(|known| format!("did you mean {ANNOTATION_PREFIX}{known}?"));
     Some(Finding {

@@ -121,7 +121,7 @@ fn errors_in_the_configuration_have_positions_within_the_scalar() {
         ),
         &RFC,
         &[
-            "10:58+8 Error mesh-listen-loopback: 10.0.0.1 is not in 127.0.0.0/8 [the application connects to this address, the proxy listens there: choose one in 127.0.0.0/8, such as 127.137.0.1]",
+            "10:58+8 Error mesh-listen-loopback: 10.0.0.1 is not in 127.0.0.0/8 [choose an address in 127.0.0.0/8, such as 127.137.0.1: the application connects to it, and the proxy listens on it]",
         ],
     );
     check(
@@ -132,7 +132,7 @@ fn errors_in_the_configuration_have_positions_within_the_scalar() {
         ),
         &RFC,
         &[
-            "11:20+0 Error mesh-bool: \"false\\n\" is not a boolean: want true or false [the text ends with a line break: begin the block with `|-` or `>-`]",
+            "11:20+0 Error mesh-bool: \"false\\n\" is not a boolean: want true or false [begin the block with `|-` or `>-`: the text ends with a line break]",
         ],
     );
     check(
@@ -143,7 +143,7 @@ fn errors_in_the_configuration_have_positions_within_the_scalar() {
         ),
         &RFC,
         &[
-            "11:27+0 Warning mesh-odd: the name \" api\" has white space around it [the configuration must not hold white space]",
+            "11:27+0 Warning mesh-odd: the name \" api\" has white space around it [remove the white space from the configuration]",
             "12:15+4 Error mesh-port-number: port \"http\" is not a number",
         ],
     );
@@ -163,13 +163,15 @@ fn each_profile_has_its_own_syntax() {
     check(
         &deployment("", &contrast_annotations("servicemesh-ingress: DISABLED"), ""),
         &RFC,
-        &["10:56+8 Error mesh-disabled: \"DISABLED\" is known to later proxies only [use --profile later]"],
+        &[
+            "10:56+8 Error mesh-disabled: \"DISABLED\" is supported by later proxies only [use --profile later]",
+        ],
     );
     check(
         &deployment("", &contrast_annotations("servicemesh-egress: ''"), ""),
         &LATER,
         &[
-            "10:56+0 Error mesh-empty-egress: an egress configuration must not be empty [for a mesh with defaults set the ingress annotation to \"\" instead]",
+            "10:56+0 Error mesh-empty-egress: an egress configuration must not be empty [set the ingress annotation to \"\" instead for a mesh with default settings]",
         ],
     );
 }
@@ -200,7 +202,7 @@ fn the_pod_template_overrides_the_object_with_a_warning() {
         &both,
         &RFC,
         &[
-            "5:5+45 Warning annotation-level: contrast.edgeless.systems/servicemesh-ingress is also in the pod template, which wins [keep one of the two]",
+            "5:5+45 Warning annotation-level: contrast.edgeless.systems/servicemesh-ingress is also set in the pod template, which takes precedence [keep one of the two]",
         ],
     );
     check(&both, &LATER, &[]);
@@ -235,7 +237,7 @@ fn annotations_at_ignored_levels_are_reported() {
         label,
         &RFC,
         &[&format!(
-            "4:5+42 Warning annotation-level: {PREFIX}skip-initializer is an annotation, here it is a label [move it to metadata.annotations of the pod template]"
+            "4:5+42 Warning annotation-level: {PREFIX}skip-initializer must be an annotation, not a label [move it to metadata.annotations of the pod template]"
         )],
     );
     let beside = "kind: Pod\nmetadata:\n  contrast.edgeless.systems/skip-initializer: 'true'\nspec: {}\n";
@@ -261,20 +263,20 @@ fn the_role_must_be_an_annotation_or_a_label_depending_on_the_profile() {
         &role("annotations"),
         &LATER,
         &[
-            "4:5+34 Warning annotation-level: contrast.edgeless.systems/pod-role is a label, here it is an annotation [move it to metadata.labels of the pod template]",
+            "4:5+34 Warning annotation-level: contrast.edgeless.systems/pod-role must be a label, not an annotation [move it to metadata.labels of the pod template]",
         ],
     );
     check(
         &role("labels"),
         &RFC,
         &[
-            "4:5+34 Warning annotation-level: contrast.edgeless.systems/pod-role is an annotation, here it is a label [move it to metadata.annotations of the pod template]",
+            "4:5+34 Warning annotation-level: contrast.edgeless.systems/pod-role must be an annotation, not a label [move it to metadata.annotations of the pod template]",
         ],
     );
 }
 
 #[test]
-fn misspelt_keys_suggest_the_nearest_name() {
+fn misspelled_keys_suggest_the_nearest_name() {
     check(
         &deployment(
             "",
@@ -283,9 +285,9 @@ fn misspelt_keys_suggest_the_nearest_name() {
         ),
         &RFC,
         &[
-            "10:9+46 Warning annotation-name: contrast.edgeless.systems/service-mesh-ingress looks misspelt [did you mean contrast.edgeless.systems/servicemesh-ingress?]",
-            "11:9+41 Warning annotation-name: contrast.edgless.systems/skip-initializer looks misspelt [did you mean contrast.edgeless.systems/skip-initializer?]",
-            "12:9+30 Warning annotation-name: no annotation is called contrast.edgeless.systems/what",
+            "10:9+46 Warning annotation-name: contrast.edgeless.systems/service-mesh-ingress looks misspelled [did you mean contrast.edgeless.systems/servicemesh-ingress?]",
+            "11:9+41 Warning annotation-name: contrast.edgless.systems/skip-initializer looks misspelled [did you mean contrast.edgeless.systems/skip-initializer?]",
+            "12:9+30 Warning annotation-name: unknown annotation contrast.edgeless.systems/what",
         ],
     );
 }
@@ -304,7 +306,7 @@ fn values_must_be_strings() {
         &[
             "10:53+4 Warning annotation-type: the value of contrast.edgeless.systems/skip-initializer is a boolean, not a string [quote it: \"true\"]",
             "11:69+4 Warning annotation-type: the value of contrast.edgeless.systems/servicemesh-admin-interface-port is a number, not a string [quote it: \"9901\"]",
-            "12:9+45 Warning mesh-without-initializer: a service mesh without an initializer: its certificates are not fetched [drop contrast.edgeless.systems/skip-initializer, or add an initializer of your own]",
+            "12:9+45 Warning mesh-without-initializer: a service mesh without an initializer: its certificates are not fetched [remove contrast.edgeless.systems/skip-initializer, or add your own initializer]",
             "12:56+3 Error annotation-type: the value of contrast.edgeless.systems/servicemesh-ingress is a list, not a string",
         ],
     );
@@ -364,7 +366,7 @@ fn settings_that_break_the_mesh_are_reported() {
         ),
         &RFC,
         &[
-            "12:20+4 Warning mesh-host-network: a service mesh in the node's own network: its rules would redirect all traffic of the node",
+            "12:20+4 Warning mesh-host-network: hostNetwork with a service mesh: its rules would redirect all traffic of the node",
         ],
     );
     check(&deployment("", "", "hostNetwork: true"), &RFC, &[]);

@@ -222,7 +222,7 @@ impl Processor<'_, '_> {
         let pods = select(&clean.view(), &self.options.pod_template_paths);
         let same = pods.len() == self.pods.len();
         same.then_some(Some(pods))
-            .ok_or_else(|| internal_error("a pod was lost while editing"))
+            .ok_or_else(|| internal_error("the edited text lacks a pod"))
     }
 
     /// Checks that the removal of earlier injections did not change the meaning of the original, apart from
@@ -241,7 +241,7 @@ impl Processor<'_, '_> {
     }
 
     fn check_injection(&self, clean: &Parsed<'_>, text: &[u8], plans: &[PodPlan<'_>]) -> Result<(), Finding> {
-        let differs = || internal_error("the edited text would not mean what was planned");
+        let differs = || internal_error("the edited text would not have the planned meaning");
         let mut expected = clean.take_value().map_err(|error| syntax_finding(&error, text))?;
         for plan in plans.iter().filter(|plan| !plan.edits.is_empty()) {
             let steps = &plan.pod.steps;
@@ -335,7 +335,7 @@ fn apply_splices(text: &[u8], splices: &[Splice]) -> StepResult {
 fn removal_failed() -> Finding {
     Finding {
         code: Code::Layout,
-        message: "what was injected earlier was edited since and cannot be taken away cleanly".into(),
+        message: "the injected content was edited after the injection and cannot be removed safely".into(),
         help: Some("remove the lines marked `# mainstay:` by hand, or start from the original".into()),
         ..internal_error("")
     }

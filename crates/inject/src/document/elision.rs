@@ -45,7 +45,7 @@ const KEPT_KEYS: &[&str] = &[
     "volumes",
 ];
 
-/// Keys whose values are read completely.
+/// Keys whose values are read in full, so that nothing below them is elided.
 const OPAQUE_KEYS: &[&str] = &["annotations"];
 
 /// Words that a rule may search for anywhere: reserved names, and marks of earlier injections.
@@ -191,9 +191,8 @@ impl<'t> ElidedText<'t> {
         found.next().is_none().then_some(text)
     }
 
-    /// Reports whether the surroundings of a token in `new` are unchanged. In block style, the text before
-    /// it on its line must be the same, and a block scalar at the end of the value must not include the
-    /// text after it.
+    /// Whether the surroundings of a token in `new` are unchanged. In block style, the text before it on its
+    /// line must be the same, and a block scalar at the end of the value must not include the text after it.
     fn has_same_surroundings(&self, part: &Part, new: &[u8], start: usize, end: usize) -> bool {
         if part.flow {
             return true;
@@ -211,8 +210,8 @@ impl<'t> ElidedText<'t> {
         old_head == new_head && (is_outside || next == next_line(&self.text, part.token.end))
     }
 
-    /// Reports whether the number of replaced containers in undo records changed; such a container may
-    /// contain tokens.
+    /// Whether the number of replaced containers in undo records changed; such a container may contain
+    /// tokens.
     fn has_changed_record(&self, new: &[u8]) -> bool {
         let count = |text| memmem::find_iter(text, b"replaced").count();
         self.parts.first().is_some_and(|part| part.flow) && count(new) != count(&self.text)

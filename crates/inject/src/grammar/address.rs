@@ -35,7 +35,7 @@ pub(super) fn parse_listen_address(piece: &Piece<'_>) -> Result<SocketAddrV4, Fl
     Ok(SocketAddrV4::new(ip, parse_port(&number)?))
 }
 
-const LOOPBACK_HELP: &str = "the application connects to this address, the proxy listens there: choose one in 127.0.0.0/8, such as 127.137.0.1";
+const LOOPBACK_HELP: &str = "choose an address in 127.0.0.0/8, such as 127.137.0.1: the application connects to it, and the proxy listens on it";
 
 fn invalid_listen_address(piece: &Piece<'_>, want: &str) -> Flaw {
     let message = format!("{:?} is not an address to listen on: {want}", piece.text);

@@ -38,7 +38,7 @@ pub fn parse_egress(text: &str, dialect: Dialect) -> Read<Vec<Egress>> {
                 0..0,
                 "an egress configuration must not be empty",
             )
-            .help("for a mesh with defaults set the ingress annotation to \"\" instead"),
+            .help("set the ingress annotation to \"\" instead for a mesh with default settings"),
         );
     }
     let (mut earlier, mut egress) = (EarlierEntries::default(), Vec::new());
@@ -71,7 +71,7 @@ fn parse_entry<'a>(
         .ok()?;
     flaws.extend(check_reserved(listen.port(), address.range()));
     if let Some(other) = earlier.addresses.insert(listen, name.text) {
-        let message = format!("{listen} is taken by {other:?}");
+        let message = format!("{listen} is already used by {other:?}");
         flaws.push(Flaw::new(FlawCode::DuplicateListen, address.range(), message));
     }
     let (host, port) = target?;
@@ -94,11 +94,11 @@ fn parse_entry<'a>(
 fn check_name(name: &Piece<'_>, is_used: bool) -> Option<Flaw> {
     if name.text.is_empty() {
         let flaw = Flaw::new(FlawCode::Odd, name.range(), "an egress entry without a name");
-        return Some(flaw.help("the name becomes that of an Envoy cluster"));
+        return Some(flaw.help("add a name: it becomes the name of an Envoy cluster"));
     }
     is_used.then(|| {
         let message = format!("two egress entries are called {:?}", name.text);
         Flaw::new(FlawCode::DuplicateName, name.range(), message)
-            .help("the name becomes that of an Envoy listener, which must be unique")
+            .help("choose another name: it becomes the name of an Envoy listener, which must be unique")
     })
 }

@@ -51,5 +51,5 @@ fn invalid_entry(piece: &Piece<'_>, parts: &[Piece<'_>], shape: &str) -> Flaw {
     };
     let message = format!("invalid entry {:?}: want {shape}, found {parts}", piece.text);
     Flaw::new(FlawCode::Entry, piece.range(), message)
-        .help("entries stand between `##`, their three parts between `#`")
+        .help("separate entries with `##` and their three parts with `#`")
 }

@@ -59,7 +59,7 @@ pub fn parse_ingress(text: &str, dialect: Dialect) -> Read<Ingress> {
 }
 
 fn unsupported_disabled(text: &str) -> Flaw {
-    let message = format!("{text:?} is known to later proxies only");
+    let message = format!("{text:?} is supported by later proxies only");
     Flaw::new(FlawCode::Disabled, 0..text.len(), message).help("use --profile later")
 }
 

@@ -46,7 +46,7 @@ pub(super) fn parse_boolean(piece: &Piece<'_>) -> Result<bool, Flaw> {
         text => {
             let message = format!("{text:?} is not a boolean: want true or false");
             let flaw = Flaw::new(FlawCode::Bool, piece.range(), message).help(
-                "true lets the port past the proxy in plain text, false asks for no client certificate",
+                "use true for plain text that bypasses the proxy, false for TLS without a client certificate",
             );
             Err(with_space_help(flaw, text))
         }
@@ -56,8 +56,9 @@ pub(super) fn parse_boolean(piece: &Piece<'_>) -> Result<bool, Flaw> {
 /// Returns a flaw if the proxy itself listens on this port.
 pub(super) fn check_reserved(port: u16, range: Range<usize>) -> Option<Flaw> {
     RESERVED_PORTS.contains(&port).then(|| {
-        let message = format!("port {port} is the proxy's own");
-        Flaw::new(FlawCode::ReservedPort, range, message).help("15006 and 15007 are reserved for the proxy")
+        let message = format!("port {port} is reserved for the proxy");
+        Flaw::new(FlawCode::ReservedPort, range, message)
+            .help("choose another port: 15006 and 15007 are reserved for the proxy")
     })
 }
 
@@ -65,10 +66,10 @@ pub(super) fn check_reserved(port: u16, range: Range<usize>) -> Option<Flaw> {
 /// YAML.
 pub(super) fn with_space_help(flaw: Flaw, text: &str) -> Flaw {
     if text.ends_with('\n') {
-        return flaw.help("the text ends with a line break: begin the block with `|-` or `>-`");
+        return flaw.help("begin the block with `|-` or `>-`: the text ends with a line break");
     }
     if text.contains(char::is_whitespace) {
-        return flaw.help("the configuration must not hold white space");
+        return flaw.help("remove the white space from the configuration");
     }
     flaw
 }

@@ -324,6 +324,6 @@ pub(super) fn list_style(view: &View<'_>, id: NodeId) -> Option<bool> {
 /// Returns the finding about an annotation that is not an undo record.
 pub(crate) fn invalid_record(view: &View<'_>, annotation: NodeId) -> Finding {
     let message = "the annotation mainstay-injected is not an undo record".into();
-    let help = "restore it, or remove it together with what was injected";
+    let help = "restore it, or remove it and the injected content";
     rejection::reject(view, annotation, Code::Layout, message, help)
 }

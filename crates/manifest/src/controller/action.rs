@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn the_finalizer_comes_first_and_goes_last() {
+    fn the_finalizer_is_added_first_and_removed_last() {
         let finalizers = json!(["istio-finalizer.install.istio.io"]);
         let deleted = json!("2026-01-01T00:00:00Z");
         check(&json!({}), None, ControllerAction::AddFinalizer);

@@ -3,7 +3,7 @@
 use mainstay_api::{ObjectMeta, takes_precedence};
 use mainstay_catalog::Version;
 
-/// What a valid resource installs.
+/// Revision and version that a valid resource installs, and their namespace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
     /// Metadata of the resource.
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn another_namespace_is_another_target() {
+    fn resources_with_different_namespaces_do_not_conflict() {
         let mut other = claim("b", 0, "x", "1.29.1");
         other.namespace = "elsewhere".into();
         let all = [claim("a", 1, "x", "1.29.1"), other];

@@ -6,11 +6,11 @@ use mainstay_api::{ConditionType, Reason};
 /// An event about a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerEvent {
-    /// Reason.
+    /// Machine-readable reason of the event.
     pub reason: Reason,
     /// Whether the type of the event is `Warning`.
     pub is_warning: bool,
-    /// Message.
+    /// Message for users.
     pub message: String,
 }
 

@@ -9,7 +9,8 @@ use mainstay_api::{Condition, ConditionStatus, ConditionType, Reason};
 
 use crate::component::ComponentName;
 
-/// Time after which a component that is not ready counts as failed. Equal to upstream's.
+/// Time after which a component that is not ready counts as failed. Equal to the timeout of upstream's
+/// controller.
 pub const READINESS_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Maximum number of pods or tags in a message.
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn connected_proxies_are_named() {
+    fn connected_proxies_are_listed_in_the_message() {
         let mut operator = IstioOperator::default();
         let pods: Vec<String> = (0..12).map(|number| format!("shop/web-{number}")).collect();
         let tags = vec!["prod".to_owned()];
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_component_decides() {
+    fn the_state_is_that_of_the_worst_component() {
         use InstallState::{Error, Healthy, Reconciling, Updating};
         let check = |states: &[InstallState], expected: InstallState| {
             let rows = states.iter().enumerate().map(|(number, state)| {

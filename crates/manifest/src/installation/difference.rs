@@ -20,7 +20,7 @@ pub struct FieldDifference {
     pub right: Option<Value>,
 }
 
-/// Kind of difference.
+/// Kind of difference between two objects.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChangedObject {
     /// The object exists only on the left.
@@ -36,7 +36,7 @@ pub enum ChangedObject {
 pub struct ObjectDifference {
     /// `KIND NAMESPACE/NAME`.
     pub id: String,
-    /// Difference.
+    /// Kind of difference, with the fields that differ.
     pub change: ChangedObject,
 }
 
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn selection_and_renaming() {
+    fn objects_are_selected_ignored_and_renamed() {
         let mut options = DiffOptions {
             ignore: vec!["ConfigMap:*:c".parse().unwrap()],
             ..DiffOptions::default()

@@ -35,6 +35,8 @@ pub struct UpgradeRequest<'a> {
     pub target: &'a Version,
     /// Control planes in the cluster.
     pub installed: &'a [ControlPlane],
+    /// Whether a missing control plane of the revision is an error; `false` for a first installation.
+    pub must_be_installed: bool,
     /// Minor version of the cluster's Kubernetes 1.
     pub kube_minor: u64,
     /// Current year and month.
@@ -102,6 +104,9 @@ fn check_order(request: &UpgradeRequest<'_>) -> Option<EligibilityFinding> {
     let (revision, target) = (request.revision, request.target);
     let same = request.installed.iter().find(|one| one.revision == revision);
     let Some(same) = same else {
+        if !request.must_be_installed {
+            return None;
+        }
         let message = format!("no control plane has the revision {revision:?}");
         let hint = "install it with `mainstay install`, or choose a revision with --revision";
         return Some(EligibilityFinding::new(Severity::Error, message).hint(hint));
@@ -141,7 +146,8 @@ fn check_shared(request: &UpgradeRequest<'_>, other: &ControlPlane) -> Option<El
 fn check_kubernetes(target: &Version, kube_minor: u64) -> Option<EligibilityFinding> {
     let (major, minor) = target.minor();
     let oldest = Translator::for_minor(Minor { major, minor }).kube_minor;
-    let message = format!("Istio {target} needs Kubernetes 1.{oldest}, the cluster has 1.{kube_minor}");
+    let message =
+        format!("Istio {target} requires Kubernetes 1.{oldest} or later, the cluster has 1.{kube_minor}");
     (kube_minor < oldest)
         .then(|| EligibilityFinding::new(Severity::Error, message).hint("upgrade the cluster first"))
 }
@@ -164,18 +170,22 @@ mod tests {
 
     fn check_on(installed: &[(&str, &str)], target: &str, on: (u64, (i16, i8)), expected: &[&str]) {
         let installed: Vec<_> = installed.iter().map(|one| plane(one.0, one.1)).collect();
-        let findings = check_upgrade(&UpgradeRequest {
+        let shown = messages(&UpgradeRequest {
             revision: "default",
             target: &target.parse().unwrap(),
             installed: &installed,
+            must_be_installed: true,
             kube_minor: on.0,
             today: on.1,
         });
-        let shown: Vec<String> = findings
-            .iter()
-            .map(|one| format!("{}: {}", one.severity, one.message))
-            .collect();
         assert_eq!(shown, expected, "{installed:?} to {target}");
+    }
+
+    fn messages(request: &UpgradeRequest<'_>) -> Vec<String> {
+        let findings = check_upgrade(request).into_iter();
+        findings
+            .map(|one| format!("{}: {}", one.severity, one.message))
+            .collect()
     }
 
     #[test]
@@ -210,7 +220,27 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_revision_shares_the_definitions() {
+    fn a_first_installation_needs_no_control_plane() {
+        let check = |installed: &[ControlPlane], expected: &[&str]| {
+            let request = UpgradeRequest {
+                revision: "default",
+                target: &"1.29.1".parse().unwrap(),
+                installed,
+                must_be_installed: false,
+                kube_minor: 20,
+                today: (2026, 6),
+            };
+            assert_eq!(messages(&request), expected, "{installed:?}");
+        };
+        let kubernetes = "error: Istio 1.29.1 requires Kubernetes 1.30 or later, the cluster has 1.20";
+        check(&[], &[kubernetes]);
+        check(&[plane("canary", "1.28.2")], &[kubernetes]);
+        let skipped = "error: 1.27.9 to 1.29.1 skips minor versions";
+        check(&[plane("default", "1.27.9")], &[skipped, kubernetes]);
+    }
+
+    #[test]
+    fn an_older_target_replaces_the_definitions_of_a_newer_revision() {
         check(
             &[("default", "1.28.0"), ("canary", "1.29.1")],
             "1.28.2",
@@ -221,13 +251,13 @@ mod tests {
     }
 
     #[test]
-    fn the_cluster_and_the_calendar_are_checked() {
+    fn the_kubernetes_version_and_the_end_of_life_are_checked() {
         check_on(
             &[("default", "1.28.2")],
             "1.29.1",
             (20, (2026, 11)),
             &[
-                "error: Istio 1.29.1 needs Kubernetes 1.30, the cluster has 1.20",
+                "error: Istio 1.29.1 requires Kubernetes 1.30 or later, the cluster has 1.20",
                 "warning: Istio 1.29.1 has reached its end of life",
             ],
         );

@@ -42,7 +42,7 @@ fn find_conflicts(settings: &NetworkSettings, has_cni: bool, has_ztunnel: bool) 
             hint: Some(format!("set {fix} in the configuration of {plugin}")),
         });
     };
-    let direct = "it sends traffic to pods past the proxies";
+    let direct = "traffic to pods bypasses the proxies";
     let balancing = "bpfConnectTimeLoadBalancing";
     if let Some(value) = settings.calico(balancing).filter(|value| *value != "Disabled") {
         warn(
@@ -126,8 +126,8 @@ mod tests {
             ],
             &[],
             &[
-                "Calico has bpfConnectTimeLoadBalancing=TCP: it sends traffic to pods past the proxies",
-                "Calico has bpfConnectTimeLoadBalancingEnabled=true: it sends traffic to pods past the proxies",
+                "Calico has bpfConnectTimeLoadBalancing=TCP: traffic to pods bypasses the proxies",
+                "Calico has bpfConnectTimeLoadBalancingEnabled=true: traffic to pods bypasses the proxies",
             ],
         );
         check(
@@ -141,8 +141,8 @@ mod tests {
             &[
                 "Cilium has cni-exclusive=true: it overwrites the configuration of Istio's CNI plugin",
                 "Cilium has enable-bpf-masquerade=true: health checks of pods in ambient mode fail",
-                "Cilium has bpf-lb-sock=true: it sends traffic to pods past the proxies",
-                "Cilium has kube-proxy-replacement=strict: it sends traffic to pods past the proxies",
+                "Cilium has bpf-lb-sock=true: traffic to pods bypasses the proxies",
+                "Cilium has kube-proxy-replacement=strict: traffic to pods bypasses the proxies",
             ],
         );
     }

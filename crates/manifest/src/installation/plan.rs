@@ -1,4 +1,4 @@
-//! The plan of an installation: its components with labelled objects, and the default tag.
+//! The plan of an installation: its components with labeled objects, and the default tag.
 
 use mainstay_yaml::{Map, Value};
 
@@ -48,7 +48,7 @@ pub struct InstallationPlan {
 /// Objects of one component.
 #[derive(Clone, Debug)]
 pub struct PlannedComponent {
-    /// The component.
+    /// Component that contains the objects.
     pub component: ComponentName,
     /// Component that must be ready first.
     pub parent: Option<ComponentName>,

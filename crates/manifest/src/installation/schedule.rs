@@ -31,9 +31,9 @@ pub struct Schedule {
 /// A component that is not installed because another component failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SkippedComponent {
-    /// The component.
+    /// Skipped component.
     pub component: ComponentName,
-    /// The failed component.
+    /// Component that failed.
     pub failed: ComponentName,
 }
 

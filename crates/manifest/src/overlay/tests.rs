@@ -112,7 +112,7 @@ fn missing_paths_are_reported_with_candidates() {
         "no item of a matches [:zzz]; there are [one]",
     );
     check("{a: 1}", "a.b", Some("1"), "a is a number, not a map");
-    check("{a: {}}", "a[0]", Some("1"), "a is a object, not a list");
+    check("{a: {}}", "a[0]", Some("1"), "a is a map, not a list");
     check(
         "{a: [{id: x}]}",
         "a.n",

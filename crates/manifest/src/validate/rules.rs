@@ -103,7 +103,7 @@ fn gateway_names(subject: &Subject<'_>, found: &mut Diagnostics) {
     for_each_gateway(subject, |path, gateway, _| {
         let name = gateway.get("name").and_then(Value::as_str).unwrap_or_default();
         if !name.is_empty() && !is_object_name(name) {
-            let result = Diagnostic::error(path.key("name"), "is not a name of an object").value(name);
+            let result = Diagnostic::error(path.key("name"), "is not a valid object name").value(name);
             found.push(result.hint("use lower-case letters, digits, '.' and '-'"));
         }
     });
@@ -141,7 +141,7 @@ fn ports(subject: &Subject<'_>, found: &mut Diagnostics) {
 }
 
 /// Returns the target port if only root may listen on it. Named target ports are not checked.
-fn needs_root(port: &Value) -> Option<i64> {
+fn privileged_target_port(port: &Value) -> Option<i64> {
     let target = port.get("targetPort").filter(|target| !target.is_null());
     let target = match target {
         Some(Value::String(_)) => return None,
@@ -175,7 +175,7 @@ fn gateway_ports(subject: &Subject<'_>, found: &mut Diagnostics) {
             return;
         }
         for (index, port) in ports.unwrap_or_default().iter().enumerate() {
-            if let Some(target) = needs_root(port) {
+            if let Some(target) = privileged_target_port(port) {
                 let path = path.key("k8s").key("service").key("ports").index(index);
                 found.push(root_problem(path, port, target, values));
             }
@@ -187,7 +187,7 @@ fn ingress_ports(subject: &Subject<'_>, found: &mut Diagnostics) {
     let keys = ["gateways", "istio-ingressgateway", "ingressPorts"];
     let ports = subject.value(&keys).and_then(Value::as_list).unwrap_or_default();
     for (index, port) in ports.iter().enumerate() {
-        if let Some(target) = needs_root(port) {
+        if let Some(target) = privileged_target_port(port) {
             let path = values_path(&keys).index(index);
             found.push(root_problem(path, port, target, "istio-ingressgateway"));
         }
@@ -283,7 +283,7 @@ fn providers(config: &Value, path: &Path, found: &mut Diagnostics) {
         let name = provider.get("name").and_then(Value::as_str).unwrap_or_default();
         let at = path.key("extensionProviders").index(index);
         if name.is_empty() {
-            found.push(Diagnostic::error(at, "a provider needs a name"));
+            found.push(Diagnostic::error(at, "the provider has no name"));
         } else if names.contains(&name) {
             found.push(Diagnostic::error(at.key("name"), "another provider has this name").value(name));
         } else {

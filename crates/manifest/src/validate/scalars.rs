@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_recognised() {
+    fn scalars_are_validated() {
         check(
             is_hub,
             &["docker.io/istio", "host:5000/a/b", "localhost"],

@@ -1,5 +1,5 @@
-//! Arithmetic of a Deployment's rolling update: computes from the numbers of pods by state how many pods to
-//! create and to stop.
+//! Arithmetic of a Deployment's rolling update: computes the numbers of pods to create and to stop from the
+//! numbers of pods by state.
 
 /// Limits of a rolling update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ const NEVER_READY_AGE: Duration = Duration::from_mins(5);
 /// Readiness of a workload's pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Readiness {
-    /// Time from creation until a pod is ready. `None` means never.
+    /// Time from creation until a pod is ready. `None` if the pod never becomes ready.
     pub(crate) ready: Option<Duration>,
     /// Whether the time was observed.
     pub(crate) observed: bool,

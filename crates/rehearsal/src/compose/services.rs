@@ -9,7 +9,7 @@ use super::Rehearsal;
 use crate::cluster_model::Service as ModelService;
 use crate::report::{Elapsed, Point, Report, Service, SpanResult};
 
-/// Returns the number of ready pods of a workload over time. Zero at the start if the workload never had a
+/// Returns the number of ready pods of a workload over time, which starts at zero if the workload never had a
 /// pod.
 pub(crate) fn ready_pod_steps(rehearsal: &Rehearsal<'_>, key: &WorkloadKey) -> Vec<Point> {
     let step = |(at, ready): &(jiff::Timestamp, u32)| Point {

@@ -41,7 +41,7 @@ fn failure_finding(rehearsal: &Rehearsal<'_>, span: &WorkloadSpan, subject: Stri
     } else if span.message.contains("pods were injected by") {
         "check its labels and the webhooks that select it: new pods get no proxy of the new revision"
     } else if never {
-        "fix its pods first, which are not ready now either, or skip it with sailoperator.io/skip-migration"
+        "fix its pods first, because they are not ready before the upgrade either, or skip it with sailoperator.io/skip-migration"
     } else {
         "fix the cause, or extend its timeout with sailoperator.io/readiness-timeout"
     };

@@ -121,7 +121,7 @@ fn render_group_charts(groups: &[&[WorkloadSpan]], scale: Scale) -> String {
         let more = match left {
             0 => String::new(),
             left => format!(
-                "<p class=\"lead\">{} not drawn; the JSON output has them all.</p>\n",
+                "<p class=\"lead\">{} not shown; the JSON output contains all of them.</p>\n",
                 pluralize(left, "more workload")
             ),
         };

@@ -1,4 +1,4 @@
-//! Head of the page with the upgrade, its outcome and totals.
+//! Header of the page with the upgrade, its outcome and totals.
 
 use std::fmt::Write as _;
 

@@ -46,7 +46,7 @@ pub(super) fn section(report: &Report) -> String {
     if left > 0 {
         let _ = writeln!(
             body,
-            "<p class=\"lead\">{} not drawn; the JSON output has them all.</p>",
+            "<p class=\"lead\">{} not shown; the JSON output contains all of them.</p>",
             pluralize(left, "more service")
         );
     }

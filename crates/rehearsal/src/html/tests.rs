@@ -67,7 +67,7 @@ fn prefix_strings(value: &mut Value, with: &str, at: &str) {
 }
 
 #[test]
-fn a_bar_per_workload_and_phase() {
+fn the_page_has_a_bar_per_workload_and_phase() {
     let report = Report::sample();
     let page = page(&report);
     tags(&page);
@@ -126,7 +126,7 @@ fn the_page_has_no_scripts_and_no_external_resources() {
 }
 
 #[test]
-fn a_name_is_never_markup() {
+fn names_are_escaped() {
     let clean = tags(&page(&Report::sample()));
     for hostile in [
         "<script>alert(1)</script>",
@@ -264,7 +264,7 @@ fn a_short_interruption_is_visible() {
 }
 
 #[test]
-fn names_are_never_cut() {
+fn long_names_are_shown_in_full() {
     let mut report = Report::sample();
     let name = format!("{}-eu-west-1", "checkout-".repeat(27));
     for span in &mut report.workloads {

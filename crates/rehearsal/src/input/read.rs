@@ -30,7 +30,7 @@ struct Metadata {
     next: String,
 }
 
-/// Reads the objects that a rehearsal needs. Kinds that cannot be listed are recorded as missing. Fails if
+/// Reads the objects that a rehearsal requires. Kinds that cannot be listed are recorded as missing. Fails if
 /// Istios cannot be listed.
 pub async fn read_cluster(client: &Client, source: String, now: Timestamp) -> Result<Input, RehearsalError> {
     let (mut objects, mut missing) = (Vec::new(), Vec::new());

@@ -2,7 +2,7 @@
 
 use super::{Outcome, Report, Severity};
 
-/// Conclusion from the outcome and the findings.
+/// Conclusion of a rehearsal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conclusion {
     /// Every workload is migrated, and no finding is an error.
@@ -18,7 +18,7 @@ pub enum Conclusion {
 }
 
 impl Report {
-    /// Returns the conclusion.
+    /// Returns the conclusion from the outcome and the findings.
     #[must_use]
     pub fn conclusion(&self) -> Conclusion {
         let totals = &self.totals;

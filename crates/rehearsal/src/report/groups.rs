@@ -5,9 +5,9 @@ use super::{Finding, FindingKind, Severity};
 /// Findings of one severity and kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FindingGroup<'a> {
-    /// Severity.
+    /// Severity of all findings in the group.
     pub severity: Severity,
-    /// Kind.
+    /// Kind of all findings in the group.
     pub kind: FindingKind,
     /// Findings in their original order.
     pub entries: Vec<GroupedFinding<'a>>,
@@ -18,7 +18,7 @@ pub struct FindingGroup<'a> {
 pub struct GroupedFinding<'a> {
     /// Objects that the finding is about.
     pub subjects: Vec<&'a str>,
-    /// Description.
+    /// Description of the problem.
     pub what: &'a str,
     /// Suggested fix; empty if there is none.
     pub remedy: &'a str,
@@ -92,7 +92,7 @@ impl FindingKind {
             Self::Values => "Values",
             Self::Tag => "Tags",
             Self::Held => "The migration is on hold",
-            Self::NotPruned => "The old revision stays",
+            Self::NotPruned => "The old revision is not removed",
             Self::NotManaged => "Control planes without an operator",
             Self::MissingInput => "Missing input",
             Self::Supposition => "Assumptions",
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_findings_become_one() {
+    fn equal_findings_are_merged() {
         let findings = [
             finding(
                 Severity::Warning,

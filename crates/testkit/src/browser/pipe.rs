@@ -21,10 +21,11 @@ const SHELL: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >&2"#;
 
 const FLAGS: [&str; 14] = [
     "--headless",
-    // Acceptable because only our own pages are opened; required because tests run as root in containers.
+    // The sandbox is not required, because only pages of tests are opened, and does not work for root in
+    // containers.
     "--no-sandbox",
     "--no-zygote",
-    // A single process is easily ended with the test.
+    // A single process can be killed at the end of the test.
     "--single-process",
     "--in-process-gpu",
     "--use-gl=angle",

@@ -14,10 +14,10 @@ pub enum ScreenshotError {
     #[error("not a PNG")]
     NotPng,
     /// The PNG has an unsupported format.
-    #[error("a PNG of a sort that is not read here")]
+    #[error("unsupported PNG format")]
     UnsupportedFormat,
     /// The data is truncated or cannot be decompressed.
-    #[error("a damaged PNG")]
+    #[error("corrupt PNG")]
     Corrupt,
 }
 
@@ -124,7 +124,7 @@ fn unfilter(raw: &[u8], row: usize, height: usize, step: usize) -> Result<Vec<u8
     }
 }
 
-/// Computes the Paeth predictor: the neighbour nearest to left + up − upper left.
+/// Computes the Paeth predictor: the neighbor nearest to left + up − upper left.
 fn nearest(left: u8, up: u8, upper_left: u8) -> u8 {
     let guess = i16::from(left) + i16::from(up) - i16::from(upper_left);
     let far = |from: u8| (guess - i16::from(from)).abs();
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_decoded_from_their_neighbours() {
+    fn rows_are_decoded_from_their_neighbors() {
         let raw = [
             1, 10, 20, 30, 5, 5, 5, // left
             2, 1, 1, 1, 1, 1, 1, // up

@@ -63,7 +63,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The proxy is a child of its agent and would otherwise keep running.
+        // The proxy is a child process of its agent and would otherwise continue to run.
         let _ = killpg(self.group, Signal::SIGKILL);
     }
 }

@@ -197,8 +197,8 @@ impl Results {
         self.sent() as f64 / last.as_secs_f64().max(1.0)
     }
 
-    /// Returns which share of the requests completed in a time range was served by an application, and the
-    /// number of requests completed in that range. Failed requests count as not served.
+    /// Returns the share of the requests completed in a time range that an application served, and the number
+    /// of requests completed in that range. Failed requests count as not served.
     #[must_use]
     pub fn share(&self, range: &Range<Duration>, application: &str) -> (f64, usize) {
         let is_within = |sample: &&Sample| range.contains(&(sample.due + sample.latency));

@@ -25,7 +25,7 @@ impl Names {
         names.get(&name.to_ascii_lowercase()).copied()
     }
 
-    /// Serves queries until dropped.
+    /// Serves queries until the future is dropped.
     pub(super) async fn serve(self, socket: UdpSocket) {
         let mut buffer = [0; 512];
         loop {

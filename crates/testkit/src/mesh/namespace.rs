@@ -1,5 +1,5 @@
-//! Network namespace of a pod, connected to the bridge. The kernel removes it when it was dropped and its
-//! last process has exited.
+//! Network namespace of a pod, connected to the bridge. The kernel removes the namespace after the value is
+//! dropped and the last process in the namespace has exited.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -85,6 +85,6 @@ pub(super) fn ip(commands: &str) -> io::Result<()> {
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Err(io::Error::other(format!(
-        "`ip` failed: {said}; asked for:\n{commands}"
+        "`ip` failed: {said}; commands:\n{commands}"
     )))
 }

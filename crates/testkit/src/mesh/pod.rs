@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn images_name_programs_whatever_their_registry_and_variant() {
+    fn the_image_selects_the_program_regardless_of_registry_and_variant() {
         assert_eq!(
             program("docker.io/istio/pilot:1.28.2"),
             Some(Program::Istiod("1.28.2".into()))
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_comes_from_the_pod() {
+    fn the_environment_is_resolved_from_the_pod() {
         let runnable = runnable(&json!({"containers": [{
             "name": "c", "image": app::APP_IMAGE, "args": ["--domain", "$(NS).svc", "$(UNKNOWN)"],
             "env": [

@@ -72,7 +72,7 @@ pub(super) fn services(ports: &[ServicePort]) -> Batch {
 
 impl ServicePort {
     /// Adds one rule per pod. Pods get equal shares: the first of n rules matches one in n connections, the
-    /// next one matches one in n − 1 of the rest.
+    /// second rule matches one in n − 1 of the remaining connections, and so on.
     fn add_rules(&self, batch: &mut Batch, chain: &str) {
         let left = (1..=u32::try_from(self.pods.len()).unwrap_or(u32::MAX)).rev();
         for ((address, port), left) in self.pods.iter().zip(left) {

@@ -57,7 +57,7 @@ pub(super) const SELF: &str = "app";
 /// Istio versions that a mesh can run.
 const VERSIONS: [&str; 2] = ["1.28.2", "1.29.1"];
 
-/// Peers that a mesh needs in addition to those of the cluster.
+/// Peers that a mesh requires in addition to those of the cluster.
 pub const PARTS: [&str; 7] = [
     "pilot-discovery-1.28.2",
     "pilot-discovery-1.29.1",

@@ -14,7 +14,7 @@ use kube::{Api, Client, ResourceExt};
 use super::names::Names;
 use super::rules::{self, ServicePort};
 
-/// Watches Services until dropped.
+/// Watches Services until the future is dropped.
 pub(super) async fn watch_services(client: Client, names: Names) {
     let (services, service_writer) = reflector::store();
     let (slices, slice_writer) = reflector::store();

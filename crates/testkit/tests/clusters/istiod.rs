@@ -1,5 +1,5 @@
 //! Tests a real istiod process for the pods of its rendered chart: its webhook injects a sidecar into a pod
-//! of a labelled namespace.
+//! of a labeled namespace.
 
 use std::sync::Arc;
 

@@ -162,7 +162,7 @@ async fn the_kubelet_survives_an_api_server_restart(cluster: &mut Cluster, clien
     .await;
 }
 
-/// Runs pods labelled `run: server` as this program with [`SERVER_FLAG`].
+/// Runs pods labeled `run: server` as this program with [`SERVER_FLAG`].
 struct Servers;
 
 /// Argument with which this program runs as a server.

@@ -1,5 +1,4 @@
-//! All tests that require a real cluster. They are one program that runs itself inside an isolated
-//! namespace.
+//! All tests that require a real cluster, in one program that runs itself inside an isolated namespace.
 
 #![allow(
     clippy::unwrap_used,

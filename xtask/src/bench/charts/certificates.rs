@@ -1,8 +1,9 @@
-//! A chart that makes 30 certificates: a certificate authority and what it signs, as charts with webhooks do.
+//! A chart that generates 30 certificates, as charts with webhooks do: a certificate authority and the
+//! certificates that it signs.
 
 use super::{Files, chart_yaml};
 
-/// Number of certificates besides the authority's.
+/// Number of certificates that the authority signs.
 const SIGNED: usize = 29;
 
 pub(super) fn files() -> Files {

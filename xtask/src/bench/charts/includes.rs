@@ -28,7 +28,7 @@ const COMPONENTS: &[&str] = &[
     "web",
 ];
 
-/// Kinds of templates with their text; `@` stands for the component.
+/// Kinds of templates with their text; `@` is replaced by the component.
 const TEMPLATES: &[(&str, &str)] = &[
     ("deployment", DEPLOYMENT),
     ("service", SERVICE),
@@ -42,7 +42,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("networkpolicy", NETWORK_POLICY),
 ];
 
-/// Length of the chain of helpers below a name.
+/// Number of nested includes of a name.
 const CHAIN: usize = 12;
 
 pub(super) fn files() -> Files {
@@ -76,7 +76,7 @@ fn values() -> String {
     out
 }
 
-/// The helpers, and a chain of names in which each link includes the next.
+/// Returns the helpers, and a chain of templates in which each one includes the next.
 fn helpers() -> String {
     let mut out = String::from(HELPERS);
     for link in 0..CHAIN {

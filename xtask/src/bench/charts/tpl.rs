@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::{Files, chart_yaml};
 
-/// Number of workloads in the values; each takes fifty lines.
+/// Number of workloads in the values, with fifty lines each.
 const WORKLOADS: usize = 100;
 
 pub(super) fn files() -> Files {

@@ -1,4 +1,4 @@
-//! Charts whose subcharts are charts of the catalogue, some of them several times under different aliases.
+//! Charts whose subcharts are charts of the catalog, some of them several times under different aliases.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +14,7 @@ struct Umbrella {
     subcharts: &'static [(&'static str, usize)],
 }
 
-/// Both render at least forty documents of subcharts.
+/// Umbrella charts. Each renders at least forty documents of subcharts.
 const UMBRELLAS: &[Umbrella] = &[
     Umbrella {
         name: "umbrella: a mesh and 8 gateways",
@@ -70,7 +70,7 @@ fn chart_yaml(umbrella: &Umbrella, catalog: &Path) -> anyhow::Result<String> {
     Ok(out)
 }
 
-/// Values that give each instance its own names.
+/// Returns values with different names for each instance.
 fn values(umbrella: &Umbrella) -> String {
     let mut out = String::new();
     let instances = umbrella

@@ -1,5 +1,5 @@
-//! `mainstay generate` beside `istioctl kube-inject`, alternately, in a network namespace with an API server,
-//! which istioctl needs: `cargo xtask bench-inject`.
+//! `cargo xtask bench-inject`: runs `mainstay generate` and `istioctl kube-inject` alternately, in a network
+//! namespace with an API server, which istioctl requires.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,7 +57,7 @@ struct Input {
     is_compared: bool,
 }
 
-/// Goals of runs on the manifests that istioctl processes, too.
+/// Goals of runs on manifests that istioctl also processes.
 const COMPARED: Goals = Goals {
     wall: Goal::Ratio(20.0),
     cpu: Goal::None,
@@ -103,9 +103,12 @@ const INPUTS: &[Input] = &[
 /// Number of manifests in the input.
 const MANIFESTS: usize = 1_000;
 
-/// Measures all inputs unless none of them is wanted.
+/// Measures all inputs if at least one of them is selected.
 pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
-    let wanted: Vec<&Input> = INPUTS.iter().filter(|input| bench.wants(input.subject)).collect();
+    let wanted: Vec<&Input> = INPUTS
+        .iter()
+        .filter(|input| bench.selects(input.subject))
+        .collect();
     if wanted.is_empty() {
         return Ok(());
     }
@@ -230,14 +233,14 @@ impl Programs<'_> {
             &output,
         ];
         let cost = cost_of(&command, self.directory)?;
-        complete(&output, 1)?;
+        check_complete(&output, 1)?;
         Ok(cost)
     }
 
     fn stream(&self) -> anyhow::Result<Cost> {
         let (input, output) = (self.path("in.yaml"), self.path("ours.yaml"));
         let cost = self.generate(&["--output", &output, &input])?;
-        complete(&output, 1)?;
+        check_complete(&output, 1)?;
         Ok(cost)
     }
 
@@ -260,7 +263,7 @@ impl Programs<'_> {
     fn long(&self) -> anyhow::Result<Cost> {
         let (input, output) = (self.path("long.yaml"), self.path("ours-long.yaml"));
         let cost = self.generate(&["--output", &output, &input])?;
-        complete(&output, 10)?;
+        check_complete(&output, 10)?;
         Ok(cost)
     }
 
@@ -279,7 +282,7 @@ impl Programs<'_> {
 }
 
 /// Checks that every manifest was injected.
-fn complete(output: &str, times: usize) -> anyhow::Result<()> {
+fn check_complete(output: &str, times: usize) -> anyhow::Result<()> {
     let text = fs::read_to_string(output)?;
     let found = text.matches("name: contrast-initializer").count();
     ensure!(

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// A Deployment of about ten thousand bytes that is a target of injection.
+/// Returns a Deployment of about ten thousand bytes that is a target of injection.
 pub(super) fn target(number: usize) -> String {
     let mut text = format!(
         "---\n# application {number}\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: app-{number}\n  namespace: bench\n  labels:\n    \
@@ -25,12 +25,12 @@ pub(super) fn target(number: usize) -> String {
     text
 }
 
-/// The same Deployment without the runtime class that makes it a target.
+/// Returns the same Deployment without the runtime class that makes it a target.
 pub(super) fn other(number: usize) -> String {
     target(number).replace("      runtimeClassName: contrast-cc\n", "")
 }
 
-/// A target of injection, or the same Deployment that is none.
+/// Returns every second Deployment as a target of injection, and the others without the runtime class.
 pub(super) fn every_second_target(number: usize) -> String {
     if number.is_multiple_of(2) {
         target(number)
@@ -39,7 +39,7 @@ pub(super) fn every_second_target(number: usize) -> String {
     }
 }
 
-/// A Service, or a Deployment of about a thousand bytes that is a target.
+/// Returns a Service, or a Deployment of about a thousand bytes that is a target.
 pub(super) fn short(number: usize) -> String {
     if number.is_multiple_of(2) {
         let labels = format!("    app: app-{number}\n    team: shop\n");
@@ -58,7 +58,7 @@ pub(super) fn short(number: usize) -> String {
     short.join("\n") + "\n"
 }
 
-/// One Deployment of about ten million bytes.
+/// Returns one Deployment of about ten million bytes.
 pub(super) fn large() -> String {
     let mut text = target(0).replace("        ports:\n        - containerPort: 8080\n", "");
     for number in 64..100_000 {
@@ -71,7 +71,7 @@ pub(super) fn large() -> String {
     text
 }
 
-/// The manifests as items of one `List`.
+/// Returns the manifests as items of one `List`.
 pub(super) fn list(manifests: &[String]) -> String {
     let mut text = String::from("apiVersion: v1\nkind: List\nitems:\n");
     for manifest in manifests {
@@ -84,7 +84,7 @@ pub(super) fn list(manifests: &[String]) -> String {
     text
 }
 
-/// A `List` of `count` manifests of the same shape, formatted like `kubectl get --output json`.
+/// Returns a `List` of `count` manifests of the same shape, formatted like `kubectl get --output json`.
 pub(super) fn json_list(count: usize) -> anyhow::Result<String> {
     let items: Vec<_> = (0..count).map(json).collect();
     let list = serde_json::json!({"apiVersion": "v1", "items": items, "kind": "List"});

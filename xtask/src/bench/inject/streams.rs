@@ -23,7 +23,7 @@ const LARGE: &str = "generate: one large document";
 /// A stream and the run to measure on it.
 struct Case {
     subject: &'static str,
-    /// Megabytes per second of wall time to reach.
+    /// Goal in megabytes per second of wall time.
     goal: f64,
     /// Returns document `number` of the stream.
     document: fn(usize) -> String,
@@ -97,7 +97,7 @@ pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, case) in CASES
         .iter()
         .enumerate()
-        .filter(|(_, case)| bench.wants(case.subject))
+        .filter(|(_, case)| bench.selects(case.subject))
     {
         all.push(Measured {
             case,
@@ -113,7 +113,7 @@ pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     for measured in &all {
         bench.figures.extend(measured.figures()?);
     }
-    if bench.wants(LARGE) {
+    if bench.selects(LARGE) {
         bench.figures.push(streams.memory(bench.runs)?);
     }
     Ok(())

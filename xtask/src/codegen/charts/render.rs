@@ -19,7 +19,7 @@ pub(super) struct Rendered {
     pub(super) directory: PathBuf,
     /// Documents of all value sets.
     pub(super) documents: Vec<Value>,
-    /// The same as text.
+    /// Documents of all value sets as text.
     pub(super) text: String,
 }
 

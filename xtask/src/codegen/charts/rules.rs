@@ -1,10 +1,11 @@
-//! Prints the permissions that the roles of charts grant. An installer must hold what it grants.
+//! Prints the permissions that the roles of charts grant. An installer must have every permission that it
+//! grants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use mainstay_yaml::Value;
 
-/// Group, resource, and the one name it is limited to (empty for all).
+/// Group, resource, and name of the only permitted object (empty for all objects).
 type Target = (String, String, String);
 
 /// Prints the table.

@@ -1,4 +1,4 @@
-//! The `ClusterServiceVersion`: what is installed, with which permissions, and how a catalog presents it.
+//! The `ClusterServiceVersion`: the installed objects, their permissions, and the presentation in a catalog.
 
 use anyhow::{Context, ensure};
 use base64::Engine as _;
@@ -19,7 +19,7 @@ const SAMPLES: [&str; 4] = ["istio", "tag", "cni", "ztunnel"];
 const SUMMARY: &str =
     "Operates Istio: installs and upgrades control planes and migrates workloads to new revisions";
 
-/// What it is made of.
+/// Inputs of the `ClusterServiceVersion`.
 pub(super) struct Sources<'a> {
     /// Objects of the operator's chart.
     pub(super) objects: &'a [Value],
@@ -31,7 +31,7 @@ pub(super) struct Sources<'a> {
     pub(super) installable: &'a [String],
 }
 
-/// Returns the object.
+/// Returns the `ClusterServiceVersion`.
 pub(super) fn service_version(sources: &Sources) -> anyhow::Result<Value> {
     let definitions = sources.own.iter().chain(sources.istio);
     let owned: Vec<Value> = definitions
@@ -75,7 +75,7 @@ pub(super) fn service_version(sources: &Sources) -> anyhow::Result<Value> {
     }))
 }
 
-/// A mast with two stays.
+/// The logo: a mast with two stays.
 const ICON: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64"><path d="M32 6v52M32 8 10 56h44z" fill="none" stroke="#1d5a8a" stroke-width="5" stroke-linejoin="round"/></svg>"##;
 
 fn description(installable: &[String]) -> String {
@@ -87,7 +87,7 @@ fn description(installable: &[String]) -> String {
     )
 }
 
-/// The operator watches all namespaces.
+/// Returns the install modes: the operator watches all namespaces.
 fn install_modes() -> Value {
     let mode = |kind: &str| json!({"type": kind, "supported": kind == "AllNamespaces"});
     [

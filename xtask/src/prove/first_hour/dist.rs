@@ -1,4 +1,4 @@
-//! Rows about the files of a release, each judged by the tool that reads them.
+//! Rows about the files of a release, each verified with the tool that reads the file.
 //!
 //! | module | content |
 //! |---|---|

@@ -6,7 +6,7 @@ use anyhow::{Context as _, anyhow, ensure};
 use crate::programs::{self, ProgramName, Programs};
 use crate::prove::{Row, RowKind};
 
-/// A claim that one test program decides.
+/// A claim that one test program verifies.
 struct Claim {
     text: &'static str,
     goal: &'static str,
@@ -111,7 +111,7 @@ impl Claim {
     /// Runs the tests; returns the figure and whether all of them passed.
     fn measure(&self, programs: &Programs) -> anyhow::Result<(String, bool)> {
         let run = programs.find(self.program)?.run(|command| {
-            // Slow pages of the book, too.
+            // Includes the slow pages of the book.
             command.env("MAINSTAY_BOOK", "all");
             command.args(["--show-output", self.test]);
         })?;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A new user's first hour with nothing but the release archive, kubectl and Helm. Prints the exit status and the time of each step.
+# A new user's first hour with only the release archive, kubectl and Helm. Prints the exit status and the time of each step.
 # Usage: new-user.sh ARCHIVE, in an empty home directory.
 set -uo pipefail
 
@@ -30,7 +30,7 @@ step() {
   fi
 }
 
-# Starts a process of the whole session.
+# Starts a background process that runs until the end of the script.
 start() {
   "$@" >>"$1.log" 2>&1 </dev/null &
   background+=($!)
@@ -79,7 +79,7 @@ migrated() {
   [ "$(kubectl get istio default -o jsonpath='{.status.activeRevisionName} {.status.state} {.status.workloadMigration.state}')" = 'default-v1-29-1 Healthy Completed' ]
 }
 
-# The upgrade skips this workload by an annotation; the old control plane stays until its owner restarts it.
+# The upgrade skips this workload by an annotation; the old control plane remains until a user restarts the workload.
 restarts_skipped() {
   kubectl rollout restart -n platform deployment/audit && kubectl rollout status -n platform deployment/audit --timeout=120s
 }
@@ -94,7 +94,7 @@ step 'mainstay demo' mainstay demo
 
 export KUBECONFIG=$PWD/kubeconfig POD_NAMESPACE=sail-operator
 start mainstay sandbox --inject --kubeconfig "$KUBECONFIG"
-step 'sandbox answers' eventually kubectl get nodes
+step 'sandbox is ready' eventually kubectl get nodes
 step 'mainstay crds install' mainstay crds install
 step 'kubectl create namespace' kubectl create namespace sail-operator
 start mainstay operator run --leader-elect=false --metrics-bind-address 0 --health-probe-bind-address 127.0.0.1:18081
@@ -113,7 +113,7 @@ step 'mainstay migration status' mainstay migration status
 
 export KUBECONFIG=$PWD/kubeconfig-adopt
 start mainstay sandbox --inject --kubeconfig "$KUBECONFIG"
-step 'second sandbox answers' eventually kubectl get nodes
+step 'second sandbox is ready' eventually kubectl get nodes
 step 'Istio charts' eval 'chart base && chart istiod'
 step 'helm install istio-base' helm install istio-base ./base --namespace istio-system --create-namespace
 step 'helm install istiod' helm install istiod ./istiod --namespace istio-system --wait

@@ -29,7 +29,7 @@ pub(super) const ITEMS: &[Item] = &[
                 "krm",
                 "results_that_cannot_be_extended_are_an_error_and_nothing_is_lost",
             ),
-            integration("krm", "a_package_survives_source_inject_uninject_sink"),
+            integration("krm", "a_package_is_restored_by_source_inject_uninject_and_sink"),
         ],
     },
     Item {

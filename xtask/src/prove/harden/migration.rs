@@ -17,7 +17,7 @@ pub(super) const ITEMS: &[Item] = &[
     },
     Item {
         key: "injector-url",
-        claim: "rehearsal: injectors configured by URL are recognised by label and owner",
+        claim: "rehearsal: injectors configured by URL are recognized by label and owner",
         goal: "the prediction equals the migration",
         tests: &[integration("rehearse", "injectors_with_a_url_inject")],
     },
@@ -36,7 +36,7 @@ pub(super) const ITEMS: &[Item] = &[
         claim: "migration: failure messages name what is missing",
         goal: "every case has its reason",
         tests: &[
-            unit("mainstay-mesh", "what_is_missing_for_a_rollout_is_named"),
+            unit("mainstay-mesh", "incomplete_rollouts_are_described"),
             unit(
                 "mainstay-mesh",
                 "annotations_that_control_migration_are_validated",

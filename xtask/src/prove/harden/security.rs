@@ -34,7 +34,7 @@ pub(super) const ITEMS: &[Item] = &[
             integration("simulated", "istio::a_value_cannot_add_an_object"),
             unit(
                 "mainstay-cluster",
-                "nothing_of_ours_is_a_wildcard_and_nothing_escalates",
+                "own_rules_contain_no_wildcard_and_no_escalation_verb",
             ),
             integration("deploy", "every_statement_of_the_rbac_page_holds_simulated"),
             integration("deploy", "every_statement_of_the_rbac_page_holds_real"),
@@ -42,12 +42,12 @@ pub(super) const ITEMS: &[Item] = &[
     },
     Item {
         key: "cache",
-        claim: "operator: memory with 1,000 large labelled objects",
+        claim: "operator: memory with 1,000 large labeled objects",
         goal: "≤ 1.1 × before",
         tests: &[
             unit("mainstay-cluster", "objects_of_unknown_owners_are_not_kept_whole"),
             unit("mainstay-cluster", "tombstones_expire_with_the_second_relist"),
-            integration("memory", "large_labelled_objects_of_a_tenant_are_not_cached"),
+            integration("memory", "large_labeled_objects_of_a_tenant_are_not_cached"),
         ],
     },
     Item {
@@ -55,7 +55,10 @@ pub(super) const ITEMS: &[Item] = &[
         claim: "snapshots: names cannot leave the directory; files are private",
         goal: "all rejected, 0700 and 0600",
         tests: &[
-            unit("mainstay-sim", "names_of_objects_never_leave_the_directory"),
+            unit(
+                "mainstay-sim",
+                "object_names_cannot_select_a_path_outside_the_directory",
+            ),
             unit(
                 "mainstay-sim",
                 "dumps_are_readable_by_their_owner_only_and_distinct_names_stay_distinct",
@@ -116,14 +119,14 @@ pub(super) const ITEMS: &[Item] = &[
     },
 ];
 
-/// Quick proofs run one hostile case of this many, with the build that the tests share.
+/// Quick proofs run every N-th hostile case, with the build that the tests share.
 const HOSTILE_STEP: usize = 10;
 
-/// Returns the row of hostile input to the command line: a sample, or every case with an optimised build.
+/// Returns the row of hostile input to the command line: a sample, or every case with an optimized build.
 pub(super) fn hostile_row(quick: bool) -> Row {
     let (claim, goal, least) = if quick {
         (
-            "command line: hostile input, one case of ten, unoptimised build",
+            "command line: hostile input, one case of ten, unoptimized build",
             "each < 12 CPU s (keys and password hashes 60) and < 256 MiB",
             20,
         )

@@ -101,7 +101,7 @@ impl Cost {
 /// Returns the row of a rehearsal of 10,000 workloads.
 pub(super) fn rehearsal(quick: bool) -> Row {
     let text = if quick {
-        "rehearsal of 10,000 workloads, from the snapshot's file to the page, built without optimisation"
+        "rehearsal of 10,000 workloads, from the snapshot's file to the page, unoptimized build"
     } else {
         "rehearsal of 10,000 workloads, from the snapshot's file to the page"
     };
@@ -114,9 +114,7 @@ pub(super) fn rehearsal(quick: bool) -> Row {
                 .lines()
                 .find_map(|line| line.strip_prefix("rehearse 10000 workloads: "));
             let seconds = line.and_then(|line| line.split(' ').next()?.parse::<f64>().ok());
-            let busy = output
-                .lines()
-                .find_map(|line| line.strip_prefix("of the processor's time: "));
+            let busy = output.lines().find_map(|line| line.strip_prefix("CPU time: "));
             let figure = match (line, busy) {
                 (Some(line), Some(busy)) => format!("{line}; {busy} of CPU time"),
                 _ => "no figure".to_owned(),

@@ -58,7 +58,7 @@ impl Session {
         )
     }
 
-    /// Runs the same on a real API server; migrations have their own proof.
+    /// Runs the same tests on a real API server. Migrations have their own proof.
     pub(in crate::prove) fn real(quick: bool) -> anyhow::Result<Self> {
         let base = ["test", "--workspace", "--test", "real", "--"];
         let others = ["migration::", "kill::", "faults::moves"].map(|module| ["--skip", module]);

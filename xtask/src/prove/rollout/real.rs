@@ -10,7 +10,7 @@ use crate::prove::row::{Row, RowKind};
 enum Program {
     /// Three API servers side by side.
     Servers,
-    /// The mesh under load; needs root.
+    /// The mesh under load; requires root.
     Traffic,
     /// A Prometheus server.
     Prometheus,

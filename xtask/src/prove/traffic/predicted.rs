@@ -14,7 +14,7 @@ use crate::prove::row::{Row, RowKind};
 /// Maximum relative deviation of the predicted duration.
 const TOLERANCE: f64 = 0.10;
 
-/// Returns one row for what must be equal and one for the duration.
+/// Returns one row for the properties that must be equal and one for the duration.
 pub(super) fn rows() -> Vec<Row> {
     let (what, same) = (
         "rehearsal: batches, order and failures equal the upgrade's",
@@ -88,7 +88,7 @@ fn artifact(name: &str) -> PathBuf {
     repository_root().join("target/prove/traffic").join(name)
 }
 
-/// Returns the rehearsal report, whatever its result.
+/// Returns the rehearsal report, regardless of its outcome.
 fn rehearse() -> anyhow::Result<Value> {
     let output = build::cargo()
         .args(["run", "--quiet", "--bin", "mainstay", "--", "rehearse"])

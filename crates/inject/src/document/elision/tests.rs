@@ -33,7 +33,7 @@ fn options() -> Vec<Options> {
     ]
 }
 
-/// Number of processed texts, and how many of them had elided values.
+/// Number of processed texts, and number of those with elided values.
 #[derive(Default)]
 struct Counts {
     texts: usize,

@@ -26,8 +26,8 @@ pub(super) struct Piece {
 }
 
 impl<'t> List<'t> {
-    /// Returns the list of `text`; `None` if its items are not on lines of their own, or if required
-    /// aliases cannot be added after the last item.
+    /// Returns the list of `text`; `None` if its items are not on separate lines, or if required aliases
+    /// cannot be added after the last item.
     pub(super) fn new(text: &'t [u8], outline: &'t Outline) -> Option<Self> {
         let items = item_ranges(text, outline)?;
         let has_shared_anchors = !outline.shared.is_empty();

@@ -32,7 +32,7 @@ pub(super) struct Pod {
     available: bool,
     /// Revision that injected the pod.
     pub(super) revision: Option<String>,
-    /// Labels of its template.
+    /// Labels of the template from which the pod was created.
     pub(super) labels: Labels,
 }
 

@@ -13,7 +13,7 @@ use mainstay_testkit::repository_root;
 use super::release::{Release, TARGET, run};
 use crate::dist::{self, Build, OPERATOR_FEATURES};
 
-/// Starts of the binary whose median is reported.
+/// Number of starts of the binary. The median of the durations is reported.
 const STARTS: usize = 21;
 
 pub(super) fn is_static(release: &Release) -> anyhow::Result<(String, bool)> {
@@ -26,7 +26,7 @@ pub(super) fn is_static(release: &Release) -> anyhow::Result<(String, bool)> {
     Ok((text, holds))
 }
 
-/// Builds a copy of the sources at another place, from nothing.
+/// Checks that a clean build of a copy of the sources in another directory produces equal binaries.
 pub(super) fn is_reproducible(release: &Release) -> anyhow::Result<(String, bool)> {
     let scratch = tempfile::tempdir()?;
     let (root, directory) = (scratch.path().join("sources"), scratch.path().join("build"));

@@ -1,4 +1,4 @@
-//! Every format is read by its own tool.
+//! Verifies each format with the tool that reads it.
 
 #![allow(clippy::indexing_slicing, reason = "a missing key of a JSON value is null")]
 
@@ -15,7 +15,7 @@ use mainstay_yaml::{Budget, parse};
 use super::release::{Release, TARGET, run};
 use crate::dist::{self, OPERATOR_FEATURES, Packages, sha256};
 
-/// Packaging depends on nothing but its input.
+/// Checks that packaging the same input twice produces equal files.
 pub(super) fn equal_files(release: &Release) -> anyhow::Result<(String, bool)> {
     let again = release.again()?;
     let equal = release.files.iter().zip(&again).filter(|(one, other)| {
@@ -29,8 +29,9 @@ pub(super) fn equal_files(release: &Release) -> anyhow::Result<(String, bool)> {
     Ok((format!("{equal} of {total}"), equal == total))
 }
 
-/// Runs the program of the libraries that read what we write, and returns its lines.
-fn judge(command: &str, path: &Path) -> anyhow::Result<Vec<String>> {
+/// Runs a command of the peer `packaging`, which reads a file with upstream libraries, and returns the
+/// printed lines.
+fn run_validator(command: &str, path: &Path) -> anyhow::Result<Vec<String>> {
     let output = run(Command::new(peer("packaging")?).arg(command).arg(path))?;
     let text = String::from_utf8(output.stdout)?;
     println!("{text}");
@@ -38,7 +39,7 @@ fn judge(command: &str, path: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 pub(super) fn image(release: &Release) -> anyhow::Result<(String, bool)> {
-    let lines = judge("image", &release.path(&dist::image_name(TARGET)))?;
+    let lines = run_validator("image", &release.path(&dist::image_name(TARGET)))?;
     let reference = dist::image_reference();
     let holds = lines.len() == 2 && lines.iter().all(|line| line.contains(&reference));
     Ok((lines.join("; "), holds))
@@ -46,7 +47,7 @@ pub(super) fn image(release: &Release) -> anyhow::Result<(String, bool)> {
 
 pub(super) fn bundle(release: &Release) -> anyhow::Result<(String, bool)> {
     let directory = release.unpack(&dist::bundle_name())?;
-    let lines = judge("bundle", &directory.path().join("bundle"))?;
+    let lines = run_validator("bundle", &directory.path().join("bundle"))?;
     let last = lines.last().context("no output")?.clone();
     let holds = last.contains(", 0 errors, ");
     Ok((last, holds))
@@ -108,7 +109,7 @@ fn entries(path: &Path) -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
     Ok(entries)
 }
 
-/// Installs into an empty root directory and removes again.
+/// Installs the package into an empty root directory and removes it.
 pub(super) fn debian(release: &Release) -> anyhow::Result<(String, bool)> {
     let root = tempfile::tempdir()?;
     let database = root.path().join("var/lib/dpkg");
@@ -146,7 +147,7 @@ pub(super) fn packages(release: &Release) -> anyhow::Result<(String, bool)> {
     let simulators = ["mainstay-sim", "mainstay-rehearsal", "mainstay-harness"];
     let absent = simulators
         .iter()
-        .all(|name| all.contain(name) && !operator.contain(name));
+        .all(|name| all.contains(name) && !operator.contains(name));
     let bill = dist::image_name(TARGET).replace(".tar", ".cdx.json");
     let bill: serde_json::Value = serde_json::from_slice(&fs::read(release.path(&bill))?)?;
     let listed = bill["dependencies"].as_array().map_or(0, Vec::len);

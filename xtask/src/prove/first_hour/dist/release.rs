@@ -1,4 +1,4 @@
-//! The files that the rows judge.
+//! The files of a release that the rows check.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -21,7 +21,7 @@ pub(super) struct Release {
 
 impl Release {
     /// Packs a placeholder with the pages and scripts of the development build: formats do not depend on the
-    /// content of the binary, and an unoptimised one is too large to compress quickly.
+    /// content of the binary, and an unoptimized one is too large to compress quickly.
     pub(super) fn of_development() -> anyhow::Result<Self> {
         let runnable = mainstay_binary(Profile::Dev)?;
         let pack = move || {
@@ -35,7 +35,7 @@ impl Release {
         Self::write(Box::new(pack))
     }
 
-    /// Builds what is published.
+    /// Builds the published files.
     pub(super) fn published() -> anyhow::Result<Self> {
         let build = build_directory();
         Self::write(Box::new(move || dist::release(&[TARGET], &build)))

@@ -1,4 +1,4 @@
-//! The files in use: on a cluster, and by a new user.
+//! Rows about the use of the files: on a cluster, and by a new user.
 
 use std::fs;
 use std::process::Command;
@@ -10,10 +10,10 @@ use super::release::{Release, TARGET};
 use crate::build::cargo;
 use crate::dist;
 
-/// Starts the line with the durations of the steps.
+/// Prefix of the output line with the durations of the steps.
 const MARK: &str = "first-hour cluster: ";
 
-/// Peers of the test, built before it: nothing can be fetched inside of its namespace.
+/// Peers of the test. They are built beforehand, because nothing can be fetched inside the test's namespace.
 const PEERS: [&str; 7] = [
     "etcd",
     "kube-apiserver",
