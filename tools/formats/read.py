@@ -1,6 +1,6 @@
-"""Reads files with the readers of Python and prints one line of JSON per file and reader.
+"""Reads files with Python's YAML and JSON readers and prints one line of JSON per file and reader.
 
-read.py FILE…: PyYAML and ruamel for all files, jq for JSON. yamllint's problems are its documents.
+read.py FILE…: PyYAML and ruamel for all files, jq for JSON. The documents of yamllint are the problems that it reports.
 """
 import json
 import sys

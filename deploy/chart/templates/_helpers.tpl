@@ -26,7 +26,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
-{{- /* What every container of ours may not do. */ -}}
+{{- /* The security context of every container of this chart. */ -}}
 {{- define "mainstay.containerSecurity" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true

@@ -41,7 +41,7 @@ func run(args []string) error {
 	return errors.New("usage: formats read FILE… | fmt | source DIR | sink DIR")
 }
 
-// reading is what one reader made of one file.
+// reading is the result of one reader for one file.
 type reading struct {
 	File      string `json:"file"`
 	Reader    string `json:"reader"`

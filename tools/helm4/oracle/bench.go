@@ -13,17 +13,17 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 )
 
-// timing is what one run of the engine cost, the chart being in memory already.
+// timing contains the cost of each run of the engine.
 type timing struct {
-	// RenderNanos holds, per run, values coalescing and rendering.
+	// RenderNanos is the time of merging values and rendering, per run.
 	RenderNanos []int64 `json:"render_nanos"`
-	// LoadNanos holds, per run, reading the chart directory.
+	// LoadNanos is the time of reading the chart directory, per run.
 	LoadNanos []int64 `json:"load_nanos"`
-	// Bytes is the size of all rendered files together: both sides must have done the same work.
+	// Bytes is the total size of all rendered files, which must be equal on both sides.
 	Bytes int `json:"bytes"`
 }
 
-// bench measures Helm's engine inside one process, warm, so that start-up does not count.
+// bench measures Helm's engine in one process, without its startup time.
 func bench(asked request) ([]byte, error) {
 	var result timing
 	for range asked.Runs {

@@ -1,5 +1,5 @@
 // The oracle evaluates requests with Go's own libraries: one JSON request per line on standard input, one JSON response
-// per line on standard output. It is a test fixture; nothing of it ships.
+// per line on standard output. It is used only by tests and never ships.
 package main
 
 import (
@@ -120,7 +120,7 @@ func runTemplate(asked request) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// helm renders one template as chart "t" would, the data being its values.
+// helm renders one template in a chart "t" whose values are the data.
 func helm(text string, values func(any) any, data []byte) ([]byte, error) {
 	var decoded any
 	if err := json.Unmarshal(data, &decoded); err != nil {

@@ -121,7 +121,7 @@ func choices(p map[string]any) string {
 	return ""
 }
 
-// The number of a field on the wire, below the numbers of the structs it is inlined from.
+// number returns the protobuf number of a field, or an empty string if it has none.
 func number(f reflect.StructField) string {
 	parts := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(parts) < 2 {

@@ -1,7 +1,7 @@
-// Judges what `cargo xtask dist` writes with the libraries that read it.
+// Command packaging validates the output of `cargo xtask dist` with the libraries that consume it.
 //
-//	packaging bundle DIR    operator-framework's validators of an OLM bundle
-//	packaging image FILE    containerd's import of an image archive and go-containerregistry's check of it
+//	packaging bundle DIR    runs operator-framework's validators on an OLM bundle
+//	packaging image FILE    imports an image archive with containerd and validates it with go-containerregistry
 //
 // Findings go to standard output, one per line; any error exits with 1.
 package main
@@ -23,7 +23,7 @@ import (
 	interfaces "github.com/operator-framework/api/pkg/validation/interfaces"
 )
 
-// The validators of `operator-sdk bundle validate` with its optional suite, without those that ask a registry for the image.
+// validators are those of `operator-sdk bundle validate` with its optional suite, without those that pull the image.
 var validators = interfaces.Validators{
 	validation.ClusterServiceVersionValidator,
 	validation.CustomResourceDefinitionValidator,
@@ -91,7 +91,7 @@ func checkImage(file string) error {
 	return checkContainerd(file)
 }
 
-// The reader of `docker load` archives, and every digest, size and configuration in them.
+// checkDocker reads a `docker load` archive and validates every digest, size and configuration in it.
 func checkDocker(file string) error {
 	manifest, err := tarball.LoadManifest(func() (io.ReadCloser, error) { return os.Open(file) })
 	if err != nil {
@@ -113,7 +113,7 @@ func checkDocker(file string) error {
 	return nil
 }
 
-// What `ctr images import` and `kind load image-archive` run: the index is imported and every blob is found.
+// checkContainerd imports an archive as `ctr images import` and `kind load image-archive` do, and checks that no blob is missing.
 func checkContainerd(file string) error {
 	ctx := context.Background()
 	directory, err := os.MkdirTemp("", "content")
