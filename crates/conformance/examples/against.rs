@@ -44,6 +44,10 @@ impl Host for Proxies {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
+    fn is_concurrent(&self) -> bool {
+        true
+    }
+
     fn set_pod_behavior(&self, _namespace: &str, _workload: &str, _script: &str) -> Result<(), HostError> {
         Err(HostError::NoKubelet)
     }

@@ -31,6 +31,12 @@ pub trait Host {
     /// Waits between two attempts of `UNTIL`, in the host's time.
     fn pause(&self) -> impl Future<Output = ()>;
 
+    /// Whether controllers and caches of the server run concurrently with the script, so that a response may
+    /// show a state between two others.
+    fn is_concurrent(&self) -> bool {
+        false
+    }
+
     /// Sets the script of a workload's pods. Fails if the host has no kubelet.
     fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), HostError>;
 

@@ -1,6 +1,7 @@
 //! Runs a script and returns its transcript.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -86,6 +87,8 @@ struct RepeatedRequest<'a> {
     method: Method,
     path: &'a str,
     body: &'a str,
+    /// The stored response.
+    response: &'a str,
 }
 
 impl<H: Host> Run<'_, H> {
@@ -156,6 +159,7 @@ impl<H: Host> Run<'_, H> {
                     method,
                     path,
                     body: &body,
+                    response: &command.response,
                 };
                 let response = self
                     .wait_for_value(&repeated, pointer, &expected.join(" "))
@@ -165,7 +169,9 @@ impl<H: Host> Run<'_, H> {
             }
             (word @ ("GET" | "POST" | "PUT" | "PATCH" | "DELETE"), [path]) => {
                 let method = parse_method(word).ok_or_else(invalid)?;
+                let is_post = method == Method::POST;
                 let response = self.send(method, command.variant(), path, body).await?;
+                self.wait_for_cache(path, is_post, &response).await?;
                 self.write_response(&response);
                 Ok(())
             }
@@ -261,8 +267,9 @@ impl<H: Host> Run<'_, H> {
         while let Some(chunk) = next_chunk(&mut body).await? {
             bytes.extend_from_slice(&chunk);
         }
-        let value = serde_json::from_slice(&bytes)
+        let mut value = serde_json::from_slice(&bytes)
             .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        sort_conditions(&mut value);
         for uid in self.hooks.values().flat_map(|(hook, _)| hook.uids()) {
             self.mask.record_object(&json!({"uid": uid}));
         }
@@ -319,14 +326,51 @@ impl<H: Host> Run<'_, H> {
     }
 
     fn write_response(&mut self, response: &ApiResponse) {
-        self.write_line(response.code.as_str());
+        let text = self.format_response(response);
+        self.out.push_str(&text);
+    }
+
+    fn format_response(&self, response: &ApiResponse) -> String {
+        let mut text = format!("< {}\n", response.code.as_str());
         for warning in &response.warnings {
-            let text = self.mask.mask_text(warning);
-            self.write_line(&format!("warning: {text}"));
+            let _ = writeln!(text, "< warning: {}", self.mask.mask_text(warning));
         }
         for line in self.mask.format_object(&response.value) {
-            self.write_line(&format!(" {line}"));
+            let _ = writeln!(text, "<  {line}");
         }
+        text
+    }
+
+    /// Waits until the server's cache contains a written object. A server passes the object from its cache to
+    /// webhooks first, and calls them again if that object is outdated.
+    async fn wait_for_cache(
+        &self,
+        path: &str,
+        is_post: bool,
+        response: &ApiResponse,
+    ) -> Result<(), RunError> {
+        let written = resource_version(&response.value);
+        if written == 0 || self.hooks.is_empty() || !self.host.is_concurrent() || path.contains("dryRun") {
+            return Ok(());
+        }
+        let mut object = path.split('?').next().unwrap_or_default().to_owned();
+        if is_post {
+            object.push('/');
+            object.push_str(object_name(&response.value));
+        }
+        let client = self.host.client("admin");
+        for _ in 0..MAX_ATTEMPTS {
+            let request = Request::get(format!("{object}?resourceVersion=0"));
+            let request = request.body(Vec::new()).map_err(RunError::Request)?;
+            match client.request::<Value>(request).await {
+                Ok(cached) if resource_version(&cached) >= written => return Ok(()),
+                // The write removed the last finalizer of a deleted object.
+                Err(kube::Error::Api(status)) if status.code == 404 && !is_post => return Ok(()),
+                _ => {}
+            }
+            self.host.pause().await;
+        }
+        Err(RunError::Timeout(format!("{object}: the cache is outdated")))
     }
 
     async fn wait_for_code(
@@ -349,7 +393,8 @@ impl<H: Host> Run<'_, H> {
         )))
     }
 
-    /// Repeats a request until the value at `pointer` equals `expected`. A missing value counts as `null`.
+    /// Repeats a request until the value at `pointer` equals `expected`, and on a concurrent server until the
+    /// response equals the stored one, too. A missing value counts as `null`.
     async fn wait_for_value(
         &mut self,
         repeated: &RepeatedRequest<'_>,
@@ -357,6 +402,7 @@ impl<H: Host> Run<'_, H> {
         expected: &str,
     ) -> Result<ApiResponse, RunError> {
         let mut last = String::new();
+        let mut found = None;
         let path = repeated.path;
         for _ in 0..MAX_ATTEMPTS {
             let (method, body) = (repeated.method.clone(), repeated.body.to_owned());
@@ -364,13 +410,16 @@ impl<H: Host> Run<'_, H> {
             let part = response.value.pointer(pointer).cloned().unwrap_or_default();
             last = part.as_str().map_or_else(|| part.to_string(), str::to_owned);
             if last == expected {
-                return Ok(response);
+                if !self.host.is_concurrent() || self.format_response(&response) == repeated.response {
+                    return Ok(response);
+                }
+                found = Some(response);
             }
             self.host.pause().await;
         }
-        Err(RunError::Timeout(format!(
-            "{path}: expected {expected} at {pointer}, found {last}"
-        )))
+        found.ok_or_else(|| {
+            RunError::Timeout(format!("{path}: expected {expected} at {pointer}, found {last}"))
+        })
     }
 
     async fn start_watch(&mut self, name: &str, path: &str) -> Result<(), RunError> {
@@ -393,7 +442,8 @@ impl<H: Host> Run<'_, H> {
                 return Ok(());
             };
             let event: Value = serde_json::from_str(&line).unwrap_or(Value::String(line));
-            let object = event.get("object").cloned().unwrap_or_default();
+            let mut object = event.get("object").cloned().unwrap_or_default();
+            sort_conditions(&mut object);
             self.mask.record_object(&object);
             self.last = object.clone();
             self.write_line(event.get("type").and_then(Value::as_str).unwrap_or("?"));
@@ -402,6 +452,38 @@ impl<H: Host> Run<'_, H> {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the name of an object, or an empty text.
+fn object_name(object: &Value) -> &str {
+    let name = object.pointer("/metadata/name");
+    name.and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the resource version of an object, or 0.
+fn resource_version(object: &Value) -> u64 {
+    let version = object.pointer("/metadata/resourceVersion");
+    let number = version
+        .and_then(Value::as_str)
+        .and_then(|version| version.parse().ok());
+    number.unwrap_or_default()
+}
+
+/// Sorts the conditions of a Deployment by type. The real controller appends a condition whenever it changes,
+/// so that the order depends on the changes that it observes at once.
+fn sort_conditions(object: &mut Value) {
+    if object.get("kind").and_then(Value::as_str) != Some("Deployment") {
+        return;
+    }
+    let conditions = object
+        .pointer_mut("/status/conditions")
+        .and_then(Value::as_array_mut);
+    if let Some(conditions) = conditions {
+        conditions.sort_by_key(|condition| {
+            let kind = condition.get("type").and_then(Value::as_str);
+            kind.unwrap_or_default().to_owned()
+        });
     }
 }
 

@@ -1,4 +1,4 @@
-//! Parses scripts into commands. Responses in a script are ignored.
+//! Parses scripts into commands with their stored responses.
 
 use http::Method;
 
@@ -9,6 +9,8 @@ pub struct Command {
     pub line: String,
     /// Lines of the body.
     pub body: String,
+    /// Lines of the stored response, as in a transcript.
+    pub response: String,
 }
 
 /// A parsed script.
@@ -41,15 +43,20 @@ impl Script {
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut commands: Vec<Command> = Vec::new();
-        for line in text
-            .lines()
-            .filter(|line| !line.starts_with('<') && !line.trim().is_empty())
-        {
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            if line.starts_with('<') {
+                if let Some(last) = commands.last_mut() {
+                    last.response.push_str(line);
+                    last.response.push('\n');
+                }
+                continue;
+            }
             let word = line.split([' ', ':']).next().unwrap_or("");
             if KEYWORDS.contains(&word) {
                 commands.push(Command {
                     line: line.trim_end().to_owned(),
                     body: String::new(),
+                    response: String::new(),
                 });
             } else if let Some(last) = commands.last_mut() {
                 last.body.push_str(line);
@@ -107,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn responses_are_ignored() {
+    fn commands_have_a_body_and_a_response() {
         let script = Script::parse("# x\nPATCH:merge /a b\n{\"c\":\n 1}\n< 200\n<  d: 1\n\nGET /e\n");
         let words: Vec<_> = script
             .0
@@ -122,6 +129,8 @@ mod tests {
                 ("GET", "", "")
             ]
         );
+        let responses: Vec<_> = script.0.iter().map(|command| command.response.as_str()).collect();
+        assert_eq!(responses, ["", "< 200\n<  d: 1\n", ""]);
         assert_eq!(script.0[1].arguments().collect::<Vec<_>>(), ["/a", "b"]);
     }
 

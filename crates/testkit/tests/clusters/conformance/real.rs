@@ -47,6 +47,10 @@ impl Host for Real {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
+    fn is_concurrent(&self) -> bool {
+        true
+    }
+
     fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), HostError> {
         let kubelet = self.kubelet.as_ref().ok_or(HostError::NoKubelet)?;
         let script: Script = script
