@@ -12,7 +12,7 @@ use mainstay_testkit::repository_root;
 use super::operator::session::{Session, share};
 use super::operator::{Ran, matrix};
 use super::row::{Row, RowKind};
-use crate::build;
+use crate::build::{self, Profile};
 
 /// Scenarios of the fault matrix.
 const FAULT_SCENARIOS: [&str; 6] = [
@@ -370,7 +370,8 @@ fn run_example() -> anyhow::Result<(f64, String)> {
     let output = build::cargo()
         .args([
             "run",
-            "--release",
+            "--profile",
+            Profile::Dist.name(),
             "--quiet",
             "--package",
             "mainstay-rollout",
