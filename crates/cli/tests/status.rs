@@ -48,8 +48,8 @@ impl Host {
             .unwrap();
         server
             .write_kubeconfig(
-                User::named("half-blind", &[]),
-                &directory.path().join("half-blind"),
+                User::named("restricted", &[]),
+                &directory.path().join("restricted"),
             )
             .unwrap();
         server
@@ -230,8 +230,8 @@ async fn a_mesh_is_reported_as_the_operator_sees_it() {
     call(&client, "PUT", lease, &stopped).await;
     check("status-stopped", &host.run("admin", &["status", NOW]).await);
     check(
-        "status-half-blind",
-        &host.run("half-blind", &["status", NOW]).await,
+        "status-restricted",
+        &host.run("restricted", &["status", NOW]).await,
     );
 }
 

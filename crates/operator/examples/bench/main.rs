@@ -98,7 +98,7 @@ async fn measure(divisor: usize) {
     figure("settled", format!("{:.1}", operator.usage().resident()), "MiB");
     figure("peak", format!("{:.1}", operator.usage().peak()), "MiB");
     let operator = restart(&server, operator, "restart", true).await;
-    restart(&server, operator, "restart_untold", false).await;
+    restart(&server, operator, "restart_detecting", false).await;
 }
 
 /// Installs the first control plane.

@@ -82,7 +82,7 @@ fn description(installable: &[String]) -> String {
     let line = |name: &String| format!("- {name}\n");
     let versions: String = installable.iter().map(line).collect();
     format!(
-        "{SUMMARY}. Takes the Sail Operator's resources as they are.\n\nThis version of the operator contains the charts of these Istio \
+        "{SUMMARY}. Accepts the Sail Operator's resources unchanged.\n\nThis version of the operator contains the charts of these Istio \
          versions and aliases:\n\n{versions}\nSee {REPOSITORY} for documentation."
     )
 }

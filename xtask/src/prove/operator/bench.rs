@@ -85,7 +85,7 @@ const BOUNDS: &[Bound] = &[
         peer: "-",
     },
     Bound {
-        name: "restart_untold_reads",
+        name: "restart_detecting_reads",
         text: "the same with platform detection",
         unit: "",
         most: 1.0,
