@@ -133,6 +133,8 @@ pub struct ModelCluster {
     pub down_until: Option<Timestamp>,
     /// Objects as last observed by the controller.
     last_observed: BTreeMap<ObjectKey, Observed>,
+    /// Whether the controller was restarted while the cluster was unreachable.
+    is_unobserved: bool,
 }
 
 impl ModelCluster {
@@ -167,6 +169,7 @@ impl ModelCluster {
             inventory: view.inventory,
             down_since: view.unreachable_since,
             down_until: None,
+            is_unobserved: view.is_unobserved,
         }
     }
 }
@@ -278,6 +281,7 @@ impl Model {
                 let observed =
                     |(key, object): (&ObjectKey, &ModelObject)| (key.clone(), object.observed.clone());
                 cluster.last_observed = cluster.objects.iter().map(observed).collect();
+                cluster.is_unobserved = false;
             }
             let view = ClusterView {
                 labels: cluster.labels.clone(),
@@ -285,6 +289,7 @@ impl Model {
                 is_deleted: false,
                 last_error: None,
                 unreachable_since: cluster.down_since,
+                is_unobserved: cluster.is_unobserved,
                 breaker_open_until: None,
                 providers: cluster.providers.clone(),
                 objects: cluster.last_observed.clone(),
@@ -300,6 +305,16 @@ impl Model {
             templates: self.templates.clone(),
             actions: self.actions.clone(),
             measurements: std::mem::take(&mut self.measurements),
+        }
+    }
+
+    /// Restarts the controller, which loses what it observed in clusters that are unreachable now.
+    pub fn restart_controller(&mut self) {
+        for cluster in self.clusters.values_mut() {
+            if cluster.down_since.is_some() {
+                cluster.last_observed.clear();
+                cluster.is_unobserved = true;
+            }
         }
     }
 

@@ -42,6 +42,9 @@ pub struct ClusterView {
     /// Time since which the cluster is unreachable; `None` if it is reachable. While it is unreachable,
     /// `objects` are those last observed.
     pub unreachable_since: Option<Timestamp>,
+    /// Whether the controllers have not read the cluster since their start. `objects` is empty, although the
+    /// cluster may contain objects of the deployment.
+    pub is_unobserved: bool,
     /// Time until which the circuit breaker is open. No calls are made before that time.
     pub breaker_open_until: Option<Timestamp>,
     /// Providers that the cluster supports, excluding `Auto`.

@@ -355,6 +355,38 @@ fn an_abort_in_every_state_keeps_capacity() {
     println!("rollout aborts: {states} states");
 }
 
+/// The controllers restart while a cluster is unreachable, and the spec changes before they can read the cluster
+/// again: the pods in it count as the source of the rollout.
+#[test]
+fn a_restart_during_an_outage_keeps_capacity() {
+    for kind in ["Direct", "Rolling", "Canary", "BlueGreen"] {
+        let strategy = json!({"type": kind, "maxSurge": "50%", "maxUnavailable": 0});
+        let rows: &[(&str, u32)] = &[("", 2), ("a", 4)];
+        let specs = ["shop-v1", "shop-v2"].map(|name| spec(&[(name, rows, 100)], &strategy));
+        let mut world = World::new(11, specs[0].clone(), &["", "a"]);
+        assert!(world.run_until_idle(300));
+        let before = world.replicas_by_revision();
+        world.min_ready_pods = rows
+            .iter()
+            .map(|(name, count)| ((*name).to_owned(), *count))
+            .collect();
+        world.disconnect("a", 30);
+        world.restart_controller();
+        world.reconcile();
+        assert_eq!(
+            world.deployment.status.placement[0].clusters.len(),
+            rows.len(),
+            "{kind}: the status keeps the unreachable cluster"
+        );
+        assert_eq!(world.replicas_by_revision(), before);
+        world.set_spec(specs[1].clone());
+        world.reconcile();
+        assert!(finish(&mut world), "{kind}");
+        assert!(world.violations.is_empty(), "{kind}: {:#?}", world.violations);
+        assert_eq!(world.replicas_by_revision(), expected(&specs[1]), "{kind}");
+    }
+}
+
 /// Number of aborts at random times in a debug build.
 const ABORTS: usize = 30;
 

@@ -290,7 +290,8 @@ fn set_weights(
     }
 }
 
-/// Returns the observed replicas of all revisions, which are the source of a rollout.
+/// Returns the observed replicas of all revisions, which are the source of a rollout. Clusters that the
+/// controllers could not read since their start have the replicas in the status of the deployment.
 pub(crate) fn observed_placement(
     snapshot: &Snapshot,
     prepared: &PreparedRevisions,
@@ -298,7 +299,15 @@ pub(crate) fn observed_placement(
 ) -> Vec<RevisionPlacement> {
     let names = revision_names(snapshot, previous);
     let mut placements = Placements::new();
+    let reported = from_status(&snapshot.deployment.status.placement);
     for (cluster, view) in &snapshot.clusters {
+        if view.is_unobserved {
+            let own = reported
+                .iter()
+                .filter(|(assignment, _)| assignment.cluster == *cluster);
+            placements.extend(own.map(|(assignment, replicas)| (assignment.clone(), *replicas)));
+            continue;
+        }
         for (revision, cell) in observe_cells(snapshot, view, prepared) {
             let name = names.get(&revision).unwrap_or(&revision).clone();
             let assignment = crate::diff::Assignment {

@@ -185,7 +185,11 @@ fn report_placement(draft: &mut Draft<'_>, stage: &Stage<'_>) {
     }
     let mut revisions: std::collections::BTreeMap<&str, Vec<ClusterPlacement>> =
         std::collections::BTreeMap::new();
-    for state in stage.clusters.values() {
+    let previous = std::mem::take(&mut draft.status.placement);
+    for (revision, placement) in unobserved_placements(&previous, stage) {
+        revisions.entry(revision).or_default().push(placement.clone());
+    }
+    for state in stage.clusters.values().filter(|state| !state.view.is_unobserved) {
         let routes = stage.routes.get(&state.name);
         let is_verified = routes.is_some_and(|routes| routes.is_verified);
         for cell in state.cells.values().filter(|cell| is_shown(cell)) {
@@ -204,11 +208,31 @@ fn report_placement(draft: &mut Draft<'_>, stage: &Stage<'_>) {
     }
     draft.status.placement = revisions
         .into_iter()
-        .map(|(revision, clusters)| RevisionPlacement {
-            revision_name: revision.to_owned(),
-            clusters,
+        .map(|(revision, mut clusters)| {
+            clusters.sort_by(|left, right| left.cluster_name.cmp(&right.cluster_name));
+            RevisionPlacement {
+                revision_name: revision.to_owned(),
+                clusters,
+            }
         })
         .collect();
+}
+
+/// Returns the entries of the previous status for clusters that the controllers could not read since their
+/// start.
+fn unobserved_placements<'a>(
+    previous: &'a [RevisionPlacement],
+    stage: &Stage<'_>,
+) -> Vec<(&'a str, &'a ClusterPlacement)> {
+    let is_unobserved = |placement: &&ClusterPlacement| {
+        let state = stage.clusters.get(&placement.cluster_name);
+        state.is_some_and(|state| state.view.is_unobserved)
+    };
+    let entries = previous.iter().flat_map(|revision| {
+        let own = revision.clusters.iter().filter(is_unobserved);
+        own.map(|placement| (revision.revision_name.as_str(), placement))
+    });
+    entries.collect()
 }
 
 fn is_shown(cell: &Cell<'_>) -> bool {

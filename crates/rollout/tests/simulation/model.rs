@@ -191,7 +191,10 @@ impl World {
                 match self.run_faulty(cluster, step) {
                     Outcome::Done => {}
                     Outcome::Failed => break,
-                    Outcome::Crash => return,
+                    Outcome::Crash => {
+                        self.model.restart_controller();
+                        return;
+                    }
                 }
             }
         }

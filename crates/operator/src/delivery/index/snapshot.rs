@@ -130,8 +130,10 @@ impl Index {
         };
         let Some(state) = state else {
             view.unreachable_since = Some(NEVER_REACHED);
+            view.is_unobserved = true;
             return view;
         };
+        view.is_unobserved = state.last_contact().is_none();
         match state.link() {
             Link::Up { providers, .. } => view.providers.clone_from(providers),
             Link::Unknown => view.unreachable_since = Some(NEVER_REACHED),
