@@ -9,18 +9,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use mainstay_api::crd::delivery_definitions;
 use mainstay_api::delivery::API_VERSION;
 use mainstay_catalog::Catalog;
 use mainstay_cluster::connect::{Fence, Meter};
 use mainstay_cluster::definitions::istio_definitions;
+use mainstay_operator::Clock;
 use mainstay_operator::delivery::{Delivery, DeliveryOptions};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use crate::cluster::paused_runtime;
 use crate::{ClusterOptions, HarnessError, OPERATOR, SimulatedCluster};
-pub use connector::{FleetConnector, cluster_secret};
+pub use connector::{FleetConnector, UnansweredCall, cluster_secret};
 pub use metrics::FixedMetrics;
 
 /// Initial token of every member cluster.
@@ -38,6 +40,10 @@ pub struct FleetOptions {
     pub namespace: String,
     /// Member clusters with the labels of their Cluster objects.
     pub members: Vec<(String, BTreeMap<String, String>)>,
+    /// Definitions of the kinds of routes in every cluster. If empty, Istio's are installed.
+    pub route_definitions: Vec<Value>,
+    /// Difference between the clocks of consecutive clusters, beginning with the host.
+    pub clock_offset: SignedDuration,
 }
 
 /// Several simulated clusters with the same virtual time, and the delivery controllers in the host cluster.
@@ -48,6 +54,9 @@ pub struct Fleet {
     pub connector: FleetConnector,
     /// Metric source that returns one value for all metrics.
     pub metrics: FixedMetrics,
+    /// Difference between the clock of the controllers and that of the host. Takes effect when the
+    /// controllers are started.
+    pub controller_clock_offset: SignedDuration,
     host: Arc<SimulatedCluster>,
     namespace: String,
     writes: Arc<AtomicUsize>,
@@ -82,7 +91,7 @@ impl Fleet {
     /// Creates a host cluster with the delivery kinds, and members with their Secrets and Cluster objects.
     /// Does not start the controllers. Must be called on a runtime with a paused clock.
     pub async fn new(catalog: &Arc<Catalog>, options: &FleetOptions) -> Result<Self, HarnessError> {
-        let host = Arc::new(new_cluster(catalog, options).await?);
+        let host = Arc::new(new_cluster(catalog, options, 0).await?);
         for definition in delivery_definitions() {
             host.create(&definition).await?;
         }
@@ -92,13 +101,14 @@ impl Fleet {
             clusters: BTreeMap::from([(String::new(), host.clone())]),
             connector: FleetConnector::default(),
             metrics: FixedMetrics::default(),
+            controller_clock_offset: SignedDuration::ZERO,
             host,
             namespace: options.namespace.clone(),
             writes: Arc::default(),
             controllers: None,
         };
-        for (name, labels) in &options.members {
-            let member = Arc::new(new_cluster(catalog, options).await?);
+        for (index, (name, labels)) in (1..).zip(&options.members) {
+            let member = Arc::new(new_cluster(catalog, options, index).await?);
             fleet.connector.add(name, member.client(OPERATOR), FIRST_TOKEN);
             let secret = cluster_secret(&fleet.namespace, name, FIRST_TOKEN);
             fleet.host.create(&secret).await?;
@@ -128,7 +138,7 @@ impl Fleet {
             client: self.host.client(OPERATOR),
             fence: Fence::open(),
             meter,
-            clock: self.host.clock(),
+            clock: self.controller_clock(),
             identity: OPERATOR.into(),
             observer: Arc::new(()),
             options: DeliveryOptions {
@@ -138,6 +148,11 @@ impl Fleet {
             },
         };
         self.controllers = Some(tokio::spawn(delivery.run()));
+    }
+
+    fn controller_clock(&self) -> Clock {
+        let (clock, offset) = (self.host.clock(), self.controller_clock_offset);
+        Clock::new(move || clock.now().saturating_add(offset).unwrap_or(Timestamp::MAX))
     }
 
     /// Aborts the controllers, even in the middle of a write.
@@ -211,21 +226,36 @@ fn cluster_object(namespace: &str, name: &str, labels: &BTreeMap<String, String>
     })
 }
 
-/// Creates a cluster with the kinds that routes require.
+/// Creates the cluster with this index, with the kinds that routes require.
 async fn new_cluster(
     catalog: &Arc<Catalog>,
     options: &FleetOptions,
+    index: i32,
 ) -> Result<SimulatedCluster, HarnessError> {
-    let cluster = SimulatedCluster::from_objects(catalog.clone(), &options.cluster, Vec::new())?;
-    let definitions = match catalog.installable().first() {
-        Some(newest) => istio_definitions(catalog, &newest.version)?,
-        None => Vec::new(),
-    };
-    for definition in &definitions {
-        let kind = definition.pointer("/spec/names/kind").and_then(Value::as_str);
-        if kind.is_some_and(|kind| ROUTE_KINDS.contains(&kind)) {
-            cluster.create(definition).await?;
+    let mut settings = options.cluster.clone();
+    let offset = options.clock_offset.saturating_mul(index);
+    settings.start = settings.start.saturating_add(offset).unwrap_or(settings.start);
+    let cluster = SimulatedCluster::from_objects(catalog.clone(), &settings, Vec::new())?;
+    if options.route_definitions.is_empty() {
+        for definition in istio_route_definitions(catalog)? {
+            cluster.create(&definition).await?;
         }
     }
+    for definition in &options.route_definitions {
+        cluster.create(definition).await?;
+    }
     Ok(cluster)
+}
+
+/// Returns the definitions of [`ROUTE_KINDS`], or nothing if the catalog is empty.
+fn istio_route_definitions(catalog: &Catalog) -> Result<Vec<Value>, HarnessError> {
+    let Some(newest) = catalog.installable().into_iter().next() else {
+        return Ok(Vec::new());
+    };
+    let mut definitions = istio_definitions(catalog, &newest.version)?;
+    definitions.retain(|definition| {
+        let kind = definition.pointer("/spec/names/kind").and_then(Value::as_str);
+        kind.is_some_and(|kind| ROUTE_KINDS.contains(&kind))
+    });
+    Ok(definitions)
 }

@@ -23,7 +23,9 @@ mod time;
 
 pub use cluster::SimulatedCluster;
 pub use error::HarnessError;
-pub use fleet::{FIRST_TOKEN, FixedMetrics, Fleet, FleetConnector, FleetOptions, cluster_secret};
+pub use fleet::{
+    FIRST_TOKEN, FixedMetrics, Fleet, FleetConnector, FleetOptions, UnansweredCall, cluster_secret,
+};
 pub use injector::{Injectors, injector_revision};
 pub use operator::RunningOperator;
 pub use options::{ClusterOptions, Speed};

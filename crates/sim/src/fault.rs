@@ -174,6 +174,13 @@ impl Faults {
         self.rules.clear();
     }
 
+    /// Returns the number of faults that are still to be injected.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        let times: u64 = self.rules.iter().map(|rule| rule.times).sum();
+        usize::try_from(times).unwrap_or(usize::MAX)
+    }
+
     /// Marks a crashed client as restarted.
     pub fn restart_client(&mut self, client: &str) {
         self.crashed.remove(client);

@@ -28,7 +28,7 @@ mod usage;
 pub use cases::{CaseCounts, Random, SAMPLE, case_count};
 pub use oracle::{Oracle, OracleError, OracleRequest, OracleResponse};
 pub use peer::{
-    FETCHED, Fetched, PEERS, Peer, PeerError, ZIG, build_peer, built_peer, cache_home, fetch, peer,
-    repository_root,
+    FETCHED, Fetched, GATEWAY_API, PEERS, Peer, PeerError, ZIG, build_peer, built_peer, cache_home, fetch,
+    peer, repository_root,
 };
 pub use usage::Usage;

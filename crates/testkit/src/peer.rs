@@ -11,7 +11,7 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-pub use fetched::{FETCHED, Fetched, ZIG, fetch};
+pub use fetched::{FETCHED, Fetched, GATEWAY_API, ZIG, fetch};
 
 /// An upstream program.
 #[derive(Debug)]

@@ -19,11 +19,20 @@ use serde_json::{Value, json};
 use tower_service::Service;
 
 /// A cluster and its connection settings.
-#[derive(Clone)]
 struct Member {
     client: Client,
     token: String,
     is_unresponsive: bool,
+    unanswered: Vec<UnansweredCall>,
+}
+
+/// A call to a cluster that did not respond.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnansweredCall {
+    /// Method and path.
+    pub request: String,
+    /// Virtual time of the call.
+    pub at: tokio::time::Instant,
 }
 
 /// Connects to simulated clusters by server URL. Clones share the clusters.
@@ -70,6 +79,7 @@ impl FleetConnector {
             client,
             token: token.to_owned(),
             is_unresponsive: false,
+            unanswered: Vec::new(),
         };
         self.members().insert(server(name), member);
     }
@@ -82,6 +92,29 @@ impl FleetConnector {
     /// Sets the only token that a cluster accepts.
     pub fn set_token(&self, name: &str, token: &str) {
         self.change(name, |member| token.clone_into(&mut member.token));
+    }
+
+    /// Returns the calls to a cluster that it did not respond to.
+    #[must_use]
+    pub fn unanswered_calls(&self, name: &str) -> Vec<UnansweredCall> {
+        let members = self.members();
+        let member = members.get(&server(name));
+        member.map(|member| member.unanswered.clone()).unwrap_or_default()
+    }
+
+    /// Returns the client and the token of the cluster at `server`, or `None` if it does not respond to
+    /// `request`.
+    fn route(&self, server: &str, request: &Request<Body>) -> Option<(Client, String)> {
+        let mut members = self.members();
+        let member = members.get_mut(server)?;
+        if member.is_unresponsive {
+            member.unanswered.push(UnansweredCall {
+                request: format!("{} {}", request.method(), request.uri().path()),
+                at: tokio::time::Instant::now(),
+            });
+            return None;
+        }
+        Some((member.client.clone(), member.token.clone()))
     }
 
     fn change(&self, name: &str, change: impl FnOnce(&mut Member)) {
@@ -132,16 +165,16 @@ impl Service<Request<Body>> for MemberService {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let member = self.connector.members().get(&self.server).cloned();
+        let member = self.connector.route(&self.server, &request);
         let token = self.token.clone();
         Box::pin(async move {
-            let Some(member) = member.filter(|member| !member.is_unresponsive) else {
+            let Some((client, current_token)) = member else {
                 return std::future::pending().await;
             };
-            if member.token != token {
+            if current_token != token {
                 return Ok(unauthorized());
             }
-            Ok(member.client.send(request).await?)
+            Ok(client.send(request).await?)
         })
     }
 }

@@ -73,7 +73,37 @@ pub const FETCHED: &[Fetched] = &[
             entry: "tools/packaging/common/envoy_bootstrap.json",
         },
     },
+    gateway_api(
+        "gateway-api-gatewayclasses",
+        "config/crd/standard/gateway.networking.k8s.io_gatewayclasses.yaml",
+    ),
+    gateway_api(
+        "gateway-api-gateways",
+        "config/crd/standard/gateway.networking.k8s.io_gateways.yaml",
+    ),
+    gateway_api(
+        "gateway-api-httproutes",
+        "config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
+    ),
 ];
+
+/// Files with definitions of Gateway API, of the version that the newest Istio peer supports.
+pub const GATEWAY_API: [&str; 3] = [
+    "gateway-api-gatewayclasses",
+    "gateway-api-gateways",
+    "gateway-api-httproutes",
+];
+
+const fn gateway_api(name: &'static str, entry: &'static str) -> Fetched {
+    Fetched {
+        name,
+        source: Source::Module {
+            pinned_by: "istio-1.29",
+            module: "sigs.k8s.io/gateway-api",
+            entry,
+        },
+    }
+}
 
 /// A C compiler and linker for static binaries of every architecture. Used by `cargo xtask dist`; no test
 /// uses it as a peer.

@@ -45,6 +45,7 @@ pub(super) fn run(args: &CommonArgs) -> Result<(), CliError> {
             .filter(|(name, _)| !name.is_empty())
             .map(|(name, _)| ((*name).to_owned(), BTreeMap::new()))
             .collect(),
+        ..FleetOptions::default()
     };
     let printer = args.printer(options.cluster.start);
     Fleet::run(&catalog, &options, async |fleet| {
