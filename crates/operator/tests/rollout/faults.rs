@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use mainstay_harness::SimulatedCluster;
+use mainstay_harness::{SimulatedCluster, cluster_secret};
 use mainstay_sim::fault::RequestCounts;
 use mainstay_sim::snapshot;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::end_state::comparable_state;
 use crate::final_state::FinalState;
 use crate::fleet::{CLIENT, Fleet};
-use crate::objects::{self, DEPLOYMENT, deployment_of, with_traffic};
+use crate::objects::{self, DEPLOYMENT, NAMESPACE, deployment_of, with_traffic};
 use crate::sim_faults::{InjectedFault, assert_no_problems, faults_between, find_problems, sample};
 use crate::virtual_time::run;
 
@@ -27,6 +27,7 @@ type Steps = for<'a> fn(&'a mut Fleet) -> LocalBoxFuture<'a, ()>;
 /// A scenario with its initial state and the action that runs with faults.
 struct Scenario {
     name: &'static str,
+    members: &'static [&'static str],
     set_up: Steps,
     action: Steps,
 }
@@ -55,6 +56,7 @@ macro_rules! steps {
 const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "install",
+        members: &["east"],
         set_up: steps!(fleet => { fleet.record_two_revisions().await; }),
         action: steps!(fleet => {
             fleet.create(&deployment(V1, 2)).await;
@@ -63,16 +65,19 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "replace_revision",
+        members: &["east"],
         set_up: steps!(fleet => { create_healthy(fleet, deployment(V1, 2)).await; }),
         action: steps!(fleet => { change_spec(fleet, deployment(V2, 2)).await; }),
     },
     Scenario {
         name: "shift_weights",
+        members: &["east"],
         set_up: steps!(fleet => { create_healthy(fleet, split([50, 50])).await; }),
         action: steps!(fleet => { change_spec(fleet, split([10, 90])).await; }),
     },
     Scenario {
         name: "leave_a_cluster",
+        members: &["east"],
         set_up: steps!(fleet => { create_healthy(fleet, deployment(V1, 2)).await; }),
         action: steps!(fleet => {
             let places: &[(&str, u32)] = &[("", 3)];
@@ -82,18 +87,64 @@ const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "rolling",
+        members: &["east"],
         set_up: steps!(fleet => { create_healthy(fleet, rolling_deployment(V1)).await; }),
         action: steps!(fleet => { change_spec(fleet, rolling_deployment(V2)).await; }),
     },
     Scenario {
         name: "deletion",
+        members: &["east"],
         set_up: steps!(fleet => { create_healthy(fleet, deployment(V1, 2)).await; }),
         action: steps!(fleet => {
             fleet.host().delete(&objects::path(DEPLOYMENTS, DEPLOYMENT)).await.unwrap();
             fleet.until("the deployment is deleted", |fleet| fleet.deployment().is_null()).await;
         }),
     },
+    Scenario {
+        name: "waves_over_five_clusters",
+        members: &["east", "north", "south", "west"],
+        set_up: steps!(fleet => { create_healthy(fleet, waves_deployment(V1)).await; }),
+        action: steps!(fleet => { change_spec(fleet, waves_deployment(V2)).await; }),
+    },
+    Scenario {
+        name: "rotate_a_token",
+        members: &["east"],
+        set_up: steps!(fleet => { create_healthy(fleet, deployment(V1, 2)).await; }),
+        action: steps!(fleet => {
+            fleet.connector.set_token("east", "token-2");
+            let secret = cluster_secret(NAMESPACE, "east", "token-2");
+            let path = format!("/api/v1/namespaces/{NAMESPACE}/secrets/kubeconfig-east");
+            let change = serde_json::json!({"data": secret["data"]});
+            fleet.host().merge_patch(&path, &change).await.unwrap();
+            change_spec(fleet, deployment(V1, 3)).await;
+        }),
+    },
+    Scenario {
+        name: "another_clock",
+        members: &["east"],
+        set_up: steps!(fleet => { create_healthy(fleet, rolling_deployment(V1)).await; }),
+        action: steps!(fleet => {
+            fleet.kill_controllers();
+            fleet.controller_clock_offset = jiff::SignedDuration::from_mins(-10);
+            fleet.start_controllers();
+            change_spec(fleet, rolling_deployment(V2)).await;
+        }),
+    },
 ];
+
+/// Returns a deployment in five clusters that changes one cluster first and then two at a time.
+fn waves_deployment(revision: &str) -> Value {
+    let places: &[(&str, u32)] = &[("", 1), ("east", 1), ("north", 1), ("south", 1), ("west", 1)];
+    let mut deployment = with_traffic(deployment_of(&[(revision, places)]), "Istio", &[(revision, 100)]);
+    deployment["spec"]["strategy"] = serde_json::json!({
+        "type": "Rolling", "maxSurge": 5, "maxUnavailable": 0,
+        "waves": [
+            {"name": "first", "clusterSelector": {"name": "north"}, "soakSeconds": 5},
+            {"name": "rest", "maxConcurrentClusters": 2},
+        ],
+    });
+    deployment
+}
 
 fn rolling_deployment(revision: &str) -> Value {
     let mut rolling = deployment(revision, 3);
@@ -144,7 +195,7 @@ async fn sleep(fleet: &mut Fleet, time: Duration) {
 
 fn perform(scenario: &Scenario, fault: Option<&InjectedFault>) -> Outcome {
     run(async {
-        let mut fleet = Fleet::start(&["east"]).await;
+        let mut fleet = Fleet::start(scenario.members).await;
         (scenario.set_up)(&mut fleet).await;
         let start = counts(&fleet);
         if let Some(fault) = fault {
@@ -216,4 +267,7 @@ macro_rules! tests {
     };
 }
 
-tests! { install, replace_revision, shift_weights, leave_a_cluster, rolling, deletion }
+tests! {
+    install, replace_revision, shift_weights, leave_a_cluster, rolling, deletion,
+    waves_over_five_clusters, rotate_a_token, another_clock,
+}

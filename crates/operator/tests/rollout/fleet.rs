@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mainstay_catalog::Catalog;
-use mainstay_harness::{ClusterOptions, FleetOptions, OPERATOR};
+use mainstay_harness::{ClusterOptions, FleetOptions, HarnessError, OPERATOR};
 use serde_json::Value;
 
 use crate::objects::{self, DEPLOYMENT, NAMESPACE};
@@ -34,6 +34,23 @@ impl DerefMut for Fleet {
     }
 }
 
+/// Returns the options of a fleet with these members.
+pub(crate) fn options(members: &[&str]) -> FleetOptions {
+    let labels = BTreeMap::from([("usage".to_owned(), "production".to_owned())]);
+    FleetOptions {
+        cluster: ClusterOptions {
+            inject: false,
+            ..ClusterOptions::default()
+        },
+        namespace: NAMESPACE.to_owned(),
+        members: members
+            .iter()
+            .map(|name| ((*name).to_owned(), labels.clone()))
+            .collect(),
+        ..FleetOptions::default()
+    }
+}
+
 impl Fleet {
     /// Creates a host and members with Secrets and Cluster objects, and starts the controllers.
     pub(crate) async fn start(members: &[&str]) -> Self {
@@ -44,18 +61,11 @@ impl Fleet {
 
     /// Creates host and members without starting the controllers.
     pub(crate) async fn new(members: &[&str]) -> Self {
-        let labels = BTreeMap::from([("usage".to_owned(), "production".to_owned())]);
-        let options = FleetOptions {
-            cluster: ClusterOptions {
-                inject: false,
-                ..ClusterOptions::default()
-            },
-            namespace: NAMESPACE.to_owned(),
-            members: members
-                .iter()
-                .map(|name| ((*name).to_owned(), labels.clone()))
-                .collect(),
-        };
+        Self::with_options(options(members)).await
+    }
+
+    /// Creates host and members with these options, without starting the controllers.
+    pub(crate) async fn with_options(options: FleetOptions) -> Self {
         let catalog = Arc::new(Catalog::embedded().unwrap());
         Self(mainstay_harness::Fleet::new(&catalog, &options).await.unwrap())
     }
@@ -120,9 +130,17 @@ impl Fleet {
     /// Replaces the spec of an object of the host cluster.
     pub(crate) async fn set_spec(&self, plural: &str, object: &Value) {
         let path = objects::path(plural, object["metadata"]["name"].as_str().unwrap());
-        let mut live = self.host().get(&path).await.unwrap().unwrap();
-        live["spec"] = object["spec"].clone();
-        self.host().replace(&path, &live).await.unwrap();
+        for _ in 0..20 {
+            let mut live = self.host().get(&path).await.unwrap().unwrap();
+            live["spec"] = object["spec"].clone();
+            match self.host().replace(&path, &live).await {
+                Ok(_) => return,
+                // The controllers have changed the object in the meantime. Retry.
+                Err(HarnessError::Rejected { code: 409, .. }) => {}
+                Err(error) => panic!("{path}: {error}"),
+            }
+        }
+        panic!("{path}: conflicts");
     }
 
     /// Creates an Application with two revisions, `example-app-v1` and `example-app-v2`.

@@ -35,6 +35,17 @@ pub(crate) fn golden_text(cluster: &str, mut object: Value) -> String {
     format!("--- # cluster {cluster}\n{}", to_yaml_v3(&value).unwrap())
 }
 
+/// Returns an object as YAML without its namespace and without the hash, which depends on the namespace.
+pub(crate) fn golden_text_in_any_namespace(cluster: &str, mut object: Value) -> String {
+    let metadata = &mut object["metadata"];
+    metadata.as_object_mut().unwrap().remove("namespace");
+    metadata["annotations"]
+        .as_object_mut()
+        .unwrap()
+        .remove("delivery.mainstay.dev/manifest-hash");
+    golden_text(cluster, object)
+}
+
 /// Compares objects with a golden file, or writes the file if `BLESS` is set.
 pub(crate) fn check_golden(name: &str, found: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/rollout/golden/{name}.yaml"));

@@ -82,6 +82,61 @@ pub(crate) fn with_traffic(mut deployment: Value, provider: &str, weights: &[(&s
     deployment
 }
 
+/// Returns a deployment of revisions with weights in the host cluster. Its route is an `HTTPRoute` for requests
+/// in the mesh: without a Gateway, its parent is a Service.
+pub(crate) fn gateway_deployment(namespace: &str, weights: &[(&str, u32)]) -> Value {
+    let places: &[(&str, u32)] = &[("", 2)];
+    let revisions: Vec<(&str, &[(&str, u32)])> =
+        weights.iter().map(|(revision, _)| (*revision, places)).collect();
+    let mut deployment = with_traffic(deployment_of(&revisions), "GatewayAPI", weights);
+    deployment["metadata"]["namespace"] = namespace.into();
+    deployment["spec"]["traffic"]["drainSeconds"] = 1.into();
+    deployment
+}
+
+/// Returns a deployment in the host cluster whose requests an Ingress distributes by replicas. Without a match, each
+/// revision has a path of its own, as in the proposal.
+pub(crate) fn ingress_deployment(namespace: &str, replicas: &[(&str, u32)], has_match: bool) -> Value {
+    let places: Vec<[(&str, u32); 1]> = replicas.iter().map(|(_, count)| [("", *count)]).collect();
+    let rows: Vec<(&str, &[(&str, u32)])> = replicas
+        .iter()
+        .zip(&places)
+        .map(|((revision, _), places)| (*revision, places.as_slice()))
+        .collect();
+    let weights: Vec<(&str, u32)> = replicas.iter().map(|(revision, _)| (*revision, 0)).collect();
+    let mut deployment = with_traffic(deployment_of(&rows), "Ingress", &weights);
+    deployment["metadata"]["namespace"] = namespace.into();
+    let traffic = &mut deployment["spec"]["traffic"];
+    traffic["drainSeconds"] = 1.into();
+    traffic["ingressClassName"] = "public".into();
+    let rule = traffic["http"][0].as_object_mut().unwrap();
+    if !has_match {
+        rule.remove("match");
+    }
+    for target in rule["weightedTargets"].as_array_mut().unwrap() {
+        target.as_object_mut().unwrap().remove("weight");
+    }
+    deployment
+}
+
+/// Service for all revisions, to which an Ingress with a match sends requests.
+pub(crate) const APEX_SERVICE: &str = "example-app-deploy-testsvc";
+
+/// Steps of a rollout with an Ingress: name of the golden file, replicas by revision, and whether there is a match.
+pub(crate) const INGRESS_STEPS: [(&str, &[(&str, u32)], bool); 3] = [
+    (
+        "ingress-paths",
+        &[("example-app-v1", 1), ("example-app-v2", 1)],
+        false,
+    ),
+    (
+        "ingress-replicas",
+        &[("example-app-v1", 3), ("example-app-v2", 1)],
+        true,
+    ),
+    ("ingress-replaced", &[("example-app-v2", 2)], true),
+];
+
 /// Returns the path of one of our objects.
 pub(crate) fn path(plural: &str, name: &str) -> String {
     format!("/apis/{API}/namespaces/{NAMESPACE}/{plural}/{name}")

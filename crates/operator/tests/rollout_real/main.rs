@@ -11,6 +11,10 @@
 
 #[path = "../rollout/end_state.rs"]
 mod end_state;
+mod gateway;
+#[path = "../support/gateway_api.rs"]
+#[allow(unreachable_pub, reason = "a module of each test program, not a crate")]
+mod gateway_api;
 #[path = "../rollout/golden.rs"]
 mod golden;
 mod kills;
@@ -28,6 +32,7 @@ mod test_namespace;
 
 use std::process::ExitCode;
 
+use mainstay_testkit::GATEWAY_API;
 use mainstay_testkit::cluster::PARTS;
 use mainstay_testkit::suite::{self, TestCase};
 use mainstay_testkit::test_cases;
@@ -38,6 +43,8 @@ const TEST_CASES: &[TestCase] = &test_cases![
     "servers::an_api_server_killed_halfway" => scenarios::an_api_server_killed_halfway(),
     "servers::a_rotated_kubeconfig" => scenarios::a_rotated_kubeconfig(),
     "servers::a_deleted_cluster" => scenarios::a_deleted_cluster(),
+    "servers::ingresses_as_on_the_simulator" => scenarios::ingresses_as_on_the_simulator(),
+    "gateway::istiod_accepts_http_routes" => gateway::istiod_accepts_http_routes(),
     "kills::every_kill_converges" => kills::every_kill_converges(),
 ];
 
@@ -50,5 +57,11 @@ fn main() -> ExitCode {
     if process::operate() {
         return ExitCode::SUCCESS;
     }
-    suite::main(&PARTS, TEST_CASES)
+    let peers = [
+        PARTS.as_slice(),
+        GATEWAY_API.as_slice(),
+        &["pilot-discovery-1.29.1"],
+    ]
+    .concat();
+    suite::main(&peers, TEST_CASES)
 }

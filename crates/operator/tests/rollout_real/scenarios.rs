@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::golden::{check_golden, golden_text};
+use crate::golden::{check_golden, golden_text, golden_text_in_any_namespace};
 use crate::is_whole;
-use crate::objects::{self, DEPLOYMENT, deployment_of, with_traffic};
+use crate::objects::{self, APEX_SERVICE, DEPLOYMENT, INGRESS_STEPS, deployment_of, with_traffic};
 use crate::servers::{HOST, MEMBERS};
 use crate::test_namespace::{DEPLOYMENTS, TestNamespace, V1, V2, cluster};
 
@@ -264,4 +264,38 @@ pub(crate) async fn a_deleted_cluster() {
     .await;
     test.end().await;
     println!("servers deletion: left alone while the Cluster was gone, removed after its return");
+}
+
+/// Runs a rollout with an Ingress. Ingress and Services must equal those on the simulator.
+pub(crate) async fn ingresses_as_on_the_simulator() {
+    let test = TestNamespace::new("ingress").await;
+    test.start_operator();
+    test.record_two_revisions().await;
+    for (step, (golden, replicas, has_match)) in INGRESS_STEPS.iter().enumerate() {
+        let deployment = objects::ingress_deployment(test.namespace, replicas, *has_match);
+        if step == 0 {
+            test.create(DEPLOYMENTS, deployment).await;
+        } else {
+            test.set_spec(DEPLOYMENTS, &deployment).await;
+        }
+        test.until_phase("Healthy").await;
+        test.until_idle().await;
+        let mut text = String::new();
+        for (root, plural, name) in [
+            ("apis/networking.k8s.io/v1", "ingresses", DEPLOYMENT),
+            ("api/v1", "services", APEX_SERVICE),
+            ("api/v1", "services", V1),
+            ("api/v1", "services", V2),
+        ] {
+            if let Some(object) = test.object(HOST, root, plural, name).await {
+                text.push_str(&golden_text_in_any_namespace("host", object));
+            }
+        }
+        check_golden(golden, &text);
+    }
+    test.end().await;
+    println!(
+        "servers ingress: {} steps as on the simulator",
+        INGRESS_STEPS.len()
+    );
 }

@@ -190,6 +190,25 @@ pub fn gateway() -> Vec<Value> {
     ]
 }
 
+/// Returns the same gateway with a `Gateway` of Gateway API, which refers to the Service of the proxy.
+pub fn gateway_of_gateway_api() -> Vec<Value> {
+    let (namespace, name) = (GATEWAY.namespace, GATEWAY.name);
+    let address = format!("{name}.{namespace}.svc.cluster.local");
+    let mut objects = gateway();
+    objects.retain(|object| object["kind"] != "Gateway");
+    objects.push(json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "gatewayClassName": "istio", "addresses": [{"type": "Hostname", "value": address}],
+            "listeners": [{
+                "name": "http", "port": 80, "protocol": "HTTP", "allowedRoutes": {"namespaces": {"from": "All"}},
+            }],
+        },
+    }));
+    objects
+}
+
 /// Returns the operator's roles, as in its chart with application delivery.
 pub fn roles() -> Vec<Value> {
     let group = "rbac.authorization.k8s.io";

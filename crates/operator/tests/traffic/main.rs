@@ -18,6 +18,8 @@ mod api_outage;
 mod chart;
 mod controls;
 mod fixtures;
+#[path = "../support/gateway_api.rs"]
+mod gateway_api;
 mod observer;
 mod operator_process;
 mod rehearsal;
@@ -27,6 +29,7 @@ mod upgrade;
 
 use std::process::ExitCode;
 
+use mainstay_testkit::GATEWAY_API;
 use mainstay_testkit::cluster;
 use mainstay_testkit::mesh::{self, become_app};
 use mainstay_testkit::suite::{self, TestCase};
@@ -39,6 +42,7 @@ const TEST_CASES: &[TestCase] = &test_cases![
     "pruning" => upgrade::pods_are_injected_at_any_time(),
     "rehearsal" => rehearsal::record_for_the_rehearsal(),
     "rollout" => rollout::a_canary_fails_no_request(),
+    "rollout_gateway_api" => rollout::a_canary_with_http_routes_fails_no_request(),
     "api_outage" => api_outage::the_upgrade_completes(),
 ];
 
@@ -46,6 +50,11 @@ fn main() -> ExitCode {
     if let Some(code) = become_app().or_else(operator_process::run_as_operator) {
         return code;
     }
-    let peers = [cluster::PARTS.as_slice(), mesh::PARTS.as_slice()].concat();
+    let peers = [
+        cluster::PARTS.as_slice(),
+        mesh::PARTS.as_slice(),
+        GATEWAY_API.as_slice(),
+    ]
+    .concat();
     suite::main_as_root(&peers, TEST_CASES)
 }

@@ -1,14 +1,17 @@
 //! Tests a canary under load that the rollout controller executes: shares at each step, an abort, a
-//! complete rollout, and a negative control without a readiness probe.
+//! complete rollout, and a negative control without a readiness probe. Routes are Istio's, or those of Gateway
+//! API.
 
 use std::ops::Range;
 use std::time::Duration;
 
+use mainstay_cluster::definitions;
 use mainstay_testkit::http::Connection;
 use mainstay_testkit::mesh::{APP_IMAGE, APP_PORT, HOLD_FILE, Load, READY, Results};
 use serde_json::{Value, json};
 
 use crate::fixtures::{self, GATEWAY, OLD};
+use crate::gateway_api::gateway_api_definitions;
 use crate::test_mesh::TestMesh;
 use crate::upgrade::{check_no_failures, summary};
 
@@ -27,6 +30,59 @@ const RATE: u32 = 300;
 const TOLERANCE: f64 = 2.0;
 /// Maximum time from the write of a route until every proxy uses it.
 const PROPAGATION: Duration = Duration::from_secs(2);
+
+/// Kind of the generated route.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RouteKind {
+    VirtualService,
+    HttpRoute,
+}
+
+impl RouteKind {
+    /// Returns the traffic settings that refer to the gateway.
+    fn traffic(self) -> Value {
+        match self {
+            Self::VirtualService => json!({
+                "provider": "Istio", "gateways": [format!("{}/{}", GATEWAY.namespace, GATEWAY.name)],
+            }),
+            Self::HttpRoute => json!({
+                "provider": "GatewayAPI",
+                "gatewayRefs": [{"name": GATEWAY.name, "namespace": GATEWAY.namespace}],
+            }),
+        }
+    }
+
+    /// Returns the gateway.
+    fn gateway(self) -> Vec<Value> {
+        match self {
+            Self::VirtualService => fixtures::gateway(),
+            Self::HttpRoute => fixtures::gateway_of_gateway_api(),
+        }
+    }
+
+    /// Returns name and weight of each backend in the stored route, or `None` if there is no route.
+    async fn weights(self, mesh: &TestMesh) -> Option<Vec<(String, u64)>> {
+        let (path, routes, name) = match self {
+            Self::VirtualService => (
+                "networking.istio.io/v1/namespaces/shop/virtualservices",
+                "/spec/http/0/route",
+                "/destination/host",
+            ),
+            Self::HttpRoute => (
+                "gateway.networking.k8s.io/v1/namespaces/shop/httproutes",
+                "/spec/rules/0/backendRefs",
+                "/name",
+            ),
+        };
+        let route = mesh.get(&format!("/apis/{path}/{SHOP}")).await?;
+        let backends = route.pointer(routes)?.as_array()?.iter();
+        let weight = |backend: &Value| {
+            let name = backend.pointer(name)?.as_str()?.to_owned();
+            Some((name, backend["weight"].as_u64()?))
+        };
+        backends.map(weight).collect()
+    }
+}
 
 fn revision(number: u32) -> String {
     format!("{SHOP}-v{number}")
@@ -66,10 +122,10 @@ fn application(mesh: &TestMesh, number: u32, is_probed: bool) -> Value {
 }
 
 /// Returns the deployment of a revision. Changes are canaries that wait at 10 % and 50 %.
-fn deployment(number: u32) -> Value {
+fn deployment(kind: RouteKind, number: u32) -> Value {
     let target =
         json!({"revisionName": revision(number), "componentName": COMPONENT, "port": 80, "weight": 100});
-    json!({
+    let mut deployment = json!({
         "apiVersion": API, "kind": "ApplicationDeployment",
         "metadata": {"name": SHOP, "namespace": NAMESPACE},
         "spec": {
@@ -77,11 +133,7 @@ fn deployment(number: u32) -> Value {
                 "revisionName": revision(number),
                 "placement": [{"distribution": {"replicas": REPLICAS}}],
             }],
-            "traffic": {
-                "provider": "Istio", "hosts": [HOST], "drainSeconds": 3,
-                "gateways": [format!("{}/{}", GATEWAY.namespace, GATEWAY.name)],
-                "http": [{"weightedTargets": [target]}],
-            },
+            "traffic": {"hosts": [HOST], "drainSeconds": 3, "http": [{"weightedTargets": [target]}]},
             "strategy": {
                 "type": "Canary", "maxSurge": "100%", "maxUnavailable": 0,
                 "steps": [
@@ -89,7 +141,10 @@ fn deployment(number: u32) -> Value {
                 ],
             },
         },
-    })
+    });
+    let traffic = deployment["spec"]["traffic"].as_object_mut().unwrap();
+    traffic.extend(kind.traffic().as_object().unwrap().clone());
+    deployment
 }
 
 fn path(plural: &str, name: &str) -> String {
@@ -98,6 +153,7 @@ fn path(plural: &str, name: &str) -> String {
 
 /// A rollout under load.
 struct Canary {
+    kind: RouteKind,
     mesh: TestMesh,
     load: Option<Load>,
     actions: u32,
@@ -113,26 +169,33 @@ struct Window {
 
 impl Canary {
     /// Starts a mesh with a gateway and the first revision, and the load.
-    async fn start() -> Self {
+    async fn start(kind: RouteKind) -> Self {
         let mesh = TestMesh::without_apps().await;
+        if kind == RouteKind::HttpRoute {
+            let definitions = gateway_api_definitions();
+            definitions::install(&mesh.client, &definitions, |_, _| {})
+                .await
+                .unwrap();
+        }
         for (name, label) in [
             (GATEWAY.namespace, GATEWAY.label),
             (NAMESPACE, Some(("istio.io/rev", OLD))),
         ] {
             mesh.create(&fixtures::namespace(name, label)).await;
         }
-        for object in fixtures::gateway() {
+        for object in kind.gateway() {
             mesh.create(&object).await;
         }
         mesh.create(&application(&mesh, 1, true)).await;
         let mut canary = Self {
+            kind,
             mesh,
             load: None,
             actions: 0,
             windows: Vec::new(),
         };
         canary.until_revision(1).await;
-        canary.mesh.create(&deployment(1)).await;
+        canary.mesh.create(&deployment(kind, 1)).await;
         canary.until_phase("Healthy").await;
         canary.until_responding().await;
         canary.start_load().await;
@@ -184,7 +247,7 @@ impl Canary {
         let change = json!({"spec": application["spec"]});
         self.mesh.merge_patch(&path("applications", SHOP), &change).await;
         self.until_revision(number).await;
-        let change = json!({"spec": deployment(number)["spec"]});
+        let change = json!({"spec": deployment(self.kind, number)["spec"]});
         self.mesh
             .merge_patch(&path("applicationdeployments", SHOP), &change)
             .await;
@@ -193,7 +256,7 @@ impl Canary {
 
     /// Waits until the rollout waits for a promotion at a step with this weight.
     async fn until_waiting(&mut self, number: u32, weight: u32) {
-        let path = path("applicationdeployments", SHOP);
+        let (path, kind) = (path("applicationdeployments", SHOP), self.kind);
         let what = format!("{weight} % on revision {number}");
         self.mesh
             .until(&what, 120, async |mesh| {
@@ -202,7 +265,8 @@ impl Canary {
                 let step = rollout["step"].as_u64().unwrap_or(0) as usize;
                 let is_pause = !object["spec"]["strategy"]["steps"][step]["pause"].is_null();
                 let is_waiting = is_pause && !rollout["stepReachedAt"].is_null();
-                (is_waiting && route_weight(mesh, number).await? == weight).then_some(())
+                let target = (revision(number), u64::from(weight));
+                (is_waiting && kind.weights(mesh).await?.contains(&target)).then_some(())
             })
             .await;
         self.mesh.note(&what);
@@ -264,20 +328,10 @@ impl Canary {
     }
 }
 
-/// Returns the weight of a revision in the stored route.
-async fn route_weight(mesh: &TestMesh, number: u32) -> Option<u32> {
-    let path = format!("/apis/networking.istio.io/v1/namespaces/{NAMESPACE}/virtualservices/{SHOP}");
-    let route = mesh.get(&path).await?;
-    let routes = route["spec"]["http"][0]["route"].as_array().cloned()?;
-    let mut routes = routes.iter();
-    let own = routes.find(|route| route["destination"]["host"] == revision(number).as_str())?;
-    Some(u32::try_from(own["weight"].as_u64()?).unwrap())
-}
-
 /// Runs a canary from 0 % to 10 % and 50 %, aborts it, and repeats it with 10 %, 50 % and 100 %. Shares
 /// must match the weights, no request may fail, and pods that are not ready must not receive requests.
 pub async fn a_canary_fails_no_request() {
-    let mut canary = Canary::start().await;
+    let mut canary = Canary::start(RouteKind::VirtualService).await;
     canary.measure(2, 0).await;
     let hold = canary.mesh.hold_file(&revision(2));
     std::fs::write(&hold, "").unwrap();
@@ -301,15 +355,22 @@ pub async fn a_canary_fails_no_request() {
         canary.check_shares(&results)
     );
     check_no_failures(&canary.mesh, &results);
-    complete_canary(&mut canary).await;
-    check_ignored_readiness(&mut canary).await;
-}
-
-/// Retries the rollout and completes it.
-async fn complete_canary(canary: &mut Canary) {
     canary.windows.clear();
     canary.start_load().await;
     canary.create_action("Retry").await;
+    complete_canary(&mut canary, "rollout canary").await;
+    check_ignored_readiness(&mut canary).await;
+}
+
+/// Runs the same canary with an `HTTPRoute` and a Gateway of Gateway API.
+pub async fn a_canary_with_http_routes_fails_no_request() {
+    let mut canary = Canary::start(RouteKind::HttpRoute).await;
+    canary.roll_out(2, true).await;
+    complete_canary(&mut canary, "rollout gateway api").await;
+}
+
+/// Promotes a started rollout at each step until it is complete. Prints a line that begins with `name`.
+async fn complete_canary(canary: &mut Canary, name: &str) {
     for weight in [10, 50] {
         canary.until_waiting(2, weight).await;
         canary.measure(2, weight).await;
@@ -318,11 +379,7 @@ async fn complete_canary(canary: &mut Canary) {
     canary.until_phase("Healthy").await;
     canary.measure(2, 100).await;
     let results = canary.finish_load();
-    println!(
-        "rollout canary: {}; {}",
-        canary.check_shares(&results),
-        summary(&results)
-    );
+    println!("{name}: {}; {}", canary.check_shares(&results), summary(&results));
     check_no_failures(&canary.mesh, &results);
 }
 

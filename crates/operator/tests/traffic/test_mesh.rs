@@ -21,7 +21,7 @@ use crate::operator_process::OperatorProcess;
 pub struct TestMesh {
     operator: Option<OperatorProcess>,
     pub mesh: Mesh,
-    client: Client,
+    pub client: Client,
     /// Recorder of observations, which are made during every wait.
     pub observer: PodObserver,
     /// Time until the first response through the gateway.
