@@ -14,8 +14,11 @@ use serde_json::Value;
 
 use crate::build::cargo;
 
-/// Number of programs that run at the same time: many of them mostly wait for real servers.
-const CONCURRENT_PROGRAMS: usize = 2;
+/// Number of programs that the test step runs at the same time: many of them mostly wait for real servers.
+const TEST_CONCURRENCY: usize = 3;
+
+/// Number of programs that a proof runs at the same time. Two proofs run at the same time.
+const PROOF_CONCURRENCY: usize = 2;
 
 /// The test step runs every N-th test case of suites that support sampling.
 pub(crate) const SAMPLING_INTERVAL: &str = "3";
@@ -202,7 +205,7 @@ impl Programs {
             .iter()
             .map(|name| self.find(*name))
             .collect::<Result<_, _>>()?;
-        run_concurrently(&programs, |_, command| configure(command))
+        run_concurrently(&programs, PROOF_CONCURRENCY, |_, command| configure(command))
     }
 
     /// Runs programs with environment variables for each of them and their output.
@@ -212,7 +215,7 @@ impl Programs {
             .map(|(name, _)| self.find(*name))
             .collect::<Result<_, _>>()?;
         programs.sort_by_key(|program| start_rank(&program.target));
-        run_concurrently(&programs, |program, command| {
+        run_concurrently(&programs, PROOF_CONCURRENCY, |program, command| {
             let variables = runs.iter().find(|(name, _)| program.is(*name));
             command
                 .arg("--nocapture")
@@ -227,7 +230,7 @@ impl Programs {
     ) -> anyhow::Result<Vec<TestRun>> {
         let mut programs: Vec<&Program> = self.tests.iter().filter(|it| !filters(it).is_empty()).collect();
         programs.sort_by_key(|program| start_rank(&program.target));
-        run_concurrently(&programs, |program, command| {
+        run_concurrently(&programs, PROOF_CONCURRENCY, |program, command| {
             command
                 .args(["--format=pretty", "--show-output"])
                 .args(filters(program));
@@ -240,7 +243,7 @@ impl Programs {
         let is_skipped = |program: &&Program| skipped.iter().any(|name| program.is(*name));
         let mut wanted: Vec<&Program> = self.tests.iter().filter(|program| !is_skipped(program)).collect();
         wanted.sort_by_key(|program| start_rank(&program.target));
-        let mut runs = run_concurrently(&wanted, |_, command| {
+        let mut runs = run_concurrently(&wanted, TEST_CONCURRENCY, |_, command| {
             command.env(SAMPLE, SAMPLING_INTERVAL);
         })?;
         runs.sort_by_key(|run| std::cmp::Reverse(run.duration));
@@ -276,6 +279,7 @@ fn start_rank(target: &str) -> usize {
 
 fn run_concurrently(
     programs: &[&Program],
+    concurrency: usize,
     configure: impl Fn(&Program, &mut Command) + Sync,
 ) -> anyhow::Result<Vec<TestRun>> {
     let next = AtomicUsize::new(0);
@@ -292,7 +296,7 @@ fn run_concurrently(
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..CONCURRENT_PROGRAMS {
+        for _ in 0..concurrency {
             scope.spawn(worker);
         }
     });

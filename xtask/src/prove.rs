@@ -41,7 +41,8 @@ pub(crate) struct Arguments {
 pub(crate) fn quick_programs() -> BTreeSet<ProgramName> {
     let render = render::DIFFERENTIAL.iter().copied();
     let inject = inject::quick_programs();
-    render.chain(inject).chain(manifest::quick_programs()).collect()
+    let engines = manifest::quick_programs().chain(rollout::quick_programs());
+    render.chain(inject).chain(engines).collect()
 }
 
 /// Collects and prints the rows and writes `target/prove/NAME.json`.

@@ -9,19 +9,23 @@ use std::process::Stdio;
 use anyhow::{Context, anyhow, bail};
 use mainstay_testkit::repository_root;
 
-use super::operator::session::{Session, share};
+use super::operator::session::Session;
 use super::operator::{Ran, matrix};
 use super::row::{Row, RowKind};
 use crate::build::{self, Profile};
+use crate::programs::{self, ProgramName, TestRun};
 
 /// Scenarios of the fault matrix.
-const FAULT_SCENARIOS: [&str; 6] = [
+const FAULT_SCENARIOS: [&str; 9] = [
     "install",
     "replace_revision",
     "shift_weights",
     "leave_a_cluster",
     "rolling",
     "deletion",
+    "waves_over_five_clusters",
+    "rotate_a_token",
+    "another_clock",
 ];
 
 /// Cases of each property in the full proof.
@@ -34,53 +38,125 @@ const MAX_PLAN_MILLIS: f64 = 20.0;
 struct Sessions {
     planner: Ran,
     fleet: Ran,
+    memory: Ran,
     gate: Ran,
     rules: Ran,
     commands: Ran,
 }
 
+/// Test programs by the group of claims that they verify.
+const PROGRAMS: &[(Program, &[ProgramName])] = &[
+    (
+        Program::Planner,
+        &[
+            rollout_program("golden"),
+            rollout_program("properties"),
+            rollout_program("simulation"),
+            rollout_program("features"),
+            rollout_program("documents"),
+            rollout_program("timeline"),
+        ],
+    ),
+    (
+        Program::Fleet,
+        &[ProgramName {
+            package: "mainstay-operator",
+            target: "rollout_fleet",
+        }],
+    ),
+    (
+        Program::Memory,
+        &[ProgramName {
+            package: "mainstay-operator",
+            target: "fleet_memory",
+        }],
+    ),
+    (
+        Program::Gate,
+        &[ProgramName {
+            package: "mainstay-cluster",
+            target: "kubeconfigs",
+        }],
+    ),
+    (
+        Program::Rules,
+        &[ProgramName {
+            package: "mainstay-cluster",
+            target: "delivery",
+        }],
+    ),
+    (
+        Program::Commands,
+        &[ProgramName {
+            package: "mainstay",
+            target: "rollout",
+        }],
+    ),
+];
+
+const fn rollout_program(target: &'static str) -> ProgramName {
+    ProgramName {
+        package: "mainstay-rollout",
+        target,
+    }
+}
+
+/// Returns the test programs that the quick proof runs as a whole.
+pub(super) fn quick_programs() -> impl Iterator<Item = ProgramName> {
+    let own = PROGRAMS.iter().flat_map(|(_, names)| names.iter().copied());
+    own.chain([real::SERVERS])
+}
+
+/// Runs the programs of the quick proof with the build of the test step.
+fn run_quick() -> anyhow::Result<Vec<TestRun>> {
+    let names: Vec<ProgramName> = quick_programs().collect();
+    let is_wanted = |program: &programs::Program| names.iter().any(|name| program.is(*name));
+    // An empty filter selects all tests of a program.
+    programs::build()?.run_tests(|program| if is_wanted(program) { vec![""] } else { Vec::new() })
+}
+
+/// Returns the results of some of the programs that [`run_quick`] ran.
+fn quick_session(runs: &anyhow::Result<Vec<TestRun>>, names: &[ProgramName]) -> Ran {
+    let runs = runs.as_ref().map_err(|error| anyhow!("{error:#}"))?;
+    let own = runs.iter().filter(|run| names.iter().any(|name| run.is(*name)));
+    Session::parse(own.map(|run| run.output.as_str()).collect())
+}
+
 impl Sessions {
-    fn run(quick: bool) -> Self {
-        let planner = [
-            "test",
-            "--workspace",
-            "--test",
-            "golden",
-            "--test",
-            "properties",
-            "--test",
-            "simulation",
-            "--test",
-            "features",
-            "--test",
-            "documents",
-            "--test",
-            "timeline",
-        ];
-        let fleet = ["test", "--workspace", "--test", "rollout_fleet"];
-        let gate = ["test", "--workspace", "--test", "kubeconfigs"];
-        let rules = [
-            "test",
-            "--workspace",
-            "--test",
-            "delivery",
-            "--",
-            "delivery_definitions_simulated",
-        ];
-        let commands = ["test", "--workspace", "--test", "rollout"];
-        let cases: &[(&str, &str)] = if quick {
-            &[]
-        } else {
-            &[("MAINSTAY_CASES", FULL_CASES)]
+    fn from_quick(runs: &anyhow::Result<Vec<TestRun>>) -> Self {
+        let session = |wanted| {
+            let own = PROGRAMS.iter().filter(|(program, _)| *program == wanted);
+            let names: Vec<ProgramName> = own.flat_map(|(_, names)| names.iter().copied()).collect();
+            quick_session(runs, &names)
         };
-        let shown = ["--", "--show-output"];
-        let profile: &[&str] = if quick { &[] } else { &["--release"] };
         Self {
-            planner: Session::run(&[&planner, profile, &shown].concat(), cases),
-            fleet: Session::run(&[&fleet, profile, &shown].concat(), share(quick)),
-            gate: Session::run(&[gate.as_slice(), &shown].concat(), &[]),
-            rules: Session::run(&rules, &[]),
-            commands: Session::run(&[commands.as_slice(), &shown].concat(), &[]),
+            planner: session(Program::Planner),
+            fleet: session(Program::Fleet),
+            memory: session(Program::Memory),
+            gate: session(Program::Gate),
+            rules: session(Program::Rules),
+            commands: session(Program::Commands),
+        }
+    }
+
+    /// Runs all cases. The planner and the simulated clusters use the release profile.
+    fn run_full() -> Self {
+        let simulations = FULL_SIMULATIONS.to_string();
+        let fleet = [
+            ("MAINSTAY_MATRIX", "whole"),
+            ("MAINSTAY_CASES", simulations.as_str()),
+        ];
+        Self {
+            planner: run_group(
+                Program::Planner,
+                &["--release"],
+                &[("MAINSTAY_CASES", FULL_CASES)],
+            ),
+            fleet: run_group(Program::Fleet, &["--release"], &fleet),
+            memory: run_group(Program::Memory, &["--release"], &fleet),
+            gate: run_group(Program::Gate, &[], &[]),
+            rules: run_group(Program::Rules, &[], &[]),
+            commands: run_group(Program::Commands, &[], &[]),
         }
     }
 
@@ -88,6 +164,7 @@ impl Sessions {
         match program {
             Program::Planner => &self.planner,
             Program::Fleet => &self.fleet,
+            Program::Memory => &self.memory,
             Program::Gate => &self.gate,
             Program::Rules => &self.rules,
             Program::Commands => &self.commands,
@@ -95,11 +172,24 @@ impl Sessions {
     }
 }
 
-/// A test program.
-#[derive(Clone, Copy)]
+/// Builds and runs the programs of a group.
+fn run_group(group: Program, profile: &[&str], environment: &[(&str, &str)]) -> Ran {
+    let own = PROGRAMS.iter().filter(|(program, _)| *program == group);
+    let names = own.flat_map(|(_, names)| names.iter());
+    let targets: Vec<&str> = names.flat_map(|name| ["--test", name.target]).collect();
+    let base = ["test", "--workspace"];
+    Session::run(
+        &[&base, targets.as_slice(), profile, &["--", "--show-output"]].concat(),
+        environment,
+    )
+}
+
+/// A group of test programs.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Program {
     Planner,
     Fleet,
+    Memory,
     Gate,
     Rules,
     Commands,
@@ -129,6 +219,23 @@ const CLAIMS: &[Claim] = &[
             "the_proposals_example_with_istio",
             "the_proposals_example_with_gateway_api",
             "the_proposals_example_with_ingress",
+            "an_ingress_with_a_match_distributes_by_replicas",
+        ],
+    },
+    Claim {
+        text: "Ingress and Services on the simulator",
+        goal: "the objects of a real API server",
+        program: Program::Fleet,
+        tests: &["an_ingress_equals_the_one_on_a_real_server"],
+    },
+    Claim {
+        text: "revisions of an Application: web service, objects and a Helm chart; annotation, retention",
+        goal: "each change recorded; nothing referenced is deleted",
+        program: Program::Fleet,
+        tests: &[
+            "every_change_of_an_application_replaces_the_running_revision",
+            "recorded_revisions_replace_nothing_and_referenced_ones_are_kept",
+            "an_invalid_chart_is_reported_and_replaces_nothing",
         ],
     },
     Claim {
@@ -188,6 +295,12 @@ const CLAIMS: &[Claim] = &[
         program: Program::Commands,
         tests: &[
             "plans_are_shown_over_time",
+            "a_stored_deployment_is_planned_from_its_status",
+            "status_is_read_from_the_conditions",
+            "watch_prints_changes_until_the_end",
+            "clusters_are_listed_with_their_health",
+            "undo_replaces_the_revision",
+            "actions_that_the_phase_does_not_allow_are_rejected",
             "documents_are_applied_once",
             "invalid_documents_are_rejected",
             "actions_are_accepted_by_the_planner",
@@ -198,10 +311,16 @@ const CLAIMS: &[Claim] = &[
         ],
     },
     Claim {
+        text: "mainstay rehearse rollout: the traffic of each revision per second",
+        goal: "every second until the end",
+        program: Program::Commands,
+        tests: &["a_rehearsal_contains_every_second"],
+    },
+    Claim {
         text: "validation by the schema and its CEL rules",
         goal: "each rule rejects the object it is meant for",
         program: Program::Rules,
-        tests: &["delivery_definitions_simulated"],
+        tests: &["delivery_definitions_simulated", "delivery_definitions_real"],
     },
     Claim {
         text: "mainstay demo rollout: a canary that is aborted and one that succeeds",
@@ -219,11 +338,29 @@ const CLAIMS: &[Claim] = &[
         ],
     },
     Claim {
-        text: "kubeconfig rotated and Cluster deleted, on the simulator",
+        text: "the circuit breaker of an unreachable cluster, on 5 simulated clusters",
+        goal: "only probes, ever less often; the others change at once",
+        program: Program::Fleet,
+        tests: &["the_circuit_breaker_limits_calls_to_an_unreachable_cluster"],
+    },
+    Claim {
+        text: "HTTPRoutes with the Gateway API CRDs, on 5 simulated clusters",
+        goal: "detected; continues only after their acceptance; stored objects",
+        program: Program::Fleet,
+        tests: &[
+            "http_routes_split_traffic_in_five_clusters",
+            "an_http_route_for_a_service_equals_the_one_on_a_real_server",
+        ],
+    },
+    Claim {
+        text: "kubeconfig rotated; Cluster deleted, relabeled, with another or no Secret, on the simulator",
         goal: "noticed; nothing deleted without contact",
         program: Program::Fleet,
         tests: &[
             "a_rotated_secret_is_used",
+            "a_placement_follows_the_labels_of_clusters",
+            "another_secret_is_used_and_a_missing_one_is_reported",
+            "a_rejected_kubeconfig_is_reported_by_a_condition",
             "objects_in_a_deleted_cluster_are_kept",
         ],
     },
@@ -250,7 +387,10 @@ const CLAIMS: &[Claim] = &[
         text: "hostile kubeconfigs",
         goal: "at least 40 rejected, no secret in an error",
         program: Program::Gate,
-        tests: &["kubeconfigs_are_accepted_or_rejected_with_the_stored_error"],
+        tests: &[
+            "kubeconfigs_are_accepted_or_rejected_with_the_stored_error",
+            "local_addresses_are_accepted_on_request",
+        ],
     },
     Claim {
         text: "a steady state of 30 minutes",
@@ -262,17 +402,27 @@ const CLAIMS: &[Claim] = &[
 
 /// Returns all rows.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
-    let sessions = Sessions::run(quick);
+    let runs = quick.then(run_quick);
+    let sessions = runs
+        .as_ref()
+        .map_or_else(Sessions::run_full, Sessions::from_quick);
+    let servers = match &runs {
+        Some(runs) => quick_session(runs, &[real::SERVERS]),
+        None => real::run_servers(),
+    };
     let mut rows: Vec<Row> = CLAIMS.iter().map(|claim| claim.row(&sessions)).collect();
     rows.push(matrix(
-        "faults at every call of 6 rollouts, host and member cluster",
+        "faults at every call of 9 rollouts, on up to 5 clusters",
         &FAULT_SCENARIOS,
         &sessions.fleet,
         quick,
     ));
+    rows.push(simulation(&sessions.fleet, quick));
+    rows.push(steady_state(&sessions.memory, quick));
     rows.push(properties(&sessions.planner, quick));
     rows.push(comparison::row(&sessions));
-    rows.extend(real::rows(quick));
+    rows.push(all_tests(&sessions, &servers, runs.as_ref()));
+    rows.extend(real::rows(servers, quick));
     // Speed and memory are measured by the full proof, with the release profile.
     if !quick {
         rows.extend(planning_rows());
@@ -280,11 +430,89 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows
 }
 
+/// Writes and memory of the controllers with many clusters.
+fn steady_state(memory: &Ran, quick: bool) -> Row {
+    let text = "steady state with many clusters: writes, memory of controllers and simulators";
+    let (goal, clusters) = if quick {
+        ("0 writes; memory reported", "8 clusters")
+    } else {
+        ("0 writes; memory for 100 clusters reported", "100 clusters")
+    };
+    match memory {
+        Err(error) => Row::not_measured(text, goal, RowKind::Correctness, error),
+        Ok(ran) => {
+            let line = ran.after("fleet of ").unwrap_or("did not run");
+            let holds = ran.passed("many_clusters_are_in_a_steady_state") && line.starts_with(clusters);
+            Row::correct(text, line.to_owned(), goal, holds)
+        }
+    }
+}
+
+/// All tests of the programs, also those that no other row names.
+fn all_tests(sessions: &Sessions, servers: &Ran, runs: Option<&anyhow::Result<Vec<TestRun>>>) -> Row {
+    let (text, goal) = ("every test of these programs", "0 failed");
+    let all = [
+        &sessions.planner,
+        &sessions.fleet,
+        &sessions.memory,
+        &sessions.gate,
+        &sessions.rules,
+        &sessions.commands,
+        servers,
+    ];
+    let (mut passed, mut failed) = (0, 0);
+    for ran in all {
+        match ran {
+            Ok(session) => {
+                let (good, bad) = session.counts();
+                passed += good;
+                failed += bad;
+            }
+            Err(error) => return Row::not_measured(text, goal, RowKind::Correctness, error),
+        }
+    }
+    // A program that ends before its last test has no failed test.
+    let ended = runs.is_none_or(|runs| runs.as_ref().is_ok_and(|runs| runs.iter().all(|run| run.passed)));
+    let figure = format!("{passed} passed, {failed} failed");
+    Row::correct(text, figure, goal, passed > 0 && failed == 0 && ended)
+}
+
+/// Random rollouts on simulated API servers with random faults.
+fn simulation(fleet: &Ran, quick: bool) -> Row {
+    let text =
+        "random rollouts on 5 simulated API servers with crashes, partitions, rotations, skewed clocks";
+    let goal = if quick {
+        "P3, P4, P6, nothing leaked"
+    } else {
+        "P3, P4, P6, nothing leaked; at least 200"
+    };
+    let ran = match fleet {
+        Ok(ran) => ran,
+        Err(error) => return Row::not_measured(text, goal, RowKind::Correctness, error),
+    };
+    let line = ran.after("fleet simulation: ").unwrap_or("did not run");
+    let rollouts: usize = line
+        .split(' ')
+        .next()
+        .and_then(|word| word.parse().ok())
+        .unwrap_or_default();
+    let least = if quick { 1 } else { FULL_SIMULATIONS };
+    let holds = ran.passed(SIMULATION_TEST) && rollouts >= least;
+    Row::correct(text, line.to_owned(), goal, holds)
+}
+
+/// Test with random rollouts on simulated API servers.
+const SIMULATION_TEST: &str = "random_rollouts_on_five_api_servers_survive_faults";
+
+/// Number of random rollouts in the full proof.
+const FULL_SIMULATIONS: usize = 200;
+
 /// Returns the names of all tests that the rows refer to.
 #[cfg(test)]
 pub(super) fn test_names() -> impl Iterator<Item = &'static str> {
     let claims = CLAIMS.iter().flat_map(|claim| claim.tests.iter().copied());
-    claims.chain(PROPERTY_TESTS).chain(real::test_names())
+    let named = claims.chain(PROPERTY_TESTS).chain(FAULT_SCENARIOS);
+    named.chain([SIMULATION_TEST]).chain(real::test_names())
 }
 
 /// Properties P1 to P11 with the smallest number of cases of any of them.
@@ -396,5 +624,6 @@ fn run_example() -> anyhow::Result<(f64, String)> {
     let peak = text
         .lines()
         .find_map(|line| line.strip_prefix("rollout plan, peak memory: "));
-    Ok((slowest, peak.unwrap_or("unknown").to_owned()))
+    let peak = peak.context("the example printed no memory")?;
+    Ok((slowest, peak.to_owned()))
 }

@@ -116,6 +116,7 @@ mod tests {
         let sessions = Sessions {
             planner: Ok(session("test one ... ok\ntest two ... ok")),
             fleet: Ok(session("test scenarios::two ... FAILED")),
+            memory: Err(anyhow::anyhow!("not run")),
             gate: Err(anyhow::anyhow!("not run")),
             rules: Err(anyhow::anyhow!("not run")),
             commands: Err(anyhow::anyhow!("not run")),

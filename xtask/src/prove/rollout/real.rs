@@ -1,8 +1,9 @@
 //! Claims about rollouts on real API servers and through real proxies, with the figures that the test
 //! programs print.
 
+use crate::programs::ProgramName;
 use crate::prove::operator::Ran;
-use crate::prove::operator::session::{Session, share};
+use crate::prove::operator::session::Session;
 use crate::prove::row::{Row, RowKind};
 
 /// Test programs with real parts.
@@ -55,6 +56,20 @@ const CLAIMS: &[Claim] = &[
         line: "servers deletion: ",
     },
     Claim {
+        text: "a real API server with the Gateway API CRDs, and a real istiod: HTTPRoutes",
+        goal: "accepted; without an istiod the old pods stay",
+        program: Program::Servers,
+        test: "gateway::istiod_accepts_http_routes",
+        line: "servers gateway: ",
+    },
+    Claim {
+        text: "a real API server: Ingress and Services",
+        goal: "objects as on the simulator",
+        program: Program::Servers,
+        test: "servers::ingresses_as_on_the_simulator",
+        line: "servers ingress: ",
+    },
+    Claim {
         text: "the operator's process killed at writes to three real API servers",
         goal: "each as without kills; 30 in the whole proof",
         program: Program::Servers,
@@ -76,6 +91,13 @@ const CLAIMS: &[Claim] = &[
         line: "rollout abort: ",
     },
     Claim {
+        text: "real traffic: the canary with an HTTPRoute and a Gateway of Gateway API",
+        goal: "shares within 2 %, 0 failed requests",
+        program: Program::Traffic,
+        test: "rollout_gateway_api",
+        line: "rollout gateway api: ",
+    },
+    Claim {
         text: "real traffic, control: readiness ignored",
         goal: "must fail",
         program: Program::Traffic,
@@ -91,10 +113,23 @@ const CLAIMS: &[Claim] = &[
     },
 ];
 
+/// The program with three API servers.
+pub(super) const SERVERS: ProgramName = ProgramName {
+    package: "mainstay-operator",
+    target: "rollout_servers",
+};
+
+/// Runs all cases on the three API servers.
+pub(super) fn run_servers() -> Ran {
+    Session::run(
+        &["test", "--workspace", "--test", SERVERS.target],
+        &[("MAINSTAY_MATRIX", "whole")],
+    )
+}
+
 /// Returns the rows. The quick share leaves out traffic, whose shares need a minute of requests each, and
 /// Prometheus, whose build takes minutes.
-pub(super) fn rows(quick: bool) -> Vec<Row> {
-    let servers = ["test", "--workspace", "--test", "rollout_servers"];
+pub(super) fn rows(servers: Ran, quick: bool) -> Vec<Row> {
     let prometheus = [
         "test",
         "--workspace",
@@ -104,7 +139,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
         "--show-output",
     ];
     let traffic = ["test", "--workspace", "--test", "traffic", "--", "rollout"];
-    let mut programs = vec![(Program::Servers, Session::run(&servers, share(quick)))];
+    let mut programs = vec![(Program::Servers, servers)];
     if !quick {
         programs.push((Program::Prometheus, Session::run(&prometheus, &[])));
         programs.push((Program::Traffic, Session::run(&traffic, &[])));
