@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use http::Method;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::components::set_error;
@@ -13,9 +14,9 @@ use super::sets::{InstalledSet, SetName, installed_sets};
 use super::{Installer, api, member};
 use crate::desired::ObjectId;
 use crate::live::Known;
+use crate::write::Body;
 
-/// Maximum time without progress of a deletion. It is long because an API server retries the removal of a
-/// definition with growing delays while it initializes the storage of its objects.
+/// Maximum time without progress of a deletion.
 const STALL_TIMEOUT: Duration = Duration::from_mins(5);
 /// Initial interval between two lists of the remaining objects. It doubles while there is no progress,
 /// because each check lists all kinds.
@@ -24,6 +25,11 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_secs(4);
 /// Minimum poll interval at which remaining objects are reported. It is reached after about two seconds
 /// without progress.
 const REPORT_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Annotation of a definition that is changed so that the API server retries the removal.
+const RETRY_ANNOTATION: &str = "install.mainstay.dev/deletion-retry";
+/// Reason of the condition `Terminating` after a failed attempt to remove a definition.
+const FAILED_REMOVAL: &str = "InstanceDeletionFailed";
 
 /// Progress of an uninstallation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -229,6 +235,9 @@ impl Installer {
                 return Ok(all > 0);
             };
             let current = (left.len(), pending_reason(live));
+            if interval >= REPORT_INTERVAL {
+                self.retry_removals(&left).await;
+            }
             if interval >= REPORT_INTERVAL && current != reported {
                 report(RemovalEvent::Waiting {
                     count: current.0,
@@ -250,6 +259,24 @@ impl Installer {
             }
             sleep(interval).await;
             interval = MAX_POLL_INTERVAL.min(interval * 2);
+        }
+    }
+
+    /// Changes the definitions whose removal has failed, so that the API server retries it. Its retry after a
+    /// failure uses a copy that may be outdated; the conflict ends the retries until the next change of the
+    /// definition, or for up to five minutes (Kubernetes 1.36). A failed write is repeated at the next check.
+    async fn retry_removals(&self, left: &BTreeMap<ObjectId, Arc<Value>>) {
+        for (id, live) in left
+            .iter()
+            .filter(|(id, live)| has_failed_removal(&id.kind, live))
+        {
+            let version = live.pointer("/metadata/resourceVersion").and_then(Value::as_str);
+            let change = json!({"metadata": {"annotations": {RETRY_ANNOTATION: version}}});
+            let path = format!("{DEFINITIONS}/{}", id.name);
+            let written = api::send(&self.client, Method::PATCH, &path, Body::Merge(change)).await;
+            if let Err(error) = written {
+                tracing::debug!(definition = id.name, code = error.code, "cannot request a retry");
+            }
         }
     }
 
@@ -309,15 +336,27 @@ fn instances_path(definition: &Value) -> Option<String> {
     Some(format!("/apis/{group}/{version}/{plural}"))
 }
 
+/// API path of definitions.
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// Returns the condition `Terminating` of an object.
+fn terminating_condition(live: &Value) -> Option<&Value> {
+    let conditions = live.pointer("/status/conditions")?.as_array()?;
+    let is_terminating =
+        |condition: &&Value| condition.get("type").and_then(Value::as_str) == Some("Terminating");
+    conditions.iter().find(is_terminating)
+}
+
+/// Whether the last attempt to remove a definition has failed.
+fn has_failed_removal(kind: &str, live: &Value) -> bool {
+    let reason = terminating_condition(live).and_then(|condition| condition.get("reason"));
+    kind == "CustomResourceDefinition" && reason.and_then(Value::as_str) == Some(FAILED_REMOVAL)
+}
+
 /// Returns why an object in deletion still exists: the message of its condition `Terminating`, or its
 /// finalizers.
 fn pending_reason(live: &Value) -> String {
-    let conditions = live.pointer("/status/conditions").and_then(Value::as_array);
-    let terminating = conditions
-        .into_iter()
-        .flatten()
-        .find(|condition| condition.get("type").and_then(Value::as_str) == Some("Terminating"));
-    let message = terminating
+    let message = terminating_condition(live)
         .and_then(|condition| condition.get("message"))
         .and_then(Value::as_str);
     if let Some(message) = message {
@@ -338,7 +377,6 @@ fn pending_reason(live: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn the_reason_of_a_pending_deletion_is_a_condition_or_the_finalizers() {
@@ -354,6 +392,18 @@ mod tests {
             "finalizers: example.com/a, example.com/b",
         );
         check(json!({"metadata": {}}), "deletion in progress");
+    }
+
+    #[test]
+    fn a_definition_is_retried_only_after_a_failed_removal() {
+        let live =
+            |reason: &str| json!({"status": {"conditions": [{"type": "Terminating", "reason": reason}]}});
+        let failed = live("InstanceDeletionFailed");
+        assert!(has_failed_removal("CustomResourceDefinition", &failed));
+        assert!(!has_failed_removal("Namespace", &failed));
+        let pending = live("InstanceDeletionInProgress");
+        assert!(!has_failed_removal("CustomResourceDefinition", &pending));
+        assert!(!has_failed_removal("CustomResourceDefinition", &json!({})));
     }
 
     #[test]
