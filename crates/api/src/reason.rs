@@ -196,7 +196,7 @@ vocabulary! {
         CredentialRejected = "CredentialRejected",
         /// A cluster cannot be reached, so nothing is changed in it.
         ClusterUnreachable = "ClusterUnreachable",
-        /// An object with the same name belongs to another owner, so it is not changed.
+        /// An object of the same name belongs to another owner or component, so it is not changed.
         NameConflict = "NameConflict",
         /// Routes have the weights of the current step.
         TrafficApplied = "TrafficApplied",

@@ -43,4 +43,4 @@ pub use names::{apex_service_name, inventory_name, label_value, object_name, ser
 pub use placement::{Candidate, PlacementError, Selector, select};
 pub use planner::{check_action, plan};
 pub use quantity::{IntOrPercent, QuantityError, RolloutBudget, Rounding};
-pub use weights::{Backend, WeightError, effective_weights, replica_weights};
+pub use weights::{Backend, WeightError, effective_weights};

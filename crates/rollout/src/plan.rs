@@ -87,6 +87,9 @@ pub enum Action {
     Scale(Scale),
     /// Delete an object.
     Delete(Delete),
+    /// Remove the owner reference to the deployment from an object, so that the object is not deleted with
+    /// the deployment.
+    Release(Release),
     /// Replace the status of the deployment.
     WriteStatus(Version, Box<DeploymentStatus>),
     /// Replace the status of a `DeploymentAction`.
@@ -129,6 +132,7 @@ impl fmt::Display for Action {
             },
             Self::Scale(scale) => write!(f, "scale {} to {}", scale.key, scale.replicas),
             Self::Delete(delete) => write!(f, "delete {}", delete.key),
+            Self::Release(release) => write!(f, "release {}", release.key),
             Self::WriteStatus(..) => f.write_str("status"),
             Self::CompleteAction { name, .. } => write!(f, "complete action {name}"),
             Self::Measure(request) => {
@@ -183,6 +187,17 @@ pub struct Delete {
     /// Object to delete.
     pub key: ObjectKey,
     /// Version of the object that may be deleted.
+    pub precondition: Version,
+}
+
+/// A removal of an owner reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// Object to release.
+    pub key: ObjectKey,
+    /// UID of the owner.
+    pub owner: String,
+    /// Version of the object that may be changed.
     pub precondition: Version,
 }
 

@@ -17,13 +17,14 @@ mod begin;
 mod capacity;
 mod cluster_state;
 mod deletion;
+mod duplicates;
 mod objects;
 mod report;
 mod routes;
 mod stage;
 mod target;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -32,7 +33,7 @@ use mainstay_api::delivery::{
 };
 use mainstay_api::{Reason, Time};
 
-use crate::manifest::{Identity, Manifest, PreparedRevision, ServicePorts, prepare_revision};
+use crate::manifest::{Identity, Manifest, ObjectKey, PreparedRevision, ServicePorts, prepare_revision};
 use crate::names::{label_value, service_name};
 use crate::plan::{Action, Plan, Requeue, Step};
 use crate::snapshot::{Snapshot, Version};
@@ -168,6 +169,8 @@ struct Stage<'a> {
     steps: Vec<RolloutStep>,
     routes: BTreeMap<String, ClusterRoutes>,
     prepared: PreparedRevisions,
+    /// Objects with names that collide. They are not applied.
+    duplicates: BTreeSet<ObjectKey>,
     /// Whether replicas of the previous revision are kept after completion.
     is_kept_warm: bool,
 }
@@ -232,7 +235,7 @@ fn end_allocation(rollout: &RolloutStatus) -> &Allocation {
 
 fn build_stage<'a>(snapshot: &'a Snapshot, rollout: RolloutStatus, draft: &mut Draft<'_>) -> Stage<'a> {
     let deployment = &snapshot.deployment;
-    let prepared = prepare_revisions(snapshot, Some(&rollout));
+    let mut prepared = prepare_revisions(snapshot, Some(&rollout));
     let mut clusters = cluster_state::build_states(snapshot, &rollout, end_allocation(&rollout), &prepared);
     let groups = stage::groups(deployment, &rollout, &clusters);
     let steps = stage::steps(deployment, &rollout);
@@ -253,6 +256,8 @@ fn build_stage<'a>(snapshot: &'a Snapshot, rollout: RolloutStatus, draft: &mut D
     };
     let routes = routes::plan_all(&input, &clusters);
     assign_capacity(draft, &rollout, &mut clusters, &routes);
+    let found = duplicates::find_in_rollout(&prepared, &clusters, &routes);
+    prepared.problem = prepared.problem.or(found.problem);
     Stage {
         is_kept_warm: advance::keeps_previous_warm(deployment, &rollout),
         rollout,
@@ -261,6 +266,7 @@ fn build_stage<'a>(snapshot: &'a Snapshot, rollout: RolloutStatus, draft: &mut D
         steps,
         routes,
         prepared,
+        duplicates: found.keys,
     }
 }
 
@@ -389,10 +395,7 @@ fn previous_shares(has_traffic: bool, rollout: Option<&RolloutStatus>) -> impl I
     })
 }
 
-fn referenced_revisions<'a>(
-    snapshot: &'a Snapshot,
-    rollout: Option<&'a RolloutStatus>,
-) -> std::collections::BTreeSet<&'a str> {
+fn referenced_revisions<'a>(snapshot: &'a Snapshot, rollout: Option<&'a RolloutStatus>) -> BTreeSet<&'a str> {
     let spec = snapshot.deployment.spec.app_revisions.iter();
     let allocations = rollout
         .into_iter()

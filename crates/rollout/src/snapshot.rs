@@ -92,6 +92,8 @@ pub struct Observed {
     pub deployment: Option<String>,
     /// Label with the name of the revision.
     pub revision: Option<String>,
+    /// UIDs of the owners.
+    pub owners: Vec<String>,
     /// Annotation with the hash of the applied manifest.
     pub hash: Option<String>,
     /// Whether another client changed an applied field.

@@ -30,19 +30,10 @@ pub enum WeightError {
 /// Returns the weight of each backend, in order. Unavailable revisions get weight 0. The others share 100
 /// in proportion to their requested weights.
 pub fn effective_weights(backends: &[Backend]) -> Result<Vec<u32>, WeightError> {
-    distribute(backends, |backend| backend.weight)
-}
-
-/// Returns weights in proportion to the available replicas, for routes without weights.
-pub fn replica_weights(backends: &[Backend]) -> Result<Vec<u32>, WeightError> {
-    distribute(backends, |backend| backend.available)
-}
-
-fn distribute(backends: &[Backend], weight: impl Fn(&Backend) -> u32) -> Result<Vec<u32>, WeightError> {
     let shares: Vec<Share> = backends
         .iter()
         .map(|backend| {
-            let weight = if backend.available > 0 { weight(backend) } else { 0 };
+            let weight = if backend.available > 0 { backend.weight } else { 0 };
             Share::new(backend.revision.clone(), weight)
         })
         .collect();
@@ -83,10 +74,5 @@ mod tests {
             effective_weights(&backends(&[(50, 0), (0, 3)])),
             Err(WeightError::NoAvailableBackend)
         );
-    }
-
-    #[test]
-    fn weights_can_follow_replicas() {
-        assert_eq!(replica_weights(&backends(&[(0, 3), (0, 1)])).unwrap(), [75, 25]);
     }
 }

@@ -3,11 +3,20 @@
 #![allow(clippy::print_stdout, reason = "counts for proofs")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use jiff::Timestamp;
+use mainstay_api::delivery::{
+    AppRevision, ApplicationDeployment, ApplicationDeploymentSpec, ApplicationRevision, FINALIZER, Placement,
+    Provider, RenderedComponent, RevisionSpec,
+};
+use mainstay_api::{ConditionType, Reason};
+use mainstay_rollout::model::{Model, ModelCluster};
 use mainstay_rollout::{
-    Backend, Candidate, IntOrPercent, Selector, Share, divide, effective_weights, object_name, select,
+    Backend, Candidate, IntOrPercent, Selector, Share, divide, effective_weights, object_name, plan, select,
 };
 use mainstay_testkit::{Random, case_count};
+use serde_json::json;
 
 const CASES: usize = 10_000;
 
@@ -127,24 +136,89 @@ fn rendezvous_hashing_moves_only_necessary_keys() {
     );
 }
 
-/// P10: names are valid DNS labels of at most 63 bytes, and distinct for distinct inputs of equal length.
+/// Returns a name of segments joined with dashes.
+fn name(random: &mut Random, segments: usize) -> String {
+    let segment = |random: &mut Random| -> String {
+        let length = 1 + random.below(8);
+        (0..length).map(|_| *random.pick(&['a', 'b', '0', '9'])).collect()
+    };
+    let count = 1 + random.below(segments);
+    let segments: Vec<String> = (0..count).map(|_| segment(random)).collect();
+    format!("a{}", segments.join("-"))
+}
+
+/// A revision and a component.
+type Pair = (String, String);
+
+/// Returns another pair. In half of the cases, joined with a dash it equals `pair`.
+fn other_pair(random: &mut Random, pair: &Pair) -> Pair {
+    if random.chance(1, 2) {
+        return (name(random, 2), name(random, 2));
+    }
+    let joined = format!("{}-{}", pair.0, pair.1);
+    let dashes: Vec<usize> = joined.match_indices('-').map(|(at, _)| at).collect();
+    let (revision, component) = joined.split_at(*random.pick(&dashes));
+    (revision.to_owned(), component.trim_start_matches('-').to_owned())
+}
+
+/// Whether the planner reports that objects of these components have the same name.
+fn reports_conflict(pairs: [&Pair; 2]) -> bool {
+    let mut components: BTreeMap<&str, Vec<RenderedComponent>> = BTreeMap::new();
+    for (revision, component) in pairs {
+        let manifest = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "main"}});
+        let component = RenderedComponent {
+            name: component.clone(),
+            manifests: vec![manifest],
+        };
+        components.entry(revision).or_default().push(component);
+    }
+    let placed = |revision: &&str| AppRevision {
+        revision_name: (*revision).to_owned(),
+        placement: vec![Placement::default()],
+    };
+    let spec = ApplicationDeploymentSpec {
+        app_revisions: components.keys().map(placed).collect(),
+        ..ApplicationDeploymentSpec::default()
+    };
+    let mut deployment = ApplicationDeployment::new("default", "shop", spec);
+    deployment.metadata.finalizers = vec![FINALIZER.to_owned()];
+    let mut model = Model::new(Timestamp::UNIX_EPOCH, deployment);
+    model
+        .clusters
+        .insert(String::new(), ModelCluster::new(Provider::Istio));
+    for (name, components) in components {
+        let spec = RevisionSpec {
+            components,
+            ..RevisionSpec::default()
+        };
+        let revision = Arc::new(ApplicationRevision::new("default", name, spec));
+        model.revisions.insert(name.to_owned(), revision);
+    }
+    let planned = plan(&model.snapshot());
+    planned.status.conditions.get(&ConditionType::Ready).reason == Reason::NameConflict
+}
+
+/// P10: names are valid DNS labels of at most 63 bytes. Two components have different names, or the conflict
+/// is reported.
 #[test]
 fn names_are_valid_and_distinct() {
+    let mut conflicts = 0;
     each_case(10, |random| {
-        let mut word = |max| -> String {
-            let length = 1 + random.below(max);
-            let letters: String = (0..length)
-                .map(|_| *random.pick(&['a', 'b', 'c', '0', '9']))
-                .collect();
-            format!("a{letters}")
-        };
-        let (revision, component) = (word(60), word(30));
-        let name = object_name(&revision, &component);
-        assert!(name.len() <= 63 && !name.ends_with('-'));
+        let pair = (name(random, 8), name(random, 4));
+        let own = object_name(&pair.0, &pair.1);
+        assert!(own.len() <= 63 && !own.ends_with('-'));
         assert!(
-            name.bytes()
+            own.bytes()
                 .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         );
-        assert_ne!(name, object_name(&revision, &format!("{component}0")));
+        assert_ne!(own, object_name(&pair.0, &format!("{}0", pair.1)));
+        let other = other_pair(random, &pair);
+        if other == pair {
+            return;
+        }
+        let is_equal = own == object_name(&other.0, &other.1);
+        assert_eq!(reports_conflict([&pair, &other]), is_equal, "{pair:?} {other:?}");
+        conflicts += usize::from(is_equal);
     });
+    assert!(conflicts * 5 > case_count(CASES), "only {conflicts} conflicts");
 }

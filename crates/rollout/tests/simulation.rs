@@ -535,21 +535,118 @@ fn waves_limit_concurrent_clusters() {
     println!("rollout waves: {plans} states");
 }
 
-/// Deletion removes all objects that were created, and no others.
+/// Deletion removes all objects that were created, and no others. It does not need the revisions.
 #[test]
 fn deletion_removes_all_created_objects() {
-    for seed in 0..20 {
+    let mut with_objects = 0;
+    for seed in 0..40 {
         let (mut world, specs) = random_world(seed);
         world.set_spec(specs[1].clone());
-        for _ in 0..seed * 2 {
+        for _ in 0..seed {
             world.reconcile();
             world.tick(1);
+        }
+        with_objects += usize::from(world.objects().values().any(|objects| !objects.is_empty()));
+        if seed % 2 == 1 {
+            world.revisions.clear();
         }
         world.delete_deployment();
         world.run_until_idle(100);
         let left: Vec<_> = world.objects().into_values().flatten().collect();
         assert!(left.is_empty(), "{left:?}");
-        assert!(world.deployment.metadata.finalizers.is_empty());
+        assert!(is_deleted(&world));
+        assert!(world.violations.is_empty(), "{:#?}", world.violations);
+    }
+    assert!(with_objects >= 30, "{with_objects}");
+}
+
+/// Returns a deployed world with these settings of `spec.deletion`.
+fn deletable(settings: &Value) -> World {
+    let rows: &[(&str, u32)] = &[("", 2), ("a", 3), ("b", 4)];
+    let mut spec = spec(&[("shop-v1", rows, 100)], &json!({"type": "Direct"}));
+    spec["deletion"] = settings.clone();
+    let mut world = World::new(7, spec, &["", "a", "b"]);
+    assert!(world.run_until_idle(300));
+    assert_eq!(world.deployment.status.phase, DeploymentPhase::Healthy);
+    world
+}
+
+fn is_deleted(world: &World) -> bool {
+    world.deployment.metadata.finalizers.is_empty()
+}
+
+/// With the policy `Orphan`, all objects are kept. Kubernetes would delete those that the deployment owns.
+#[test]
+fn an_orphaning_deletion_keeps_and_releases_all_objects() {
+    let mut world = deletable(&json!({"policy": "Orphan"}));
+    let before = world.objects();
+    let owned = |world: &World| {
+        let objects = world
+            .clusters
+            .values()
+            .flat_map(|cluster| cluster.objects.values());
+        objects
+            .filter(|object| !object.observed.owners.is_empty())
+            .count()
+    };
+    assert_eq!(owned(&world), before[""].len(), "the objects of the host cluster");
+    world.delete_deployment();
+    assert!(world.run_until_idle(100));
+    assert!(is_deleted(&world));
+    assert_eq!(world.objects(), before);
+    assert_eq!(owned(&world), 0);
+    for cluster in world.clusters.values() {
+        assert!(cluster.inventory.objects.is_empty() && cluster.inventory.version.is_none());
+    }
+    assert!(world.violations.is_empty(), "{:#?}", world.violations);
+}
+
+/// Returns the messages of the next plan about objects that are given up.
+fn forgotten(world: &mut World) -> Vec<String> {
+    let planned = mainstay_rollout::plan(&world.snapshot());
+    let messages = planned.steps().filter_map(|step| match &step.action {
+        Action::Event { message, .. } if step.reason == Reason::ObjectsForgotten => Some(message.clone()),
+        _ => None,
+    });
+    messages.collect()
+}
+
+/// A deletion waits for an unreachable cluster. If `forgetAfterSeconds` is set, it gives up the objects there
+/// after that time and lists them.
+#[test]
+fn a_deletion_gives_up_unreachable_clusters_after_the_configured_time() {
+    let settings = json!({"unreachableClusters": {"forgetAfterSeconds": 300}});
+    for (settings, end) in [(json!({}), None), (settings, Some(300))] {
+        let mut world = deletable(&settings);
+        let lost = world.objects()["b"].clone();
+        world.disconnect("b", 1_000_000);
+        world.delete_deployment();
+        let (mut ended, mut messages) = (None, Vec::new());
+        for second in 0..400 {
+            for _ in 0..4 {
+                messages.extend(forgotten(&mut world));
+                world.reconcile();
+            }
+            if ended.is_none() && is_deleted(&world) {
+                ended = Some(second);
+            }
+            world.tick(1);
+        }
+        assert_eq!(ended, end);
+        let left = world.objects();
+        assert!(left[""].is_empty() && left["a"].is_empty(), "{left:?}");
+        assert_eq!(left["b"], lost);
+        assert_eq!(messages.is_empty(), end.is_none(), "{messages:?}");
+        for message in messages {
+            assert!(message.starts_with("cluster \"b\" is unreachable; objects not deleted: "));
+            assert!(message.contains("Deployment default/shop-v1-web"), "{message}");
+        }
+        if end.is_none() {
+            world.end_faults();
+            assert!(world.run_until_idle(100));
+            assert!(is_deleted(&world));
+            assert!(world.objects()["b"].is_empty());
+        }
         assert!(world.violations.is_empty(), "{:#?}", world.violations);
     }
 }

@@ -165,9 +165,6 @@ pub struct Mirror {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RollbackWindow {
-    /// Number of unreferenced revisions to keep.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub revisions: Option<u32>,
     /// Time in seconds after completion before the replicas of the previous revision are removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_warm_seconds: Option<u32>,

@@ -56,6 +56,11 @@ async fn documents_are_applied_once() {
             &["rollout", "apply", "-f", "several", "-f", "invalid/port.yaml"],
         ),
         (
+            "apply-oam-created",
+            "admin",
+            &["rollout", "apply", "-f", "appdeployment.yaml"],
+        ),
+        (
             "status-new",
             "admin",
             &["rollout", "status", "example-app-deploy"],
@@ -63,6 +68,16 @@ async fn documents_are_applied_once() {
     ] {
         check(name, &host.run(user, arguments).await);
     }
+    let path =
+        "/apis/delivery.mainstay.dev/v1alpha1/namespaces/default/applicationdeployments/example-appdeploy";
+    let stored = call(&host.client(), "GET", path, &Value::Null).await.unwrap();
+    let weights: Vec<_> = stored["spec"]["traffic"]["http"][0]["weightedTargets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|target| target["weight"].as_u64())
+        .collect();
+    assert_eq!(weights, [Some(100), Some(0)]);
     // An invalid document keeps the valid ones before it from being written.
     let path = "/apis/delivery.mainstay.dev/v1alpha1/namespaces/default/clusters/prod-1";
     assert!(call(&host.client(), "GET", path, &Value::Null).await.is_err());

@@ -37,6 +37,7 @@ fn plans_are_shown_over_time() {
             "plan-yaml",
             &["rollout", "plan", "-f", "appdeployment.yaml", "-o", "yaml"],
         ),
+        ("plan-weights", &["rollout", "plan", "-f", "weights.yaml"]),
         (
             "plan-waits",
             &[
@@ -144,6 +145,10 @@ fn a_client_dry_run_needs_no_cluster() {
         (
             "apply-oam",
             &["rollout", "apply", "-f", "appdeployment.yaml", "--dry-run=client"],
+        ),
+        (
+            "apply-weights",
+            &["rollout", "apply", "-f", "weights.yaml", "--dry-run"],
         ),
         (
             "apply-directory",

@@ -162,6 +162,7 @@ impl Executor {
             Action::Apply(_) => "apply",
             Action::Scale(_) => "scale",
             Action::Delete(_) => "delete",
+            Action::Release(_) => "release",
             Action::WriteStatus(..) | Action::CompleteAction { .. } => "status",
             Action::Measure(_) => return,
             Action::Event { .. } => "event",

@@ -60,6 +60,7 @@ pub(crate) fn observe(kind: &str, object: &Value) -> Observed {
         version: object_version(object),
         deployment: label(DEPLOYMENT_LABEL),
         revision: label(REVISION_LABEL),
+        owners: owner_uids(object),
         hash: string_in(object, "/metadata/annotations", MANIFEST_HASH).map(str::to_owned),
         is_deleting: object.pointer("/metadata/deletionTimestamp").is_some(),
         ..Observed::default()
@@ -74,6 +75,15 @@ pub(crate) fn observe(kind: &str, object: &Value) -> Observed {
         Role::Support => {}
     }
     observed
+}
+
+fn owner_uids(object: &Value) -> Vec<String> {
+    let references = object
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array);
+    let uids = references.into_iter().flatten();
+    uids.map(|reference| string_at(reference, "/uid").to_owned())
+        .collect()
 }
 
 fn observe_workload(object: &Value, observed: &mut Observed) {
@@ -148,13 +158,16 @@ mod tests {
     #[test]
     fn a_workload_that_was_not_observed_yet_may_have_pods() {
         let object = json!({
-            "metadata": {"generation": 2, "labels": {DEPLOYMENT_LABEL: "shop"}},
+            "metadata": {
+                "generation": 2, "labels": {DEPLOYMENT_LABEL: "shop"}, "ownerReferences": [{"uid": "owner"}],
+            },
             "spec": {"replicas": 0},
             "status": {"observedGeneration": 1, "availableReplicas": 0},
         });
         let observed = observe("Deployment", &object);
         assert_eq!((observed.replicas, observed.pods, observed.available), (0, 1, 0));
         assert_eq!(observed.deployment.as_deref(), Some("shop"));
+        assert_eq!(observed.owners, ["owner"]);
     }
 
     #[test]

@@ -67,6 +67,13 @@ impl Model {
                     cluster.objects.remove(&delete.key);
                 }
             }
+            Action::Release(release) => {
+                let Some(object) = self.current_object(cluster, &release.key, &release.precondition) else {
+                    return false;
+                };
+                object.observed.version = version;
+                object.observed.owners.retain(|uid| *uid != release.owner);
+            }
             Action::CompleteAction { name, status, .. } => {
                 let own = self.actions.iter_mut().filter(|action| action.name() == name);
                 own.for_each(|action| action.status = status.clone());
@@ -114,6 +121,7 @@ impl Model {
         };
         let object = state.objects.entry(manifest.key.clone()).or_default();
         object.record_manifest(manifest, version);
+        object.observed.owners = apply.owner.iter().map(|owner| owner.uid.clone()).collect();
         if let Some(replicas) = apply.replicas {
             object.observed.replicas = replicas;
         }

@@ -2,8 +2,8 @@
 
 use mainstay_api::Reason;
 use mainstay_api::delivery::{
-    ActionResult, ActionSpec, ActionStatus, ActionVerb, DeploymentAction, Direction, PauseCause,
-    RolloutStatus,
+    ActionResult, ActionSpec, ActionStatus, ActionVerb, DeploymentAction, DeploymentStatus, Direction,
+    PauseCause, RolloutStatus,
 };
 
 use super::begin::{restart_rollout, start_rollback};
@@ -95,7 +95,7 @@ fn apply_action(draft: &mut Draft<'_>, action: &DeploymentAction) -> Result<(), 
         ActionVerb::PromoteFull => {
             rollout.full = true;
             (rollout.group, rollout.step) = (0, 0);
-            resume(rollout);
+            resume(&mut draft.status);
         }
         ActionVerb::Pause => rollout.paused = Some(PauseCause::Action),
         ActionVerb::Abort | ActionVerb::Rollback => return roll_back(draft),
@@ -104,8 +104,8 @@ fn apply_action(draft: &mut Draft<'_>, action: &DeploymentAction) -> Result<(), 
             return Ok(());
         }
         ActionVerb::Resume | ActionVerb::Retry => {
-            resume(rollout);
             rollout.progressed_at = Some(now);
+            resume(&mut draft.status);
         }
     }
     draft.is_transition = true;
@@ -120,10 +120,16 @@ fn roll_back(draft: &mut Draft<'_>) -> Result<(), Reason> {
     }
 }
 
-/// Ends a pause. The failure `TooManyFailedClusters` is kept, so that the rollout does not pause again
-/// immediately.
-fn resume(rollout: &mut RolloutStatus) {
+/// Ends a pause. A failed analysis starts again. The failure `TooManyFailedClusters` is kept, so that the
+/// rollout does not pause again immediately.
+fn resume(status: &mut DeploymentStatus) {
+    let Some(rollout) = &mut status.rollout else {
+        return;
+    };
     rollout.paused = None;
+    if rollout.failure == Reason::AnalysisFailed {
+        status.analysis.clear();
+    }
     if rollout.failure != Reason::TooManyFailedClusters {
         rollout.failure = Reason::default();
     }

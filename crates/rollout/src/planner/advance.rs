@@ -13,10 +13,10 @@ use super::{Draft, Stage, keep_warm_seconds, stage};
 /// Default time without progress after which a rollout fails, in seconds.
 const DEFAULT_DEADLINE: u32 = 600;
 
-/// Whether no further step may start.
+/// Whether no further step may start and no replicas may change.
 pub(super) fn is_paused(deployment: &ApplicationDeployment, rollout: &RolloutStatus) -> bool {
     let is_requested = stage::strategy(deployment).paused && rollout.direction == Direction::Forward;
-    rollout.paused == Some(PauseCause::Action) || is_requested
+    rollout.paused.is_some() || is_requested
 }
 
 /// Moves the rollout forward if the requirements of the current step are met.
@@ -45,7 +45,7 @@ pub(super) fn advance(draft: &mut Draft<'_>, stage: &Stage<'_>) {
     {
         return;
     }
-    if is_paused(&draft.snapshot.deployment, rollout) || rollout.paused.is_some() {
+    if is_paused(&draft.snapshot.deployment, rollout) {
         draft.waiting = Some(Reason::RolloutPaused);
         return;
     }

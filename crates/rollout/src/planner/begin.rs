@@ -3,13 +3,17 @@
 use std::collections::BTreeSet;
 
 use mainstay_api::Reason;
-use mainstay_api::delivery::{Allocation, DiffCounts, Direction, RolloutStatus, StrategyType};
+use mainstay_api::delivery::{
+    Allocation, DiffCounts, Direction, RevisionPlacement, RolloutStatus, StrategyType,
+};
 
 use super::cluster_state::observed_placement;
+use super::duplicates::find_in_revisions;
 use super::target::{Problem, allocation_hash, from_status};
-use super::{Draft, prepare_revisions, stage};
+use super::{Draft, PreparedRevisions, prepare_revisions, stage};
 use crate::diff::{Placements, diff};
 use crate::manifest::hash_text;
+use crate::names::label_value;
 
 /// Starts a rollout if `target` differs from the target of the current one.
 pub(super) fn begin_rollout(draft: &mut Draft<'_>, target: Allocation) -> Result<(), Problem> {
@@ -27,7 +31,10 @@ pub(super) fn begin_rollout(draft: &mut Draft<'_>, target: Allocation) -> Result
         Some(rollout) => rollout.stable.clone(),
     };
     check_supported(draft, &stable, &target)?;
-    start_rollout(draft, previous.as_ref(), stable, target);
+    let prepared = prepare_revisions(draft.snapshot, previous.as_ref());
+    let observed = observed_placement(draft.snapshot, &prepared, previous.as_ref());
+    check_names(&prepared, [&observed, &stable.placement, &target.placement])?;
+    start_rollout(draft, observed, stable, target);
     Ok(())
 }
 
@@ -36,13 +43,14 @@ pub(super) fn restart_rollout(draft: &mut Draft<'_>) {
     let Some(previous) = draft.status.rollout.clone() else {
         return;
     };
-    let (stable, target) = (previous.stable.clone(), previous.target.clone());
-    start_rollout(draft, Some(&previous), stable, target);
+    let prepared = prepare_revisions(draft.snapshot, Some(&previous));
+    let observed = observed_placement(draft.snapshot, &prepared, Some(&previous));
+    start_rollout(draft, observed, previous.stable, previous.target);
 }
 
 fn start_rollout(
     draft: &mut Draft<'_>,
-    previous: Option<&RolloutStatus>,
+    observed: Vec<RevisionPlacement>,
     stable: Allocation,
     target: Allocation,
 ) {
@@ -53,11 +61,7 @@ fn start_rollout(
         target_hash: allocation_hash(&target),
         direction: Direction::Forward,
         source: Allocation {
-            placement: observed_placement(
-                draft.snapshot,
-                &prepare_revisions(draft.snapshot, previous),
-                previous,
-            ),
+            placement: observed,
             routes: Vec::new(),
         },
         source_traffic: draft.status.traffic.clone(),
@@ -129,6 +133,20 @@ pub(super) fn set_step_hash(rollout: &mut RolloutStatus) {
         rollout.target_hash, rollout.direction, rollout.group, rollout.step
     );
     rollout.step_hash = hash_text(&text).chars().take(8).collect();
+}
+
+/// Fails if objects of the observed, the stable and the target revisions have the same names.
+fn check_names(
+    prepared: &PreparedRevisions,
+    placements: [&Vec<RevisionPlacement>; 3],
+) -> Result<(), Problem> {
+    let used: BTreeSet<String> = placements
+        .into_iter()
+        .flatten()
+        .map(|placement| label_value(&placement.revision_name))
+        .collect();
+    let found = find_in_revisions(prepared, |revision| used.contains(revision));
+    found.problem.map_or(Ok(()), Err)
 }
 
 /// Fails unless the strategy supports the change. Strategies other than `Direct` support at most one

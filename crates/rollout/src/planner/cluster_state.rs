@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mainstay_api::delivery::{RevisionPlacement, RolloutStatus};
+use mainstay_api::delivery::{RevisionPlacement, RolloutStatus, RouteShare, RouteWeights};
 
 use super::PreparedRevisions;
 use super::target::from_status;
@@ -104,6 +104,14 @@ impl ClusterState<'_> {
     /// Returns the available replicas of a revision.
     pub(crate) fn available(&self, revision: &str) -> u32 {
         self.cells.get(revision).map_or(0, |cell| cell.available)
+    }
+
+    /// Returns the weight of a share at the end of the rollout: 0 if the revision has no replicas in this
+    /// cluster then, and `replicas` if the share has no weight.
+    pub(crate) fn end_weight(&self, share: &RouteShare, replicas: impl Fn(&Cell<'_>) -> u32) -> u32 {
+        let cell = self.cells.get(&label_value(&share.revision_name));
+        cell.filter(|cell| cell.is_in_target && cell.target > 0)
+            .map_or(0, |cell| share.weight.unwrap_or_else(|| replicas(cell)))
     }
 
     /// Returns the share of the growth that is available, in percent.
@@ -282,10 +290,28 @@ fn set_weights(
                 cell.source_weight = cell.source_weight.max(share.weight.unwrap_or_default());
             }
         }
-        for share in end.routes.iter().flat_map(|route| &route.shares) {
-            if let Some(cell) = state.cells.get_mut(&label_value(&share.revision_name)) {
-                cell.target_weight = cell.target_weight.max(share.weight.unwrap_or_default());
-            }
+        for route in &end.routes {
+            set_target_weights(state, route);
+        }
+    }
+}
+
+/// Sets the weights that a rule has in a cluster at the end of the rollout, in percent and rounded up.
+fn set_target_weights(state: &mut ClusterState<'_>, route: &RouteWeights) {
+    let weights: Vec<(String, u64)> = route
+        .shares
+        .iter()
+        .map(|share| {
+            let label = label_value(&share.revision_name);
+            let weight = state.end_weight(share, |cell| cell.target);
+            (label, u64::from(weight))
+        })
+        .collect();
+    let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
+    for (label, weight) in weights {
+        let percent = (weight * 100).div_ceil(total.max(1));
+        if let Some(cell) = state.cells.get_mut(&label) {
+            cell.target_weight = cell.target_weight.max(u32::try_from(percent).unwrap_or(100));
         }
     }
 }

@@ -1,13 +1,14 @@
-//! Deletes a deployment: all objects in the inventories, then the finalizer. Nothing is rendered.
+//! Deletes a deployment: deletes or releases all objects in the inventories, then removes the finalizer.
+//! Nothing is rendered.
 
 use mainstay_api::delivery::{DeletionPolicy, DeploymentPhase};
 use mainstay_api::{Reason, Time};
 
 use super::cluster_state::is_ours;
 use super::{Clusters, Draft, object_version};
-use crate::manifest::Role;
+use crate::manifest::{ObjectKey, Role};
 use crate::names::inventory_name;
-use crate::plan::{Action, Delete, InventoryWrite, Plan, Step};
+use crate::plan::{Action, Delete, InventoryWrite, Plan, Release, Step};
 use crate::snapshot::{ClusterView, Snapshot};
 
 pub(super) fn plan_deletion(snapshot: &Snapshot) -> Plan {
@@ -29,17 +30,22 @@ pub(super) fn plan_deletion(snapshot: &Snapshot) -> Plan {
         }
         let is_kept = deletion.policy == Some(DeletionPolicy::Orphan);
         let is_forgotten = !view.is_reachable(snapshot.now) && is_given_up(&mut draft, name, view);
-        if !is_kept && !is_forgotten {
-            let steps = delete_objects(snapshot, view);
-            let is_empty =
-                view.is_reachable(snapshot.now) && steps.is_empty() && are_objects_deleted(snapshot, view);
+        let (steps, is_cleaned_up) = if is_kept {
+            (release_objects(snapshot, view), true)
+        } else if is_forgotten {
+            (Vec::new(), true)
+        } else {
+            (
+                delete_objects(snapshot, view),
+                view.is_reachable(snapshot.now) && are_objects_deleted(snapshot, view),
+            )
+        };
+        if !steps.is_empty() || !is_cleaned_up {
             if !steps.is_empty() {
                 clusters.steps.insert(name.clone(), steps);
             }
-            if !is_empty {
-                is_done = false;
-                continue;
-            }
+            is_done = false;
+            continue;
         }
         clusters.finish.push(Step {
             action: Action::WriteInventory(InventoryWrite {
@@ -101,7 +107,7 @@ fn delete_objects(snapshot: &Snapshot, view: &ClusterView) -> Vec<Step> {
         Role::Workload => 1,
         Role::Support => 2,
     });
-    let delete = |key: &&crate::manifest::ObjectKey| {
+    let delete = |key: &&ObjectKey| {
         let observed = view.objects.get(*key)?;
         let is_due = is_ours(snapshot, observed) && !observed.is_deleting;
         is_due.then(|| Step {
@@ -113,6 +119,25 @@ fn delete_objects(snapshot: &Snapshot, view: &ClusterView) -> Vec<Step> {
         })
     };
     keys.iter().filter_map(delete).collect()
+}
+
+/// Returns the steps that remove the owner references to the deployment. With them, Kubernetes deletes the
+/// objects of the host cluster together with the deployment.
+fn release_objects(snapshot: &Snapshot, view: &ClusterView) -> Vec<Step> {
+    let owner = &snapshot.deployment.metadata.uid;
+    let release = |key: &ObjectKey| {
+        let observed = view.objects.get(key)?;
+        let is_due = is_ours(snapshot, observed) && observed.owners.contains(owner) && !observed.is_deleting;
+        is_due.then(|| Step {
+            action: Action::Release(Release {
+                key: key.clone(),
+                owner: owner.clone(),
+                precondition: observed.version.clone(),
+            }),
+            reason: Reason::ObjectDeleted,
+        })
+    };
+    view.inventory.objects.iter().filter_map(release).collect()
 }
 
 fn are_objects_deleted(snapshot: &Snapshot, view: &ClusterView) -> bool {

@@ -36,6 +36,7 @@ fn plan_cluster<'a>(
             .then(|| snapshot.deployment.owner_reference()),
         owner_label: label_value(snapshot.deployment.name()),
         kept: BTreeSet::new(),
+        duplicates: &stage.duplicates,
         desired: Vec::new(),
         steps: Vec::new(),
     };
@@ -47,11 +48,15 @@ fn plan_cluster<'a>(
     }
     builder.scale(|cell, observed| cell.next > observed.replicas, &Reason::ScaledUp);
     let routes = stage.routes.get(&state.name);
+    // A Service whose name collides is not applied, so no route may start to refer to it.
+    let has_collision = !stage.duplicates.is_empty();
     for manifest in routes.iter().flat_map(|routes| &routes.manifests) {
         builder.kept.insert(&manifest.key);
-        builder.apply(manifest, None, Reason::WeightsChanged);
+        if !has_collision {
+            builder.apply(manifest, None, Reason::WeightsChanged);
+        }
     }
-    if routes.is_some_and(|routes| routes.lacks_backend) {
+    if has_collision || routes.is_some_and(|routes| routes.lacks_backend) {
         builder.keep_routes();
     }
     builder.scale(
@@ -71,6 +76,8 @@ struct Builder<'a> {
     owner_label: String,
     /// Objects that must not be deleted.
     kept: BTreeSet<&'a ObjectKey>,
+    /// Objects with names that collide. They are not applied.
+    duplicates: &'a BTreeSet<ObjectKey>,
     /// Objects that should exist.
     desired: Vec<Arc<Manifest>>,
     steps: Vec<Step>,
@@ -136,8 +143,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Applies an object unless the observed one is equal. Objects of other owners are never changed.
+    /// Applies an object unless the observed one is equal. Objects of other owners are never changed, and
+    /// objects whose names collide are not applied.
     fn apply(&mut self, manifest: &Arc<Manifest>, replicas: Option<u32>, outdated: Reason) {
+        if self.duplicates.contains(&manifest.key) {
+            return;
+        }
         self.desired.push(Arc::clone(manifest));
         let observed = self.state.view.objects.get(&manifest.key);
         let (precondition, replicas, reason) = match observed {

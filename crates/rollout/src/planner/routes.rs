@@ -265,19 +265,24 @@ fn find_source(rollout: &RolloutStatus, cluster: &str, name: &str) -> Vec<RouteS
 }
 
 /// Interpolates between the weights at the source and at the end of the rollout. A share without a weight
-/// is proportional to the available replicas.
+/// is proportional to the available replicas, at the end without those that will be removed.
 fn mix_weights(
     source: &[RouteShare],
     end: &[RouteShare],
     progress: u32,
     state: &ClusterState<'_>,
 ) -> Vec<(RouteShare, u32)> {
-    let weight = |share: &RouteShare| {
-        let available = || state.available(&label_value(&share.revision_name)).min(10_000);
-        u64::from(share.weight.unwrap_or_else(available))
+    let source_weight = |share: &RouteShare| {
+        let available = || state.available(&label_value(&share.revision_name));
+        share.weight.unwrap_or_else(available)
     };
-    let sum = |shares: &[RouteShare]| shares.iter().map(weight).sum::<u64>();
-    let (source_sum, end_sum) = (sum(source), sum(end));
+    let end_weight = |share: &RouteShare| state.end_weight(share, |cell| cell.available.min(cell.target));
+    let weigh = |shares: &[RouteShare], weight: &dyn Fn(&RouteShare) -> u32| -> Vec<u64> {
+        let weights = shares.iter().map(weight);
+        weights.map(|weight| u64::from(weight.min(10_000))).collect()
+    };
+    let (source_weights, end_weights) = (weigh(source, &source_weight), weigh(end, &end_weight));
+    let (source_sum, end_sum): (u64, u64) = (source_weights.iter().sum(), end_weights.iter().sum());
     // If one side has no weights, only the other one counts.
     let progress = match (source_sum, end_sum) {
         (0, _) => 100,
@@ -285,18 +290,18 @@ fn mix_weights(
         _ => u64::from(progress),
     };
     let mut mixed: BTreeMap<(String, String, u16), u64> = BTreeMap::new();
-    let mut add = |shares: &[RouteShare], factor: u64| {
-        for share in shares {
+    let mut add = |shares: &[RouteShare], weights: &[u64], factor: u64| {
+        for (share, weight) in shares.iter().zip(weights) {
             let key = (
                 share.revision_name.clone(),
                 share.component_name.clone(),
                 share.port,
             );
-            *mixed.entry(key).or_default() += weight(share) * factor;
+            *mixed.entry(key).or_default() += weight * factor;
         }
     };
-    add(source, (100 - progress) * end_sum.max(1));
-    add(end, progress * source_sum.max(1));
+    add(source, &source_weights, (100 - progress) * end_sum.max(1));
+    add(end, &end_weights, progress * source_sum.max(1));
     let largest = mixed.values().copied().max().unwrap_or_default();
     let scale = (largest / 1_000_000).max(1);
     mixed

@@ -25,14 +25,20 @@ pub(crate) struct RandomBehavior {
     pub(crate) broken: BTreeSet<String>,
     /// Maximum number of seconds until a pod is ready.
     pub(crate) delay: usize,
+    /// Seconds until a pod is ready, by revision. Replaces the random delay.
+    pub(crate) slow: BTreeMap<String, i64>,
     /// Value of every metric; `None` for no data.
     pub(crate) metric: Option<f64>,
 }
 
 impl Behavior for RandomBehavior {
     fn pod_delay(&mut self, _: &str, revision: &str) -> Option<SignedDuration> {
-        let is_broken = self.broken.contains(revision);
-        (!is_broken).then(|| SignedDuration::from_secs(1 + self.random.below(self.delay) as i64))
+        if self.broken.contains(revision) {
+            return None;
+        }
+        let random = 1 + self.random.below(self.delay) as i64;
+        let seconds = self.slow.get(revision).copied().unwrap_or(random);
+        Some(SignedDuration::from_secs(seconds))
     }
 
     fn route_delay(&mut self) -> SignedDuration {
@@ -120,6 +126,7 @@ impl World {
                 random: Random::new(seed),
                 broken: BTreeSet::new(),
                 delay: 8,
+                slow: BTreeMap::new(),
                 metric: Some(1.0),
             },
             faults: Faults::default(),

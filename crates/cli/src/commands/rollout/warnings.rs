@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use mainstay_api::delivery::{
-    ApplicationDeploymentSpec, ApplicationRevision, Cluster, ClusterSpec, RevisionSpec,
+    ApplicationDeploymentSpec, ApplicationRevision, Cluster, ClusterSpec, HttpRule, RevisionSpec,
 };
 
 use super::api::Delivery;
@@ -15,24 +15,25 @@ const FULL: u32 = 100;
 /// Warns about rules whose weights do not add up to 100.
 pub(super) fn check_weights(objects: &mut [Located]) {
     for located in objects.iter_mut() {
-        let Some(spec) = deployment(located) else {
-            continue;
-        };
-        let rules = spec.traffic.iter().flat_map(|traffic| &traffic.http);
-        for (number, rule) in rules.enumerate() {
-            let weights: Vec<u32> = rule
-                .weighted_targets
-                .iter()
-                .filter_map(|target| target.weight)
-                .collect();
-            let sum: u32 = weights.iter().sum();
-            if weights.len() > 1 && sum != FULL {
-                located.warnings.push(format!(
-                    "the weights of spec.traffic.http[{number}] add up to {sum}; they are used in proportion"
-                ));
-            }
+        if let Some(spec) = deployment(located) {
+            located.warnings.extend(weight_warnings(&spec));
         }
     }
+}
+
+/// Returns a warning for each rule whose weights do not add up to 100. A single target gets all requests,
+/// whatever its weight.
+pub(super) fn weight_warnings(spec: &ApplicationDeploymentSpec) -> Vec<String> {
+    let rules = spec.traffic.iter().flat_map(|traffic| &traffic.http);
+    let warning = |(number, rule): (usize, &HttpRule)| {
+        let targets = rule.weighted_targets.iter();
+        let weights: Vec<u32> = targets.filter_map(|target| target.weight).collect();
+        let sum: u32 = weights.iter().sum();
+        (weights.len() > 1 && sum != FULL).then(|| {
+            format!("the weights of spec.traffic.http[{number}] add up to {sum}; they are used in proportion")
+        })
+    };
+    rules.enumerate().filter_map(warning).collect()
 }
 
 /// Warns about revisions and clusters that neither the documents nor the cluster contain. They may be

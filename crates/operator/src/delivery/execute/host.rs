@@ -96,7 +96,11 @@ impl Executor {
                 self.send_event(&about, step.reason.name(), *is_warning, message)
                     .await;
             }
-            Action::EnsureNamespace(_) | Action::Apply(_) | Action::Scale(_) | Action::Delete(_) => {}
+            Action::EnsureNamespace(_)
+            | Action::Apply(_)
+            | Action::Scale(_)
+            | Action::Delete(_)
+            | Action::Release(_) => {}
         }
         self.report_written(step);
         Ok(())

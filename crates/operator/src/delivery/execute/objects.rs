@@ -5,13 +5,14 @@ use mainstay_cluster::connect::MANAGER;
 use mainstay_cluster::write::{Body, WriteError, Writer};
 use mainstay_mesh::ErrorClass;
 use mainstay_rollout::manifest::ObjectKey;
-use mainstay_rollout::plan::{Action, Apply, Delete, Scale};
+use mainstay_rollout::plan::{Action, Apply, Delete, Release, Scale};
 use mainstay_rollout::snapshot::Version;
 use serde_json::{Value, json};
 
 use super::{Executor, stale_error};
 use crate::delivery::names::{ClusterKey, ObjectType};
 use crate::delivery::observed::{applied_replicas, apply_body, object_version};
+use crate::object::string_at;
 
 /// Reads an object. Returns `None` if it does not exist.
 pub(super) async fn get(writer: &Writer, path: &str) -> Result<Option<Value>, WriteError> {
@@ -30,6 +31,16 @@ pub(super) fn delete_options(precondition: &Version) -> Value {
         "preconditions": {"uid": precondition.uid, "resourceVersion": precondition.resource_version},
         "propagationPolicy": "Background",
     })
+}
+
+/// Returns the owner references of an object except those to `owner`.
+fn other_owners(object: &Value, owner: &str) -> Vec<Value> {
+    let references = object
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array);
+    let others = references.into_iter().flatten();
+    let others = others.filter(|reference| string_at(reference, "/uid") != owner);
+    others.cloned().collect()
 }
 
 fn require_version(body: &mut Value, precondition: &Version) {
@@ -52,6 +63,7 @@ impl Executor {
             Action::Apply(apply) => self.apply(cluster, writer, apply).await,
             Action::Scale(scale) => self.scale(cluster, writer, scale).await,
             Action::Delete(delete) => self.delete(cluster, writer, delete).await,
+            Action::Release(release) => self.release(cluster, writer, release).await,
             _ => Ok(()),
         }
     }
@@ -153,6 +165,32 @@ impl Executor {
         }
     }
 
+    /// Removes one owner reference. Others are kept.
+    async fn release(
+        &self,
+        cluster: &ClusterKey,
+        writer: &Writer,
+        release: &Release,
+    ) -> Result<(), WriteError> {
+        let path = self.path(cluster, &release.key)?;
+        let live = get(writer, &path).await?;
+        let Some(found) = live
+            .as_ref()
+            .filter(|live| object_version(live) == release.precondition)
+        else {
+            self.refresh(cluster, &release.key, live, Some(&release.precondition));
+            return Err(stale_error("the object was changed"));
+        };
+        let mut body = json!({"metadata": {"ownerReferences": other_owners(found, &release.owner)}});
+        require_version(&mut body, &release.precondition);
+        let target = format!("{path}?fieldManager={MANAGER}");
+        let object = writer
+            .call(Method::PATCH, &target, Some(Body::Merge(body)))
+            .await?;
+        self.refresh(cluster, &release.key, Some(object), None);
+        Ok(())
+    }
+
     /// Reads an object after a conflict. Always returns an error: that of the write, or that of the read.
     async fn read_again(
         &self,
@@ -184,5 +222,18 @@ async fn ensure_namespace(writer: &Writer, name: &str) -> Result<(), WriteError>
     match writer.call(Method::POST, &path, Some(Body::Json(body))).await {
         Err(error) if error.code != 409 => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_owner_references_are_kept() {
+        let reference = |uid: &str| json!({"kind": "ConfigMap", "name": uid, "uid": uid});
+        let object = json!({"metadata": {"ownerReferences": [reference("own"), reference("other")]}});
+        assert_eq!(other_owners(&object, "own"), [reference("other")]);
+        assert!(other_owners(&json!({"metadata": {}}), "own").is_empty());
     }
 }

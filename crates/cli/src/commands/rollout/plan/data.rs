@@ -11,6 +11,7 @@ use mainstay_rollout::model::{
 use serde_json::{Value, json};
 
 use super::end_word;
+use crate::commands::rollout::warnings::weight_warnings;
 
 /// Result of a run.
 pub(crate) struct Report {
@@ -74,6 +75,11 @@ impl Report {
             .count()
     }
 
+    /// Returns warnings about the spec, one sentence each.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        weight_warnings(&self.deployment.spec)
+    }
+
     /// Returns the report as JSON.
     pub(crate) fn to_json(&self) -> Value {
         let status = &self.deployment.status;
@@ -85,6 +91,7 @@ impl Report {
             "seconds": self.duration().as_secs(),
             "promotions": self.promotions(),
             "assumptions": self.notes,
+            "warnings": self.warnings(),
             "changes": self.changes.iter().map(Change::to_json).collect::<Vec<_>>(),
             "timeline": self.timeline.frames.iter().map(frame_json).collect::<Vec<_>>(),
             "conditions": status.conditions,

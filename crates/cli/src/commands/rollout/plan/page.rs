@@ -22,7 +22,7 @@ pub(super) fn page(report: &Report, wide: bool) -> String {
         deployment.name(),
         strategy_type(deployment)
     );
-    for note in &report.notes {
+    for note in report.warnings().iter().chain(&report.notes) {
         let _ = writeln!(out, "{WARNING}{note}{WARNING:#}");
     }
     out.push_str(&changes(report));
