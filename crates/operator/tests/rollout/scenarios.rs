@@ -217,6 +217,33 @@ async fn check_deletion(fleet: &mut Fleet) {
     assert_eq!(left["items"].as_array().unwrap().len(), 0, "{left}");
 }
 
+/// With the policy `Orphan`, the objects in all clusters survive the deployment, also those in the host cluster,
+/// which it owned.
+#[test]
+fn orphaned_objects_survive_the_deployment() {
+    run(async {
+        let mut fleet = Fleet::start(&["east"]).await;
+        fleet.record_two_revisions().await;
+        let mut deployment = deployment_of(&[(V1, &[("", 2), ("east", 2)])]);
+        deployment["spec"]["deletion"] = json!({"policy": "Orphan"});
+        fleet.create(&deployment).await;
+        fleet.until_phase("Healthy").await;
+        let path = objects::path(DEPLOYMENTS, DEPLOYMENT);
+        fleet.host().delete(&path).await.unwrap();
+        fleet
+            .until("the deployment is deleted", |fleet| fleet.deployment().is_null())
+            .await;
+        fleet.sleep(Duration::from_mins(5)).await;
+        for cluster in ["", "east"] {
+            assert_eq!(
+                fleet.replicas(cluster, "example-app-v1-testsvc"),
+                Some((2, 2)),
+                "{cluster:?}"
+            );
+        }
+    });
+}
+
 #[test]
 fn a_dead_cluster_blocks_no_other() {
     run(async {
