@@ -35,8 +35,8 @@ const PEERS: [&str; 19] = [
     "chromium",
 ];
 
-/// Proofs whose quick share runs in CI, two at a time, with their budgets in minutes. Those that mostly wait for
-/// real servers alternate with those that compute. The tests of other proofs run in the test step.
+/// Proofs whose quick share runs in CI, two at a time, with their budgets in minutes. Those that mostly
+/// wait for real servers alternate with those that compute. The tests of other proofs run in the test step.
 const PROOFS: &[(&str, u64)] = &[
     ("clusters", 4),
     ("render", 3),
@@ -49,7 +49,8 @@ const PROOFS: &[(&str, u64)] = &[
 /// Number of proofs that run at the same time.
 const CONCURRENT_PROOFS: usize = 2;
 
-/// Longest expected total on a quiet machine with two cores, in minutes: with warm caches, and with empty ones.
+/// Longest expected total on a quiet machine with two cores, in minutes: with warm caches, and with empty
+/// ones.
 const TOTAL_BUDGETS: [u64; 2] = [25, 45];
 
 /// Test programs that only proofs run; `--all-targets` omits them.

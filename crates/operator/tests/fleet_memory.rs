@@ -1,5 +1,6 @@
-//! Measures the memory of the delivery controllers together with the simulated clusters that they control, and checks
-//! that a steady state has no writes. It is the only test of this program, because it measures the memory of the process.
+//! Measures the memory of the delivery controllers together with the simulated clusters that they control,
+//! and checks that a steady state has no writes. It is the only test of this program, because it measures
+//! the memory of the process.
 
 #![allow(
     clippy::unwrap_used,

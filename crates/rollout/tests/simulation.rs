@@ -355,8 +355,8 @@ fn an_abort_in_every_state_keeps_capacity() {
     println!("rollout aborts: {states} states");
 }
 
-/// The controllers restart while a cluster is unreachable, and the spec changes before they can read the cluster
-/// again: the pods in it count as the source of the rollout.
+/// The controllers restart while a cluster is unreachable, and the spec changes before they can read the
+/// cluster again: the pods in it count as the source of the rollout.
 #[test]
 fn a_restart_during_an_outage_keeps_capacity() {
     for kind in ["Direct", "Rolling", "Canary", "BlueGreen"] {
@@ -601,7 +601,7 @@ fn an_orphaning_deletion_keeps_and_releases_all_objects() {
     assert!(world.violations.is_empty(), "{:#?}", world.violations);
 }
 
-/// Returns the messages of the next plan about objects that are given up.
+/// Returns the messages of the next plan about forgotten objects.
 fn forgotten(world: &mut World) -> Vec<String> {
     let planned = mainstay_rollout::plan(&world.snapshot());
     let messages = planned.steps().filter_map(|step| match &step.action {
@@ -611,10 +611,10 @@ fn forgotten(world: &mut World) -> Vec<String> {
     messages.collect()
 }
 
-/// A deletion waits for an unreachable cluster. If `forgetAfterSeconds` is set, it gives up the objects there
+/// A deletion waits for an unreachable cluster. If `forgetAfterSeconds` is set, it forgets the objects there
 /// after that time and lists them.
 #[test]
-fn a_deletion_gives_up_unreachable_clusters_after_the_configured_time() {
+fn a_deletion_forgets_unreachable_clusters_after_the_configured_time() {
     let settings = json!({"unreachableClusters": {"forgetAfterSeconds": 300}});
     for (settings, end) in [(json!({}), None), (settings, Some(300))] {
         let mut world = deletable(&settings);

@@ -39,8 +39,8 @@ fn ready(fleet: &Fleet, table: &str, name: &str) -> String {
     format!("{}/{}", text("status"), text("reason"))
 }
 
-/// A placement by labels follows the labels of the clusters: pods start in the cluster that matches now before they
-/// end in the other one.
+/// A placement by labels follows the labels of the clusters: pods start in the cluster that matches now
+/// before they end in the other one.
 #[test]
 fn a_placement_follows_the_labels_of_clusters() {
     run(async {

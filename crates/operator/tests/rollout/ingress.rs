@@ -1,5 +1,5 @@
-//! A rollout with an Ingress: a path per revision, then requests distributed by replicas, then one revision. The
-//! golden files are shared with the test on a real API server (`rollout_servers`).
+//! A rollout with an Ingress: a path per revision, then requests distributed by replicas, then one
+//! revision. The golden files are shared with the test on a real API server (`rollout_servers`).
 
 use crate::fleet::Fleet;
 use crate::golden::{check_golden, golden_text_in_any_namespace};

@@ -82,8 +82,8 @@ pub(crate) fn with_traffic(mut deployment: Value, provider: &str, weights: &[(&s
     deployment
 }
 
-/// Returns a deployment of revisions with weights in the host cluster. Its route is an `HTTPRoute` for requests
-/// in the mesh: without a Gateway, its parent is a Service.
+/// Returns a deployment of revisions with weights in the host cluster. Its route is an `HTTPRoute` for
+/// requests in the mesh: without a Gateway, its parent is a Service.
 pub(crate) fn gateway_deployment(namespace: &str, weights: &[(&str, u32)]) -> Value {
     let places: &[(&str, u32)] = &[("", 2)];
     let revisions: Vec<(&str, &[(&str, u32)])> =
@@ -94,8 +94,8 @@ pub(crate) fn gateway_deployment(namespace: &str, weights: &[(&str, u32)]) -> Va
     deployment
 }
 
-/// Returns a deployment in the host cluster whose requests an Ingress distributes by replicas. Without a match, each
-/// revision has a path of its own, as in the proposal.
+/// Returns a deployment in the host cluster whose requests an Ingress distributes by replicas. Without a
+/// match, each revision has its own path, as in the proposal.
 pub(crate) fn ingress_deployment(namespace: &str, replicas: &[(&str, u32)], has_match: bool) -> Value {
     let places: Vec<[(&str, u32); 1]> = replicas.iter().map(|(_, count)| [("", *count)]).collect();
     let rows: Vec<(&str, &[(&str, u32)])> = replicas
@@ -122,7 +122,8 @@ pub(crate) fn ingress_deployment(namespace: &str, replicas: &[(&str, u32)], has_
 /// Service for all revisions, to which an Ingress with a match sends requests.
 pub(crate) const APEX_SERVICE: &str = "example-app-deploy-testsvc";
 
-/// Steps of a rollout with an Ingress: name of the golden file, replicas by revision, and whether there is a match.
+/// Steps of a rollout with an Ingress: name of the golden file, replicas by revision, and whether there is
+/// a match.
 pub(crate) const INGRESS_STEPS: [(&str, &[(&str, u32)], bool); 3] = [
     (
         "ingress-paths",

@@ -18,8 +18,8 @@ const DEAD: &str = "north";
 /// Default interval of probes, plus the timeout of a probe.
 const MAX_GAP: Duration = Duration::from_secs(35);
 const OUTAGE: Duration = Duration::from_mins(30);
-/// Maximum duration of a change in the other clusters. The timeout of a call is 10 s: a change that waits for the
-/// unreachable cluster takes longer.
+/// Maximum duration of a change in the other clusters. The timeout of a call is 10 s: a change that waits
+/// for the unreachable cluster takes longer.
 const MAX_CHANGE_TIME: Duration = Duration::from_secs(9);
 
 fn deployment(replicas: u32) -> serde_json::Value {
@@ -76,8 +76,8 @@ fn the_circuit_breaker_limits_calls_to_an_unreachable_cluster() {
         fleet.until_phase("Healthy").await;
         fleet.connector.set_unresponsive(DEAD, true);
         let start = tokio::time::Instant::now();
-        // The first change discovers the outage: its plan ends when the call to the cluster times out, but the
-        // other clusters are changed meanwhile.
+        // The first change discovers the outage: its plan ends when the call to the cluster times out, but
+        // the other clusters are changed meanwhile.
         let took = scale_others(&mut fleet, 2).await;
         assert!(
             took <= MAX_CHANGE_TIME,

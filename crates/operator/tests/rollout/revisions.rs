@@ -142,8 +142,8 @@ fn every_change_of_an_application_replaces_the_running_revision() {
     });
 }
 
-/// The annotation records revisions and leaves the running one. Revisions beyond the limit are deleted, but not the
-/// running one and the one that another deployment names.
+/// The annotation records revisions and leaves the running one. Revisions beyond the limit are deleted, but
+/// not the running one and the one that another deployment names.
 #[test]
 fn recorded_revisions_replace_nothing_and_referenced_ones_are_kept() {
     run(async {

@@ -217,8 +217,8 @@ async fn check_deletion(fleet: &mut Fleet) {
     assert_eq!(left["items"].as_array().unwrap().len(), 0, "{left}");
 }
 
-/// With the policy `Orphan`, the objects in all clusters survive the deployment, also those in the host cluster,
-/// which it owned.
+/// With the policy `Orphan`, the objects in all clusters survive the deployment, also those in the host
+/// cluster, which it owned.
 #[test]
 fn orphaned_objects_survive_the_deployment() {
     run(async {

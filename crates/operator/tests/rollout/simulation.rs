@@ -226,8 +226,9 @@ impl Simulation {
                 available >= floor,
                 "P3 in {name:?}: {available} available, floor {floor}"
             );
-            // The budget is shared by the reachable clusters. A fault makes a cluster unreachable for a while, so only
-            // the share of one cluster is bounded at any time; the model of the planner checks the sum.
+            // The budget is shared by the reachable clusters. A fault makes a cluster unreachable for a
+            // while, so only the share of one cluster is bounded at any time; the model of the planner
+            // checks the sum.
             let excess = desired.saturating_sub(self.allowed_without_surge(name));
             assert!(
                 self.max_surge.is_none_or(|surge| excess <= surge),
@@ -404,7 +405,7 @@ fn simulate(seed: u64) -> Counts {
         simulation.fleet.until_idle().await;
         simulation.check_invariants();
         simulation.check_end();
-        // Tells how much a simulation did: a rollout without writes checks nothing.
+        // A rollout without writes checks nothing.
         simulation.counts.writes = simulation.fleet.writes() - before;
         assert!(simulation.counts.writes > 0, "no write");
         simulation.counts

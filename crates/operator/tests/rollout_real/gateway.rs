@@ -92,8 +92,8 @@ async fn change_weights(test: &TestNamespace, weights: &[(&str, u32)]) {
     test.set_spec(DEPLOYMENTS, &deployment).await;
 }
 
-/// Runs a rollout from one revision to the other with an even split in between. istiod is killed before the last
-/// change: the old pods must be kept until another istiod has accepted the route.
+/// Runs a rollout from one revision to the other with an even split in between. istiod is killed before the
+/// last change: the old pods must be kept until another istiod has accepted the route.
 pub(crate) async fn istiod_accepts_http_routes() {
     let test = TestNamespace::new("gateway").await;
     let host = test.servers.get(HOST);

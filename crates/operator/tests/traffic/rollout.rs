@@ -1,6 +1,6 @@
 //! Tests a canary under load that the rollout controller executes: shares at each step, an abort, a
-//! complete rollout, and a negative control without a readiness probe. Routes are Istio's, or those of Gateway
-//! API.
+//! complete rollout, and a negative control without a readiness probe. Routes are Istio's, or those of
+//! Gateway API.
 
 use std::ops::Range;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A deployment `shop` with one revision at a time, and questions about its state.
+//! A deployment `shop` with one revision at a time, and checks of its state.
 
 use mainstay_rollout::plan::Requeue;
 use serde_json::{Value, json};
