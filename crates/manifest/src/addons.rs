@@ -21,6 +21,9 @@ const ADDONS: &[(&str, &str)] = &[
     ("tracing", "jaeger"),
 ];
 
+/// Add-ons that Istio removed. Validation reports them.
+const REMOVED: &[&str] = &["istiocoredns"];
+
 /// Manifest for tracing with Zipkin.
 const ZIPKIN: &str = "extras/zipkin";
 
@@ -38,7 +41,8 @@ pub(crate) fn addon_objects(operator: &Map, charts: &dyn Charts) -> (Vec<Object>
     let (mut objects, mut found) = (Vec::new(), Diagnostics::default());
     for (name, block) in map_at(operator, &["spec", "addonComponents"]) {
         let path = Path::from_keys(&["spec", "addonComponents", &name]);
-        if block.get("enabled").and_then(Value::as_bool) != Some(true) {
+        let is_enabled = block.get("enabled").and_then(Value::as_bool) == Some(true);
+        if !is_enabled || REMOVED.contains(&name.as_str()) {
             continue;
         }
         let Some((_, manifest)) = ADDONS.iter().find(|(known, _)| *known == name) else {

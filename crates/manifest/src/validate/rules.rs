@@ -3,8 +3,9 @@
 use mainstay_yaml::Value;
 
 use super::Subject;
+use super::deprecations::{deprecated, removed};
 use super::scalars::{is_cidr, is_duration, is_hub, is_label, is_object_name, is_port, is_tag};
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::path::{Path, scalar_text};
 
 /// A validation rule.
@@ -292,128 +293,6 @@ fn providers(config: &Value, path: &Path, found: &mut Diagnostics) {
     }
 }
 
-/// Deprecated values, and their replacements.
-const DEPRECATED: &[(&str, &str)] = &[
-    ("global.outboundTrafficPolicy", "meshConfig.outboundTrafficPolicy"),
-    ("global.certificates", "meshConfig.certificates"),
-    ("global.localityLbSetting", "meshConfig.localityLbSetting"),
-    ("global.policyCheckFailOpen", "meshConfig.policyCheckFailOpen"),
-    ("global.enableTracing", "meshConfig.enableTracing"),
-    ("global.proxy.accessLogFormat", "meshConfig.accessLogFormat"),
-    ("global.proxy.accessLogFile", "meshConfig.accessLogFile"),
-    ("global.proxy.accessLogEncoding", "meshConfig.accessLogEncoding"),
-    ("global.proxy.concurrency", "meshConfig.defaultConfig.concurrency"),
-    (
-        "global.proxy.envoyAccessLogService",
-        "meshConfig.defaultConfig.envoyAccessLogService",
-    ),
-    (
-        "global.proxy.envoyAccessLogService.enabled",
-        "meshConfig.enableEnvoyAccessLogService",
-    ),
-    (
-        "global.proxy.envoyMetricsService",
-        "meshConfig.defaultConfig.envoyMetricsService",
-    ),
-    (
-        "global.proxy.protocolDetectionTimeout",
-        "meshConfig.protocolDetectionTimeout",
-    ),
-    (
-        "global.proxy.holdApplicationUntilProxyStarts",
-        "meshConfig.defaultConfig.holdApplicationUntilProxyStarts",
-    ),
-    (
-        "pilot.ingress",
-        "meshConfig.ingressService, meshConfig.ingressControllerMode and meshConfig.ingressClass",
-    ),
-    ("global.mtls.enabled", "the PeerAuthentication resource"),
-    ("global.mtls.auto", "meshConfig.enableAutoMtls"),
-    (
-        "global.tracer.lightstep.address",
-        "meshConfig.defaultConfig.tracing.lightstep.address",
-    ),
-    (
-        "global.tracer.lightstep.accessToken",
-        "meshConfig.defaultConfig.tracing.lightstep.accessToken",
-    ),
-    (
-        "global.tracer.zipkin.address",
-        "meshConfig.defaultConfig.tracing.zipkin.address",
-    ),
-    (
-        "global.tracer.datadog.address",
-        "meshConfig.defaultConfig.tracing.datadog.address",
-    ),
-    ("global.jwtPolicy", "nothing: third-party tokens are always used"),
-    ("global.arch", "components.*.k8s.affinity"),
-    (
-        "global.meshExpansion.enabled",
-        "Gateway and other Istio networking resources",
-    ),
-    (
-        "istiocoredns.enabled",
-        "DNS capture in the proxy (ISTIO_META_DNS_CAPTURE)",
-    ),
-];
-
-/// Removed values.
-const REMOVED: &[&str] = &[
-    "grafana.enabled",
-    "tracing.enabled",
-    "kiali.enabled",
-    "prometheus.enabled",
-    "telemetry.v2.prometheus.configOverride",
-    "telemetry.v2.stackdriver.configOverride",
-    "telemetry.v2.stackdriver.disableOutbound",
-    "telemetry.v2.stackdriver.outboundAccessLogging",
-    "global.tracer.stackdriver.debug",
-    "global.tracer.stackdriver.maxNumberOfAttributes",
-    "global.tracer.stackdriver.maxNumberOfAnnotations",
-    "global.tracer.stackdriver.maxNumberOfMessageEvents",
-    "meshConfig.defaultConfig.tracing.stackdriver.debug",
-    "meshConfig.defaultConfig.tracing.stackdriver.maxNumberOfAttributes",
-    "meshConfig.defaultConfig.tracing.stackdriver.maxNumberOfAnnotations",
-    "meshConfig.defaultConfig.tracing.stackdriver.maxNumberOfMessageEvents",
-];
-
-fn split_keys(path: &str) -> Vec<&str> {
-    path.split('.').collect()
-}
-
-fn user_value<'a>(subject: &'a Subject<'_>, path: &str) -> Option<&'a Value> {
-    let mut full = vec!["values"];
-    full.extend(split_keys(path));
-    subject.spec(&full).filter(|value| value.as_str() != Some(""))
-}
-
-/// Whether there is an error at a path or at one of its ancestors.
-fn is_reported(found: &Diagnostics, path: &Path) -> bool {
-    let mut list = found.list().iter();
-    list.any(|one| one.severity == Severity::Error && path.0.starts_with(&one.path.0))
-}
-
-fn deprecated(subject: &Subject<'_>, found: &mut Diagnostics) {
-    for (path, replacement) in DEPRECATED {
-        let at = values_path(&split_keys(path));
-        if user_value(subject, path).is_some() && !is_reported(found, &at) {
-            let result = Diagnostic::warning(at, "is deprecated");
-            found.push(result.hint(format!("use {replacement}")));
-        }
-    }
-}
-
-fn removed(subject: &Subject<'_>, found: &mut Diagnostics) {
-    for path in REMOVED {
-        let at = values_path(&split_keys(path));
-        let is_set = user_value(subject, path).is_some_and(|value| value.as_bool() != Some(false));
-        if is_set && !is_reported(found, &at) {
-            let result = Diagnostic::error(at, "is removed and has no effect");
-            found.push(result.hint("remove it"));
-        }
-    }
-}
-
 /// Reports fields of `spec` that no longer have an effect.
 fn removed_fields(subject: &Subject<'_>, found: &mut Diagnostics) {
     if subject.spec(&["resourceSuffix"]).is_some() {
@@ -435,30 +314,4 @@ fn certificate_provider(subject: &Subject<'_>, found: &mut Diagnostics) {
         let result = Diagnostic::error(values_path(&keys), message).value("kubernetes");
         found.push(result.hint("use istiod"));
     }
-}
-
-/// Sets the hint of an unknown value to its replacement if the value is deprecated or removed.
-pub(super) fn with_replacement(diagnostic: Diagnostic) -> Diagnostic {
-    if diagnostic.message != "unknown field" {
-        return diagnostic;
-    }
-    let path = diagnostic.path.to_string();
-    let row = DEPRECATED
-        .iter()
-        .find(|(known, _)| path == format!("spec.values.{known}"));
-    let below = format!("{path}.");
-    let mut removed = REMOVED.iter().map(|known| format!("spec.values.{known}"));
-    match row {
-        Some((_, replacement)) => diagnostic.hint(format!("use {replacement}")),
-        None if removed.any(|known| known == path || known.starts_with(&below)) => {
-            diagnostic.hint("remove it: it no longer has an effect")
-        }
-        None => diagnostic,
-    }
-}
-
-/// Whether a warning in a chart's notes is about a value that a rule already reports with its location.
-pub(crate) fn is_reported_deprecation(note: &str) -> bool {
-    let quoted = note.strip_prefix('"').and_then(|rest| rest.split_once('"'));
-    quoted.is_some_and(|(path, _)| DEPRECATED.iter().any(|(known, _)| *known == path))
 }
