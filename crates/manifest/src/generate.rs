@@ -130,7 +130,7 @@ impl Run<'_> {
                 });
             }
         }
-        let (objects, found) = addon_objects(&self.translated.operator, request.charts);
+        let (objects, found) = addon_objects(&self.translated.operator, request.charts, &mut self.steps);
         self.add_located(found);
         if !objects.is_empty() {
             all.push(ComponentObjects {

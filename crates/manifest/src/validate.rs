@@ -2,6 +2,7 @@
 //! collected.
 
 mod deprecations;
+mod ineffective;
 mod rules;
 mod scalars;
 

@@ -4,6 +4,7 @@ use mainstay_yaml::Value;
 
 use super::Subject;
 use super::deprecations::{deprecated, removed};
+use super::ineffective::fields_without_effect;
 use super::scalars::{is_cidr, is_duration, is_hub, is_label, is_object_name, is_port, is_tag};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::path::{Path, scalar_text};
@@ -29,14 +30,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule { check: deprecated },
     Rule { check: removed },
     Rule {
-        check: removed_fields,
+        check: fields_without_effect,
     },
     Rule {
         check: certificate_provider,
     },
 ];
 
-fn spec_path(keys: &[&str]) -> Path {
+pub(super) fn spec_path(keys: &[&str]) -> Path {
     let mut path = vec!["spec"];
     path.extend(keys);
     Path::from_keys(&path)
@@ -86,7 +87,7 @@ const GATEWAYS: [(&str, &str); 2] = [
 ];
 
 /// Calls `check` for each gateway with its path, its block and the key of its values.
-fn for_each_gateway(subject: &Subject<'_>, mut check: impl FnMut(Path, &Value, &'static str)) {
+pub(super) fn for_each_gateway(subject: &Subject<'_>, mut check: impl FnMut(Path, &Value, &'static str)) {
     for (key, values) in GATEWAYS {
         let list = subject.spec(&["components", key]).and_then(Value::as_list);
         for (index, gateway) in list.unwrap_or_default().iter().enumerate() {
@@ -290,20 +291,6 @@ fn providers(config: &Value, path: &Path, found: &mut Diagnostics) {
         } else {
             names.push(name);
         }
-    }
-}
-
-/// Reports fields of `spec` that no longer have an effect.
-fn removed_fields(subject: &Subject<'_>, found: &mut Diagnostics) {
-    if subject.spec(&["resourceSuffix"]).is_some() {
-        let result = Diagnostic::warning(spec_path(&["resourceSuffix"]), "has no effect");
-        found.push(result.hint("use revision to run control planes side by side"));
-    }
-    let remote = subject.spec(&["components", "istiodRemote", "enabled"]);
-    if remote.and_then(Value::as_bool) == Some(true) {
-        let path = spec_path(&["components", "istiodRemote"]);
-        let result = Diagnostic::error(path, "this component no longer exists");
-        found.push(result.hint("use the profile \"remote\""));
     }
 }
 
