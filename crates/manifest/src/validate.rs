@@ -3,6 +3,7 @@
 
 mod deprecations;
 mod ineffective;
+mod mesh;
 mod rules;
 mod scalars;
 

@@ -5,7 +5,8 @@ use mainstay_yaml::Value;
 use super::Subject;
 use super::deprecations::{deprecated, removed};
 use super::ineffective::fields_without_effect;
-use super::scalars::{is_cidr, is_duration, is_hub, is_label, is_object_name, is_port, is_tag};
+use super::mesh::mesh_config;
+use super::scalars::{is_cidr, is_hub, is_label, is_object_name, is_port, is_tag};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::path::{Path, scalar_text};
 
@@ -43,7 +44,7 @@ pub(super) fn spec_path(keys: &[&str]) -> Path {
     Path::from_keys(&path)
 }
 
-fn values_path(keys: &[&str]) -> Path {
+pub(super) fn values_path(keys: &[&str]) -> Path {
     let mut path = vec!["spec", "values"];
     path.extend(keys);
     Path::from_keys(&path)
@@ -218,80 +219,6 @@ fn replicas(subject: &Subject<'_>, found: &mut Diagnostics) {
             found.push(warn(path, &format!("values.gateways.{values}")));
         }
     });
-}
-
-/// Ports in the mesh configuration.
-const MESH_PORTS: &[&str] = &["proxyListenPort", "proxyInboundListenPort", "proxyHttpPort"];
-
-/// Durations in the mesh configuration.
-const MESH_DURATIONS: &[&[&str]] = &[
-    &["connectTimeout"],
-    &["protocolDetectionTimeout"],
-    &["dnsRefreshRate"],
-    &["defaultConfig", "drainDuration"],
-    &["defaultConfig", "terminationDrainDuration"],
-];
-
-fn mesh_config(subject: &Subject<'_>, found: &mut Diagnostics) {
-    let places = [
-        (spec_path(&["meshConfig"]), subject.spec(&["meshConfig"])),
-        (
-            values_path(&["meshConfig"]),
-            subject.spec(&["values", "meshConfig"]),
-        ),
-    ];
-    for (path, config) in places {
-        let Some(config) = config else { continue };
-        for key in MESH_PORTS {
-            let port = config.get(key).and_then(Value::as_i64);
-            if port.is_some_and(|port| !(0..=65535).contains(&port)) {
-                let message = "is not a port: expected 0 to 65535";
-                found.push(Diagnostic::error(path.key(key), message));
-            }
-        }
-        for keys in MESH_DURATIONS {
-            let duration = config.at(keys).and_then(Value::as_str);
-            if duration.is_some_and(|duration| !is_duration(duration)) {
-                let below = keys.iter().fold(path.clone(), |path, key| path.key(key));
-                let result =
-                    Diagnostic::error(below, "is not a duration").value(duration.unwrap_or_default());
-                found.push(result.hint("write it like 10s or 1m30s"));
-            }
-        }
-        trust_domain(config, &path, found);
-        providers(config, &path, found);
-    }
-}
-
-fn trust_domain(config: &Value, path: &Path, found: &mut Diagnostics) {
-    let domain = config
-        .get("trustDomain")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    if !domain.chars().all(is_name) {
-        let result = Diagnostic::error(path.key("trustDomain"), "is not a domain name");
-        found.push(result.value(domain).hint("write it like cluster.local"));
-    }
-}
-
-fn providers(config: &Value, path: &Path, found: &mut Diagnostics) {
-    let list = config
-        .get("extensionProviders")
-        .and_then(Value::as_list)
-        .unwrap_or_default();
-    let mut names: Vec<&str> = Vec::new();
-    for (index, provider) in list.iter().enumerate() {
-        let name = provider.get("name").and_then(Value::as_str).unwrap_or_default();
-        let at = path.key("extensionProviders").index(index);
-        if name.is_empty() {
-            found.push(Diagnostic::error(at, "the provider has no name"));
-        } else if names.contains(&name) {
-            found.push(Diagnostic::error(at.key("name"), "another provider has this name").value(name));
-        } else {
-            names.push(name);
-        }
-    }
 }
 
 fn certificate_provider(subject: &Subject<'_>, found: &mut Diagnostics) {
