@@ -1,28 +1,86 @@
-//! Add-ons: the sample manifests of an Istio release, enabled by `spec.addonComponents`.
+//! Add-ons: the sample manifests of an Istio release as a table, enabled by `spec.addonComponents`.
 
 use mainstay_yaml::{Map, Value};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
+use crate::limits::Steps;
 use crate::merge::{map_at, text_at, value_at};
 use crate::object::Object;
+use crate::overlay::{Naming, apply_overlays};
 use crate::package::{Charts, PackageError};
 use crate::path::Path;
 use crate::render::parse_objects;
+use crate::settings::{Customization, Workload, apply_settings};
 
 /// Namespace of the objects in the samples.
 const SAMPLE_NAMESPACE: &str = "istio-system";
 
-/// Add-ons and their manifests, relative to `samples/addons` of a release.
-const ADDONS: &[(&str, &str)] = &[
-    ("grafana", "grafana"),
-    ("kiali", "kiali"),
-    ("prometheus", "prometheus"),
-    ("prometheusOperator", "extras/prometheus-operator"),
-    ("tracing", "jaeger"),
+/// A row of the table of add-ons.
+#[derive(Debug)]
+struct Addon {
+    /// Key below `spec.addonComponents`.
+    name: &'static str,
+    /// Value of `spec.provider`; empty if there is only one.
+    provider: &'static str,
+    /// Manifest, relative to `samples/addons` of a release.
+    manifest: &'static str,
+    /// Workload that `k8s` settings change.
+    workload: Workload<'static>,
+}
+
+const fn deployment(name: &'static str, container: &'static str) -> Workload<'static> {
+    Workload {
+        kind: "Deployment",
+        name,
+        container,
+        service: name,
+    }
+}
+
+const fn addon(name: &'static str, manifest: &'static str, workload: Workload<'static>) -> Addon {
+    Addon {
+        name,
+        provider: "",
+        manifest,
+        workload,
+    }
+}
+
+const fn tracing(provider: &'static str, manifest: &'static str) -> Addon {
+    Addon {
+        name: "tracing",
+        provider,
+        manifest,
+        workload: Workload {
+            service: "tracing",
+            ..deployment(provider, provider)
+        },
+    }
+}
+
+/// All add-ons. The first row of a name is its default.
+const ADDONS: &[Addon] = &[
+    addon("grafana", "grafana", deployment("grafana", "grafana")),
+    addon("kiali", "kiali", deployment("kiali", "kiali")),
+    addon(
+        "prometheus",
+        "prometheus",
+        deployment("prometheus", "prometheus-server"),
+    ),
+    addon(
+        "prometheusOperator",
+        "extras/prometheus-operator",
+        Workload {
+            kind: "",
+            ..deployment("", "")
+        },
+    ),
+    tracing("jaeger", "jaeger"),
+    tracing("zipkin", "extras/zipkin"),
 ];
 
-/// Manifest for tracing with Zipkin.
-const ZIPKIN: &str = "extras/zipkin";
+/// Add-ons that Istio removed. Validation reports them.
+const REMOVED: &[&str] = &["istiocoredns"];
 
 /// Error of loading the objects of an add-on.
 #[derive(Debug, thiserror::Error)]
@@ -33,48 +91,104 @@ enum AddonError {
     Yaml(Box<mainstay_yaml::Error>),
 }
 
-/// Returns the objects of all enabled add-ons, and errors of add-ons that cannot be loaded.
-pub(crate) fn addon_objects(operator: &Map, charts: &dyn Charts) -> (Vec<Object>, Diagnostics) {
-    let (mut objects, mut found) = (Vec::new(), Diagnostics::default());
+/// Returns the objects of all enabled add-ons, and errors of add-ons that cannot be loaded or customized.
+pub(crate) fn addon_objects(
+    operator: &Map,
+    charts: &dyn Charts,
+    steps: &mut Steps,
+) -> (Vec<Object>, Diagnostics) {
+    let (mut all, mut found) = (Vec::new(), Diagnostics::default());
     for (name, block) in map_at(operator, &["spec", "addonComponents"]) {
         let path = Path::from_keys(&["spec", "addonComponents", &name]);
-        if block.get("enabled").and_then(Value::as_bool) != Some(true) {
+        let is_enabled = block.get("enabled").and_then(Value::as_bool) == Some(true);
+        if !is_enabled || REMOVED.contains(&name.as_str()) {
             continue;
         }
-        let Some((_, manifest)) = ADDONS.iter().find(|(known, _)| *known == name) else {
-            found.push(unknown_addon(&name, path));
-            continue;
+        let addon = match find_addon(&name, &block, &path) {
+            Ok(addon) => addon,
+            Err(error) => {
+                found.push(*error);
+                continue;
+            }
         };
-        let is_zipkin = block.at(&["spec", "provider"]).and_then(Value::as_str) == Some("zipkin");
-        let manifest = if name == "tracing" && is_zipkin {
-            ZIPKIN
-        } else {
-            manifest
-        };
-        match read_manifest(charts, manifest) {
-            Ok(found) => objects.extend(
-                found
-                    .into_iter()
-                    .map(|object| move_to_namespace(object, operator, &block)),
-            ),
+        match read_manifest(charts, addon.manifest) {
+            Ok(objects) => {
+                let objects = objects.into_iter();
+                let mut objects: Vec<Object> = objects
+                    .map(|object| move_to_namespace(object, operator, &block))
+                    .collect();
+                if let Some(settings) = block.get("k8s").and_then(Value::as_map) {
+                    let customization = Customization {
+                        path: &path,
+                        settings,
+                        workload: addon.workload,
+                        is_gateway: false,
+                    };
+                    found.append(customize(&customization, &mut objects, steps));
+                }
+                all.extend(objects);
+            }
             Err(error) => found.push(Diagnostic::error(path, error.to_string()).hint(
                 "use --manifests with the directory `manifests` of an Istio release, next to its `samples`",
             )),
         }
     }
-    (objects, found)
+    (all, found)
+}
+
+/// Returns the row of an add-on and its provider.
+fn find_addon(name: &str, block: &Value, path: &Path) -> Result<&'static Addon, Box<Diagnostic>> {
+    let rows: Vec<&Addon> = ADDONS.iter().filter(|row| row.name == name).collect();
+    let Some(default) = rows.first().copied() else {
+        return Err(Box::new(unknown_addon(name, path.clone())));
+    };
+    let provider = block.at(&["spec", "provider"]).and_then(Value::as_str);
+    let Some(provider) = provider.filter(|_| !default.provider.is_empty()) else {
+        return Ok(default);
+    };
+    let found = rows.iter().find(|row| row.provider == provider);
+    found.copied().ok_or_else(|| {
+        let names = rows.iter().map(|row| row.provider);
+        let list: Vec<&str> = names.clone().collect();
+        let message = format!("expected one of {}", list.join(", "));
+        let path = path.key("spec").key("provider");
+        let result = Diagnostic::error(path, message).value(provider);
+        Box::new(match did_you_mean(provider, names) {
+            Some(hint) => result.hint(hint),
+            None => result,
+        })
+    })
 }
 
 fn unknown_addon(name: &str, path: Path) -> Diagnostic {
-    let names = ADDONS.iter().map(|(name, _)| *name);
-    let list: Vec<&str> = names.clone().collect();
-    let hint = did_you_mean(name, names).unwrap_or_else(|| format!("there are {}", list.join(", ")));
+    let mut list: Vec<&str> = ADDONS.iter().map(|row| row.name).collect();
+    list.dedup();
+    let hint = did_you_mean(name, list.iter().copied());
+    let hint = hint.unwrap_or_else(|| format!("there are {}", list.join(", ")));
     Diagnostic::error(path, "this add-on does not exist").hint(hint)
 }
 
 fn read_manifest(charts: &dyn Charts, manifest: &str) -> Result<Vec<Object>, AddonError> {
     let text = charts.addon(manifest)?;
     parse_objects(&text).map_err(AddonError::Yaml)
+}
+
+/// Applies the settings and overlays of an add-on to its objects.
+fn customize(customization: &Customization<'_>, objects: &mut [Object], steps: &mut Steps) -> Diagnostics {
+    let mut found = apply_settings(customization, objects, steps);
+    // The names of add-ons do not depend on the revision.
+    let naming = Naming {
+        revision: "",
+        namespace: "",
+    };
+    found.append(apply_overlays(customization, naming, objects, steps));
+    found
+}
+
+/// Whether `spec.FIELD` of an add-on has an effect.
+pub(crate) fn has_spec_field(addon: &str, field: &str) -> bool {
+    let mut rows = ADDONS.iter().filter(|row| row.name == addon);
+    field == "provider" && rows.any(|row| !row.provider.is_empty())
 }
 
 /// Moves an object from the namespace of the samples to that of the add-on.

@@ -1,6 +1,8 @@
 //! The feature form of the API: feature blocks group components and set enablement and namespaces on three
 //! levels. They are translated to `spec.components` before layers are merged.
 
+mod enablement;
+
 use mainstay_chart::merge_maps;
 use mainstay_yaml::{Map, Value};
 
@@ -8,7 +10,10 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::merge::{put, text_at, value_at};
 use crate::path::Path;
 
+pub(crate) use enablement::DisabledFeatures;
+
 /// A feature and its components.
+#[derive(Debug)]
 struct Feature {
     key: &'static str,
     components: &'static [&'static str],
@@ -80,25 +85,29 @@ const GATEWAYS: &[(&str, &str, &str)] = &[
     ("egressGateway", "egressGateways", "istio-egressgateway"),
 ];
 
-/// Replaces the feature blocks of a user's configuration by components, add-ons and values.
-pub(crate) fn translate_features(operator: &mut Map) -> Diagnostics {
+/// Replaces the feature blocks of a user's configuration by components, add-ons and values. Returns the
+/// disabled features, the components of which must also be disabled in the profile.
+pub(crate) fn translate_features(operator: &mut Map) -> (DisabledFeatures, Diagnostics) {
     let mut found = Diagnostics::default();
     let Some(spec) = operator.get_mut("spec").and_then(Value::as_map_mut) else {
-        return found;
+        return (DisabledFeatures::default(), found);
     };
+    let disabled = DisabledFeatures::from_spec(spec);
     set_global_namespace(spec);
     check_removed_components(spec, &mut found);
     check_pilot_conflict(spec, &mut found);
+    disabled.report(spec, &mut found);
     for feature in FEATURES {
         let Some(Value::Map(block)) = spec.get(feature.key).cloned() else {
             continue;
         };
-        translate_feature(spec, feature, &block, &mut found);
+        translate_feature(spec, feature, &block);
         // If there are errors in the block, it is not removed, so that strict decoding reports unknown
         // fields, too.
         spec.remove(feature.key);
     }
-    found
+    disabled.disable_components(operator);
+    (disabled, found)
 }
 
 fn spec_path(keys: &[&str]) -> Path {
@@ -160,7 +169,7 @@ fn check_pilot_conflict(spec: &Map, found: &mut Diagnostics) {
     }
 }
 
-fn translate_feature(spec: &mut Map, feature: &Feature, block: &Map, found: &mut Diagnostics) {
+fn translate_feature(spec: &mut Map, feature: &Feature, block: &Map) {
     let enabled = bool_at(block, &["enabled"]);
     let own = text_at(block, &["namespace"]);
     let namespace = if own.is_empty() {
@@ -171,6 +180,10 @@ fn translate_feature(spec: &mut Map, feature: &Feature, block: &Map, found: &mut
     if let Some(v2) = bool_at(block, &["v2", "enabled"]) {
         put(spec, &["values", "telemetry", "v2", "enabled"], v2.into());
     }
+    let settings = FeatureSettings {
+        enabled,
+        namespace: &namespace,
+    };
     for name in feature.components {
         if REMOVED.iter().any(|(removed, _)| removed == name) {
             continue;
@@ -179,14 +192,8 @@ fn translate_feature(spec: &mut Map, feature: &Feature, block: &Map, found: &mut
         if let (Some(Value::List(items)), Some((_, list, _))) =
             (component, GATEWAYS.iter().find(|(_, list, _)| list == name))
         {
-            for (index, item) in items.iter().enumerate() {
-                let path = spec_path(&[feature.key, "components", list]).index(index);
-                let settings = FeatureSettings {
-                    enabled,
-                    namespace: &namespace,
-                    path,
-                };
-                let item = settings.apply(item.as_map().cloned().unwrap_or_default(), feature, found);
+            for item in items {
+                let item = settings.apply(item.as_map().cloned().unwrap_or_default());
                 append_gateway(spec, list, item);
             }
             continue;
@@ -197,15 +204,8 @@ fn translate_feature(spec: &mut Map, feature: &Feature, block: &Map, found: &mut
         if !is_mentioned && (is_optional_addon || !ADDONS.contains(name)) {
             continue;
         }
-        let path = spec_path(&[feature.key, "components", name]);
-        let settings = FeatureSettings {
-            enabled,
-            namespace: &namespace,
-            path,
-        };
         let map = component.and_then(Value::as_map).cloned().unwrap_or_default();
-        let map = settings.apply(map, feature, found);
-        insert_component(spec, name, map, found);
+        insert_component(spec, name, settings.apply(map));
     }
 }
 
@@ -213,23 +213,14 @@ fn translate_feature(spec: &mut Map, feature: &Feature, block: &Map, found: &mut
 struct FeatureSettings<'a> {
     enabled: Option<bool>,
     namespace: &'a str,
-    path: Path,
 }
 
 impl FeatureSettings<'_> {
-    fn apply(&self, mut component: Map, feature: &Feature, found: &mut Diagnostics) -> Map {
-        let own = component.get("enabled").and_then(Value::as_bool);
-        match (self.enabled, own) {
-            (Some(false), Some(true)) => {
-                let message = format!("is enabled, but its feature {:?} is disabled", feature.key);
-                let path = self.path.key("enabled");
-                let hint = format!("set spec.{}.enabled to true, or remove this", feature.key);
-                found.push(Diagnostic::error(path, message).hint(hint));
-            }
-            (Some(enabled), None) => {
-                component.insert("enabled".into(), enabled.into());
-            }
-            (Some(_) | None, _) => {}
+    fn apply(&self, mut component: Map) -> Map {
+        if let Some(enabled) = self.enabled {
+            component
+                .entry("enabled".into())
+                .or_insert_with(|| enabled.into());
         }
         if !self.namespace.is_empty() && text_at(&component, &["namespace"]).is_empty() {
             component.insert("namespace".into(), self.namespace.into());
@@ -239,7 +230,7 @@ impl FeatureSettings<'_> {
 }
 
 /// Inserts a component at its path in `spec`.
-fn insert_component(spec: &mut Map, name: &str, component: Map, found: &mut Diagnostics) {
+fn insert_component(spec: &mut Map, name: &str, component: Map) {
     if let Some((_, list, default)) = GATEWAYS.iter().find(|(key, ..)| *key == name) {
         let mut component = component;
         component
@@ -249,13 +240,6 @@ fn insert_component(spec: &mut Map, name: &str, component: Map, found: &mut Diag
     } else if ADDONS.contains(&name) {
         insert_merged(spec, &["addonComponents", name], component);
     } else {
-        let explicit = bool_at(spec, &["components", name, "enabled"]);
-        let feature = component.get("enabled").and_then(Value::as_bool);
-        if let (Some(true), Some(false)) = (explicit, feature) {
-            let message = "is enabled, but a feature it belongs to is disabled";
-            let path = spec_path(&["components", name, "enabled"]);
-            found.push(Diagnostic::error(path, message).hint("enable the feature, or remove this"));
-        }
         insert_merged(spec, &["components", name], component);
     }
 }
@@ -290,118 +274,4 @@ fn insert_merged(spec: &mut Map, keys: &[&str], component: Map) {
 }
 
 #[cfg(test)]
-mod tests {
-    use mainstay_yaml::{Budget, parse_map, to_json};
-
-    use super::*;
-
-    /// Translates `spec` and compares the result and the messages.
-    fn check(spec: &str, expected: &str, messages: &[&str]) {
-        let spec = parse_map(spec, &Budget::default()).unwrap();
-        let mut operator = Map::from([("spec".to_owned(), Value::Map(spec))]);
-        let found = translate_features(&mut operator);
-        let found: Vec<String> = found.list().iter().map(ToString::to_string).collect();
-        assert_eq!(found, messages);
-        assert_eq!(to_json(&operator["spec"]).unwrap(), expected);
-    }
-
-    #[test]
-    fn a_feature_enables_its_components_unless_they_are_disabled() {
-        check(
-            "{trafficManagement: {enabled: true, components: {pilot: {k8s: {replicaCount: 2}}}}}",
-            r#"{"components":{"pilot":{"enabled":true,"k8s":{"replicaCount":2}}}}"#,
-            &[],
-        );
-        check(
-            "{gateways: {enabled: true, components: {egressGateway: {enabled: false}}}}",
-            concat!(
-                r#"{"components":{"egressGateways":[{"enabled":false,"name":"istio-egressgateway"}],"#,
-                r#""ingressGateways":[{"enabled":true,"name":"istio-ingressgateway"}]}}"#
-            ),
-            &[],
-        );
-        check(
-            "{telemetry: {enabled: true, v2: {enabled: false}, components: {kiali: {enabled: false}}}}",
-            concat!(
-                r#"{"addonComponents":{"grafana":{"enabled":true},"kiali":{"enabled":false},"#,
-                r#""prometheus":{"enabled":true},"prometheusOperator":{"enabled":true},"tracing":{"enabled":true}},"#,
-                r#""values":{"telemetry":{"v2":{"enabled":false}}}}"#
-            ),
-            &[],
-        );
-    }
-
-    #[test]
-    fn a_disabled_feature_disables_its_components() {
-        check(
-            "{security: {enabled: false}}",
-            r#"{"components":{"pilot":{"enabled":false}}}"#,
-            &[],
-        );
-        check(
-            "{thirdParty: {enabled: false, components: {cni: {enabled: true}}}}",
-            r#"{"components":{"cni":{"enabled":true}}}"#,
-            &[
-                "error: spec.thirdParty.components.cni.enabled: is enabled, but its feature \"thirdParty\" is disabled\n  hint: set spec.thirdParty.enabled to true, or remove this",
-            ],
-        );
-        check(
-            "{security: {enabled: false}, components: {pilot: {enabled: true}}}",
-            r#"{"components":{"pilot":{"enabled":true}}}"#,
-            &[
-                "error: spec.components.pilot.enabled: is enabled, but a feature it belongs to is disabled\n  hint: enable the feature, or remove this",
-            ],
-        );
-        check(
-            "{security: {enabled: false}, autoInjection: {enabled: true}}",
-            r#"{"components":{"pilot":{"enabled":false}}}"#,
-            &[
-                "error: spec.security.enabled: pilot implements \"security\", which is disabled, and \"autoInjection\", which is enabled\n  hint: enable or disable both features",
-            ],
-        );
-    }
-
-    #[test]
-    fn namespaces_are_overridden_on_three_levels() {
-        check(
-            concat!(
-                "{defaultNamespace: mesh, gateways: {namespace: edge, components: ",
-                "{ingressGateway: {namespace: own}, egressGateway: {}}}}"
-            ),
-            concat!(
-                r#"{"components":{"egressGateways":[{"name":"istio-egressgateway","namespace":"edge"}],"#,
-                r#""ingressGateways":[{"name":"istio-ingressgateway","namespace":"own"}]},"#,
-                r#""defaultNamespace":"mesh","values":{"global":{"istioNamespace":"mesh"}}}"#
-            ),
-            &[],
-        );
-        check(
-            "{trafficManagement: {components: {namespace: control, pilot: {}}}}",
-            r#"{"components":{"pilot":{"namespace":"control"}}}"#,
-            &[],
-        );
-        check(
-            "{namespace: a, values: {global: {istioNamespace: b}}}",
-            r#"{"namespace":"a","values":{"global":{"istioNamespace":"b"}}}"#,
-            &[],
-        );
-    }
-
-    #[test]
-    fn removed_components_are_reported() {
-        check(
-            "{policy: {enabled: true}}",
-            "{}",
-            &[
-                "error: spec.policy: component \"policy\" was removed in Istio 1.8 and cannot be enabled\n  hint: use AuthorizationPolicy and external authorization providers",
-            ],
-        );
-        check(
-            "{telemetry: {components: {telemetry: {enabled: false}}}}",
-            "{}",
-            &[
-                "warning: spec.telemetry: component \"telemetry\" was removed in Istio 1.8; this has no effect\n  hint: remove it",
-            ],
-        );
-    }
-}
+mod tests;

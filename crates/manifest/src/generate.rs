@@ -12,7 +12,7 @@ use crate::object::{Object, compare_objects};
 use crate::overlay::{Naming, apply_overlays};
 use crate::render::Renderer;
 use crate::request::Request;
-use crate::settings::apply_settings;
+use crate::settings::{Customization, Workload, apply_settings};
 use crate::translate::{Translated, Translator, translate};
 use crate::validate::validate;
 use crate::values::chart_input;
@@ -130,7 +130,7 @@ impl Run<'_> {
                 });
             }
         }
-        let (objects, found) = addon_objects(&self.translated.operator, request.charts);
+        let (objects, found) = addon_objects(&self.translated.operator, request.charts, &mut self.steps);
         self.add_located(found);
         if !objects.is_empty() {
             all.push(ComponentObjects {
@@ -152,20 +152,38 @@ impl Run<'_> {
                 return Vec::new();
             }
         };
+        if let Some(settings) = instance.settings() {
+            self.customize(instance, settings, &mut objects);
+        }
+        objects
+    }
+
+    /// Applies the settings and overlays of an instance.
+    fn customize(&mut self, instance: &Instance, settings: &Map, objects: &mut [Object]) {
         let revision = self.revision();
         let workload = match instance.component.name {
             ComponentName::Pilot if !revision.is_empty() => format!("{}-{revision}", instance.workload()),
             _ => instance.workload().to_owned(),
         };
-        let found = apply_settings(instance, &workload, &mut objects, &mut self.steps);
+        let customization = Customization {
+            path: &instance.path,
+            settings,
+            workload: Workload {
+                kind: instance.component.workload_kind,
+                name: &workload,
+                container: instance.component.container,
+                service: &workload,
+            },
+            is_gateway: instance.component.is_gateway,
+        };
+        let found = apply_settings(&customization, objects, &mut self.steps);
         self.add_located(found);
         let naming = Naming {
             revision: &revision,
             namespace: &instance.namespace,
         };
-        let found = apply_overlays(instance, naming, &mut objects, &mut self.steps);
+        let found = apply_overlays(&customization, naming, objects, &mut self.steps);
         self.add_located(found);
-        objects
     }
 
     fn add_located(&mut self, found: Diagnostics) {

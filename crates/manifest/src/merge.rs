@@ -90,13 +90,14 @@ pub(crate) fn merge_inputs(request: &Request<'_>) -> Result<Merged, Diagnostics>
     }
     apply_sets(request, &mut user, &mut origins)?;
     let user_operator = user.clone();
-    let features = translate_features(&mut user);
+    let (disabled, features) = translate_features(&mut user);
     let profile = text_at(&user, &["spec", "profile"]);
     let mut operator = load_profile(request.profiles, &profile)
         .map_err(|error| origins.add_location(*error))?
         .operator;
     let user_values = map_at(&user, &["spec", "values"]);
     merge_operators(&mut operator, user, request.gateway_lists);
+    disabled.disable_components(&mut operator);
     Ok(Merged {
         operator,
         user_values,

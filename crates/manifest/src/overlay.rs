@@ -1,15 +1,15 @@
-//! Applies the overlays of a component: edits of rendered objects at paths.
+//! Applies the overlays of a component or an add-on: edits of rendered objects at paths.
 
 use mainstay_yaml::{Map, Numbers, Options, Value, parse_json_map, parse_with};
 use regex::RegexBuilder;
 
-use crate::component::Instance;
 use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::limits::{MAX_OVERLAYS, MAX_PATCHES, StepLimit, Steps, input_budget};
 use crate::merge::select;
 use crate::object::Object;
 use crate::path::{Path, PathError, Segment, Selector, describe_kind, scalar_text};
 use crate::set::has_pair;
+use crate::settings::Customization;
 use crate::source::whole_numbers;
 
 /// Maximum number of names in a message.
@@ -89,19 +89,19 @@ impl Naming<'_> {
     }
 }
 
-/// Applies all overlays of an instance.
+/// Applies all overlays of a `k8s` block.
 pub(crate) fn apply_overlays(
-    instance: &Instance,
+    customization: &Customization<'_>,
     naming: Naming<'_>,
     objects: &mut [Object],
     steps: &mut Steps,
 ) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
-    let list = instance.settings().and_then(|settings| settings.get("overlays"));
+    let list = customization.settings.get("overlays");
     let Some(list) = list.and_then(Value::as_list) else {
         return diagnostics;
     };
-    let base = instance.path.key("k8s").key("overlays");
+    let base = customization.path.key("k8s").key("overlays");
     let patches: usize = list.iter().map(|one| patches(one).len()).sum();
     if list.len() > MAX_OVERLAYS || patches > MAX_PATCHES {
         let message = format!("more than {MAX_OVERLAYS} overlays or {MAX_PATCHES} patches");

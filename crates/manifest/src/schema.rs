@@ -214,7 +214,8 @@ fn wrong_kind(value: &Value, expected: &str, path: &Path) -> Diagnostic {
     }
 }
 
-fn camel_case(text: &str) -> String {
+/// Converts a name from snake case, which protobuf also accepts in JSON.
+pub(crate) fn camel_case(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut is_start = false;
     for c in text.chars() {

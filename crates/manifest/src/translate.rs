@@ -196,3 +196,37 @@ pub(crate) fn text_value(value: Value) -> Value {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Minor version, first minor version with the same rules, oldest Kubernetes version of the release,
+    /// number of settings that are also values.
+    const MINORS: &[(u64, u64, u64, usize)] = &[
+        (23, 0, 28, 0),
+        (24, 0, 28, 0),
+        (25, 25, 29, 0),
+        (26, 25, 29, 0),
+        (27, 25, 29, 0),
+        (28, 28, 30, 0),
+        (29, 28, 30, 0),
+        (30, 30, 32, 0),
+        (31, 31, 32, 5),
+        (32, 31, 32, 5),
+    ];
+
+    #[test]
+    fn rules_are_selected_by_minor_version() {
+        for (minor, since, kube_minor, settings) in MINORS {
+            let found = Translator::for_minor(Minor {
+                major: 1,
+                minor: *minor,
+            });
+            let found = (found.since, found.kube_minor, found.settings.len());
+            assert_eq!(found, (*since, *kube_minor, *settings), "1.{minor}");
+        }
+        let next = Translator::for_minor(Minor { major: 2, minor: 0 });
+        assert_eq!(next.since, 31);
+    }
+}

@@ -1,6 +1,9 @@
 //! Validates a configuration by strict decoding and a table of rules. All errors and warnings are
 //! collected.
 
+mod deprecations;
+mod ineffective;
+mod mesh;
 mod rules;
 mod scalars;
 
@@ -11,9 +14,10 @@ use crate::merge::{Merged, value_at};
 use crate::path::Path;
 use crate::schema::check_type;
 use crate::translate::Translated;
+use deprecations::with_replacement;
 use rules::RULES;
 
-pub(crate) use rules::is_reported_deprecation;
+pub(crate) use deprecations::is_reported_deprecation;
 
 /// Input of the rules.
 pub(crate) struct Subject<'a> {
@@ -56,7 +60,7 @@ pub(crate) fn validate(merged: &Merged, translated: &Translated) -> Diagnostics 
     for rule in RULES {
         (rule.check)(&subject, &mut found);
     }
-    found.map(|one| merged.origins.add_location(rules::with_replacement(one)))
+    found.map(|one| merged.origins.add_location(with_replacement(one)))
 }
 
 fn check_kind(operator: &Map, found: &mut Diagnostics) {

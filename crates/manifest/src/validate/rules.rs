@@ -3,8 +3,11 @@
 use mainstay_yaml::Value;
 
 use super::Subject;
-use super::scalars::{is_cidr, is_duration, is_hub, is_label, is_object_name, is_port, is_tag};
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
+use super::deprecations::{deprecated, removed};
+use super::ineffective::fields_without_effect;
+use super::mesh::mesh_config;
+use super::scalars::{is_cidr, is_hub, is_label, is_object_name, is_port, is_tag};
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::path::{Path, scalar_text};
 
 /// A validation rule.
@@ -28,20 +31,20 @@ pub(super) const RULES: &[Rule] = &[
     Rule { check: deprecated },
     Rule { check: removed },
     Rule {
-        check: removed_fields,
+        check: fields_without_effect,
     },
     Rule {
         check: certificate_provider,
     },
 ];
 
-fn spec_path(keys: &[&str]) -> Path {
+pub(super) fn spec_path(keys: &[&str]) -> Path {
     let mut path = vec!["spec"];
     path.extend(keys);
     Path::from_keys(&path)
 }
 
-fn values_path(keys: &[&str]) -> Path {
+pub(super) fn values_path(keys: &[&str]) -> Path {
     let mut path = vec!["spec", "values"];
     path.extend(keys);
     Path::from_keys(&path)
@@ -85,7 +88,7 @@ const GATEWAYS: [(&str, &str); 2] = [
 ];
 
 /// Calls `check` for each gateway with its path, its block and the key of its values.
-fn for_each_gateway(subject: &Subject<'_>, mut check: impl FnMut(Path, &Value, &'static str)) {
+pub(super) fn for_each_gateway(subject: &Subject<'_>, mut check: impl FnMut(Path, &Value, &'static str)) {
     for (key, values) in GATEWAYS {
         let list = subject.spec(&["components", key]).and_then(Value::as_list);
         for (index, gateway) in list.unwrap_or_default().iter().enumerate() {
@@ -218,216 +221,6 @@ fn replicas(subject: &Subject<'_>, found: &mut Diagnostics) {
     });
 }
 
-/// Ports in the mesh configuration.
-const MESH_PORTS: &[&str] = &["proxyListenPort", "proxyInboundListenPort", "proxyHttpPort"];
-
-/// Durations in the mesh configuration.
-const MESH_DURATIONS: &[&[&str]] = &[
-    &["connectTimeout"],
-    &["protocolDetectionTimeout"],
-    &["dnsRefreshRate"],
-    &["defaultConfig", "drainDuration"],
-    &["defaultConfig", "terminationDrainDuration"],
-];
-
-fn mesh_config(subject: &Subject<'_>, found: &mut Diagnostics) {
-    let places = [
-        (spec_path(&["meshConfig"]), subject.spec(&["meshConfig"])),
-        (
-            values_path(&["meshConfig"]),
-            subject.spec(&["values", "meshConfig"]),
-        ),
-    ];
-    for (path, config) in places {
-        let Some(config) = config else { continue };
-        for key in MESH_PORTS {
-            let port = config.get(key).and_then(Value::as_i64);
-            if port.is_some_and(|port| !(0..=65535).contains(&port)) {
-                let message = "is not a port: expected 0 to 65535";
-                found.push(Diagnostic::error(path.key(key), message));
-            }
-        }
-        for keys in MESH_DURATIONS {
-            let duration = config.at(keys).and_then(Value::as_str);
-            if duration.is_some_and(|duration| !is_duration(duration)) {
-                let below = keys.iter().fold(path.clone(), |path, key| path.key(key));
-                let result =
-                    Diagnostic::error(below, "is not a duration").value(duration.unwrap_or_default());
-                found.push(result.hint("write it like 10s or 1m30s"));
-            }
-        }
-        trust_domain(config, &path, found);
-        providers(config, &path, found);
-    }
-}
-
-fn trust_domain(config: &Value, path: &Path, found: &mut Diagnostics) {
-    let domain = config
-        .get("trustDomain")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    if !domain.chars().all(is_name) {
-        let result = Diagnostic::error(path.key("trustDomain"), "is not a domain name");
-        found.push(result.value(domain).hint("write it like cluster.local"));
-    }
-}
-
-fn providers(config: &Value, path: &Path, found: &mut Diagnostics) {
-    let list = config
-        .get("extensionProviders")
-        .and_then(Value::as_list)
-        .unwrap_or_default();
-    let mut names: Vec<&str> = Vec::new();
-    for (index, provider) in list.iter().enumerate() {
-        let name = provider.get("name").and_then(Value::as_str).unwrap_or_default();
-        let at = path.key("extensionProviders").index(index);
-        if name.is_empty() {
-            found.push(Diagnostic::error(at, "the provider has no name"));
-        } else if names.contains(&name) {
-            found.push(Diagnostic::error(at.key("name"), "another provider has this name").value(name));
-        } else {
-            names.push(name);
-        }
-    }
-}
-
-/// Deprecated values, and their replacements.
-const DEPRECATED: &[(&str, &str)] = &[
-    ("global.outboundTrafficPolicy", "meshConfig.outboundTrafficPolicy"),
-    ("global.certificates", "meshConfig.certificates"),
-    ("global.localityLbSetting", "meshConfig.localityLbSetting"),
-    ("global.policyCheckFailOpen", "meshConfig.policyCheckFailOpen"),
-    ("global.enableTracing", "meshConfig.enableTracing"),
-    ("global.proxy.accessLogFormat", "meshConfig.accessLogFormat"),
-    ("global.proxy.accessLogFile", "meshConfig.accessLogFile"),
-    ("global.proxy.accessLogEncoding", "meshConfig.accessLogEncoding"),
-    ("global.proxy.concurrency", "meshConfig.defaultConfig.concurrency"),
-    (
-        "global.proxy.envoyAccessLogService",
-        "meshConfig.defaultConfig.envoyAccessLogService",
-    ),
-    (
-        "global.proxy.envoyAccessLogService.enabled",
-        "meshConfig.enableEnvoyAccessLogService",
-    ),
-    (
-        "global.proxy.envoyMetricsService",
-        "meshConfig.defaultConfig.envoyMetricsService",
-    ),
-    (
-        "global.proxy.protocolDetectionTimeout",
-        "meshConfig.protocolDetectionTimeout",
-    ),
-    (
-        "global.proxy.holdApplicationUntilProxyStarts",
-        "meshConfig.defaultConfig.holdApplicationUntilProxyStarts",
-    ),
-    (
-        "pilot.ingress",
-        "meshConfig.ingressService, meshConfig.ingressControllerMode and meshConfig.ingressClass",
-    ),
-    ("global.mtls.enabled", "the PeerAuthentication resource"),
-    ("global.mtls.auto", "meshConfig.enableAutoMtls"),
-    (
-        "global.tracer.lightstep.address",
-        "meshConfig.defaultConfig.tracing.lightstep.address",
-    ),
-    (
-        "global.tracer.lightstep.accessToken",
-        "meshConfig.defaultConfig.tracing.lightstep.accessToken",
-    ),
-    (
-        "global.tracer.zipkin.address",
-        "meshConfig.defaultConfig.tracing.zipkin.address",
-    ),
-    (
-        "global.tracer.datadog.address",
-        "meshConfig.defaultConfig.tracing.datadog.address",
-    ),
-    ("global.jwtPolicy", "nothing: third-party tokens are always used"),
-    ("global.arch", "components.*.k8s.affinity"),
-    (
-        "global.meshExpansion.enabled",
-        "Gateway and other Istio networking resources",
-    ),
-    (
-        "istiocoredns.enabled",
-        "DNS capture in the proxy (ISTIO_META_DNS_CAPTURE)",
-    ),
-];
-
-/// Removed values.
-const REMOVED: &[&str] = &[
-    "grafana.enabled",
-    "tracing.enabled",
-    "kiali.enabled",
-    "prometheus.enabled",
-    "telemetry.v2.prometheus.configOverride",
-    "telemetry.v2.stackdriver.configOverride",
-    "telemetry.v2.stackdriver.disableOutbound",
-    "telemetry.v2.stackdriver.outboundAccessLogging",
-    "global.tracer.stackdriver.debug",
-    "global.tracer.stackdriver.maxNumberOfAttributes",
-    "global.tracer.stackdriver.maxNumberOfAnnotations",
-    "global.tracer.stackdriver.maxNumberOfMessageEvents",
-    "meshConfig.defaultConfig.tracing.stackdriver.debug",
-    "meshConfig.defaultConfig.tracing.stackdriver.maxNumberOfAttributes",
-    "meshConfig.defaultConfig.tracing.stackdriver.maxNumberOfAnnotations",
-    "meshConfig.defaultConfig.tracing.stackdriver.maxNumberOfMessageEvents",
-];
-
-fn split_keys(path: &str) -> Vec<&str> {
-    path.split('.').collect()
-}
-
-fn user_value<'a>(subject: &'a Subject<'_>, path: &str) -> Option<&'a Value> {
-    let mut full = vec!["values"];
-    full.extend(split_keys(path));
-    subject.spec(&full).filter(|value| value.as_str() != Some(""))
-}
-
-/// Whether there is an error at a path or at one of its ancestors.
-fn is_reported(found: &Diagnostics, path: &Path) -> bool {
-    let mut list = found.list().iter();
-    list.any(|one| one.severity == Severity::Error && path.0.starts_with(&one.path.0))
-}
-
-fn deprecated(subject: &Subject<'_>, found: &mut Diagnostics) {
-    for (path, replacement) in DEPRECATED {
-        let at = values_path(&split_keys(path));
-        if user_value(subject, path).is_some() && !is_reported(found, &at) {
-            let result = Diagnostic::warning(at, "is deprecated");
-            found.push(result.hint(format!("use {replacement}")));
-        }
-    }
-}
-
-fn removed(subject: &Subject<'_>, found: &mut Diagnostics) {
-    for path in REMOVED {
-        let at = values_path(&split_keys(path));
-        let is_set = user_value(subject, path).is_some_and(|value| value.as_bool() != Some(false));
-        if is_set && !is_reported(found, &at) {
-            let result = Diagnostic::error(at, "is removed and has no effect");
-            found.push(result.hint("remove it"));
-        }
-    }
-}
-
-/// Reports fields of `spec` that no longer have an effect.
-fn removed_fields(subject: &Subject<'_>, found: &mut Diagnostics) {
-    if subject.spec(&["resourceSuffix"]).is_some() {
-        let result = Diagnostic::warning(spec_path(&["resourceSuffix"]), "has no effect");
-        found.push(result.hint("use revision to run control planes side by side"));
-    }
-    let remote = subject.spec(&["components", "istiodRemote", "enabled"]);
-    if remote.and_then(Value::as_bool) == Some(true) {
-        let path = spec_path(&["components", "istiodRemote"]);
-        let result = Diagnostic::error(path, "this component no longer exists");
-        found.push(result.hint("use the profile \"remote\""));
-    }
-}
-
 fn certificate_provider(subject: &Subject<'_>, found: &mut Diagnostics) {
     let keys = ["global", "pilotCertProvider"];
     if subject.value(&keys).and_then(Value::as_str) == Some("kubernetes") {
@@ -435,30 +228,4 @@ fn certificate_provider(subject: &Subject<'_>, found: &mut Diagnostics) {
         let result = Diagnostic::error(values_path(&keys), message).value("kubernetes");
         found.push(result.hint("use istiod"));
     }
-}
-
-/// Sets the hint of an unknown value to its replacement if the value is deprecated or removed.
-pub(super) fn with_replacement(diagnostic: Diagnostic) -> Diagnostic {
-    if diagnostic.message != "unknown field" {
-        return diagnostic;
-    }
-    let path = diagnostic.path.to_string();
-    let row = DEPRECATED
-        .iter()
-        .find(|(known, _)| path == format!("spec.values.{known}"));
-    let below = format!("{path}.");
-    let mut removed = REMOVED.iter().map(|known| format!("spec.values.{known}"));
-    match row {
-        Some((_, replacement)) => diagnostic.hint(format!("use {replacement}")),
-        None if removed.any(|known| known == path || known.starts_with(&below)) => {
-            diagnostic.hint("remove it: it no longer has an effect")
-        }
-        None => diagnostic,
-    }
-}
-
-/// Whether a warning in a chart's notes is about a value that a rule already reports with its location.
-pub(crate) fn is_reported_deprecation(note: &str) -> bool {
-    let quoted = note.strip_prefix('"').and_then(|rest| rest.split_once('"'));
-    quoted.is_some_and(|(path, _)| DEPRECATED.iter().any(|(known, _)| *known == path))
 }

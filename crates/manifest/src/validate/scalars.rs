@@ -1,4 +1,4 @@
-//! Validates scalars: registries, tags, labels, names, networks, ports, durations.
+//! Validates scalars: registries, tags, labels, names, networks, ports, domains, addresses.
 
 /// Maximum length of a label.
 const MAX_LABEL_LEN: usize = 63;
@@ -69,9 +69,65 @@ pub(super) fn is_port(text: &str) -> bool {
     matches!(text, "" | "*") || text.parse::<i64>().is_ok_and(|port| (0..=65535).contains(&port))
 }
 
-/// Whether a text is a Go duration that is not negative.
-pub(super) fn is_duration(text: &str) -> bool {
-    mainstay_gostd::time::parse_duration(text).is_ok_and(|nanoseconds| nanoseconds >= 0)
+/// Whether a text is a DNS label; unlike in object names, upper-case letters are valid.
+fn is_dns_label(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    text.len() <= MAX_LABEL_LEN
+        && is_edge(bytes.first())
+        && is_edge(bytes.last())
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+}
+
+/// Whether a text consists of DNS labels. A dot at the end is valid.
+fn has_dns_labels(text: &str) -> bool {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    text.split('.').all(is_dns_label)
+}
+
+/// Whether a text is a domain name. The last label of a domain is not a number.
+fn is_domain(text: &str) -> bool {
+    let is_number = |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit());
+    let last = text.rsplit('.').next().unwrap_or_default();
+    (1..=255).contains(&text.len()) && !is_number(last) && has_dns_labels(text)
+}
+
+/// Whether a text is a domain name, the first label of which may be `*` or start with `*`.
+pub(super) fn is_wildcard_domain(text: &str) -> bool {
+    let (first, rest) = match text.split_once('.') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (text, None),
+    };
+    let label = first
+        .strip_prefix("*-")
+        .or(first.strip_prefix('*'))
+        .unwrap_or(first);
+    let is_first = first == "*" || (first.len() <= MAX_LABEL_LEN && is_dns_label(label));
+    text.len() <= 255 && is_first && rest.is_none_or(|rest| rest.is_empty() || is_domain(rest))
+}
+
+/// Whether a text is a trust domain.
+pub(super) fn is_trust_domain(text: &str) -> bool {
+    !text.is_empty() && has_dns_labels(text)
+}
+
+/// Whether a text is the address of a server: `HOST:PORT` with a domain name or an IP address.
+pub(super) fn is_address(text: &str) -> bool {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => match rest.split_once("]:") {
+            Some(parts) => parts,
+            None => return false,
+        },
+        None => match text.split_once(':') {
+            Some(parts) => parts,
+            None => return false,
+        },
+    };
+    let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_port = is_number && port.parse::<u16>().is_ok_and(|port| port > 0);
+    is_port && (is_domain(host) || host.parse::<std::net::IpAddr>().is_ok())
 }
 
 #[cfg(test)]
@@ -115,6 +171,30 @@ mod tests {
             &["10.0.0.0", "10.0.0.0/33", "10.0.0.256/8", "*", "1.1.1.1/08"],
         );
         check(is_port, &["0", "65535", "*", ""], &["65536", "-1", "http", "80 "]);
-        check(is_duration, &["1s", "1h30m", "0s"], &["1", "-1s", "x"]);
+        check(
+            is_trust_domain,
+            &["cluster.local", "Example.org.", "a.1"],
+            &["", "*.example.org", "a..b", "a_b", "-a"],
+        );
+        check(
+            is_wildcard_domain,
+            &["*", "*.example.org", "*a.b", "*-a.b", "a.example.org.", "a"],
+            &["", "**", "a.*.b", "*.1", "a_b.c", ".a"],
+        );
+        check(
+            is_address,
+            &["zipkin:9411", "a.b.svc:1", "10.0.0.1:80", "[::1]:65535"],
+            &[
+                "",
+                "zipkin",
+                "zipkin:",
+                "zipkin:0",
+                "zipkin:70000",
+                "zipkin:+1",
+                "::1:80",
+                "a b:1",
+                "[::1]",
+            ],
+        );
     }
 }

@@ -106,8 +106,12 @@ impl Case {
 }
 
 pub fn with_package<T>(run: impl FnOnce(&CatalogPackage<'_>) -> T) -> T {
+    with_version(VERSION, run)
+}
+
+pub fn with_version<T>(version: &str, run: impl FnOnce(&CatalogPackage<'_>) -> T) -> T {
     let catalog = Catalog::embedded().unwrap();
-    let version: Version = VERSION.parse().unwrap();
+    let version: Version = version.parse().unwrap();
     run(&CatalogPackage::new(&catalog, version))
 }
 

@@ -9,6 +9,8 @@
     reason = "a panic is how a test fails, and values become parts of objects"
 )]
 
+#[path = "definition.rs"]
+mod definition;
 #[path = "scenarios.rs"]
 mod scenarios;
 #[path = "world.rs"]
@@ -76,10 +78,11 @@ async fn life_cycle_with_the_charts_account() {
     println!("istio operator with the chart's account: {objects} installed, {objects} deleted");
 }
 
-/// Checks that the API server rejects invalid resources with a TLS connection to the webhook, before and
-/// after the certificate is renewed.
+/// Checks that the API server accepts the rules of the definition, and that it rejects invalid resources with
+/// a TLS connection to the webhook, before and after the certificate is renewed.
 async fn webhook() {
     let mut world = start().await;
+    definition::check_rules(&world).await;
     let port = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().port()
@@ -129,12 +132,13 @@ async fn webhook() {
 /// Waits until invalid resources are rejected, because the API server uses a new configuration after a
 /// delay.
 async fn rejects_invalid_resources(world: &World) {
-    let invalid = operator("invalid", json!({"hub": "not a hub!", "profile": "minimal"}));
+    let spec = json!({"meshConfig": {"connectTimeout": "soon"}, "profile": "minimal"});
+    let invalid = operator("invalid", spec);
     let end = tokio::time::Instant::now() + Duration::from_mins(2);
     loop {
         match world.create(&invalid).await {
             Err((_, message)) if message.contains("denied the request: ") => {
-                assert!(message.contains("spec.hub: "), "{message}");
+                assert!(message.contains("spec.meshConfig.connectTimeout: "), "{message}");
                 break;
             }
             Ok(_) => {

@@ -35,7 +35,8 @@ fn life_cycle_of_a_control_plane() {
 fn an_invalid_resource_affects_no_other_one() {
     run(async {
         let mut world = World::simulated().await;
-        let invalid = json!({"profile": "minimal", "revision": "bad", "hub": "not a hub!"});
+        let mesh_config = json!({"connectTimeout": "soon"});
+        let invalid = json!({"profile": "minimal", "revision": "bad", "meshConfig": mesh_config});
         world.create(&operator("bad", invalid)).await.unwrap();
         world.create(&operator("mesh", minimal())).await.unwrap();
         world.until_state("mesh", "HEALTHY").await;
@@ -43,7 +44,10 @@ fn an_invalid_resource_affects_no_other_one() {
         let reconciled = condition(&live, "Reconciled");
         assert_eq!(reconciled["reason"], "InvalidSpec");
         assert!(
-            reconciled["message"].as_str().unwrap().starts_with("spec.hub: "),
+            reconciled["message"]
+                .as_str()
+                .unwrap()
+                .starts_with("spec.meshConfig.connectTimeout: "),
             "{reconciled}"
         );
         assert!(world.event_reasons("bad").await.contains("InvalidSpec"));

@@ -15,6 +15,7 @@ use mainstay_sim::context::{Destination, WebhookReply};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
+use crate::definition::check_rules;
 use crate::virtual_time::run;
 use crate::world::{NAMESPACE, World, operator, operator_path};
 
@@ -48,7 +49,8 @@ fn resources_that_validate_rejects_are_rejected() {
         let world = World::without_definition().await;
         world.install_definition().await;
         register(&world).await;
-        let message = rejection_message(&world, "a", json!({"hub": "not a hub!", "componentz": {}})).await;
+        let spec = json!({"meshConfig": {"connectTimeout": "soon"}, "componentz": {}});
+        let message = rejection_message(&world, "a", spec).await;
         assert!(message.contains("denied the request: "), "{message}");
         assert!(
             message.contains("spec.componentz: ") && message.contains("did you mean"),
@@ -68,9 +70,14 @@ fn resources_that_validate_rejects_are_rejected() {
             .create(&operator("good", json!({"profile": "demo"})))
             .await
             .unwrap();
-        let change = json!({"spec": {"hub": "not a hub!"}});
+        let change = json!({"spec": {"meshConfig": {"connectTimeout": "soon"}}});
         let rejected = world.send("PATCH", &operator_path("good"), Some(&change)).await;
-        assert!(rejected.unwrap_err().1.contains("spec.hub: "));
+        assert!(
+            rejected
+                .unwrap_err()
+                .1
+                .contains("spec.meshConfig.connectTimeout: ")
+        );
     });
 }
 
@@ -109,6 +116,7 @@ fn the_definition_rejects_violations_of_its_rules() {
         .await;
         let unchanged = json!({"spec": {"anything": {"else": 1}}});
         world.patch(&operator_path("c"), unchanged).await;
+        check_rules(&world).await;
     });
 }
 
@@ -119,7 +127,7 @@ fn metadata_of_an_invalid_resource_can_be_changed() {
         let world = World::without_definition().await;
         world.install_definition().await;
         world
-            .create(&operator("a", json!({"hub": "not a hub!"})))
+            .create(&operator("a", json!({"meshConfig": {"connectTimeout": "soon"}})))
             .await
             .unwrap();
         register(&world).await;
