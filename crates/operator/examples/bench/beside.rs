@@ -65,8 +65,7 @@ pub(crate) async fn starts(runs: usize, peer: Option<&Path>) {
             time.runs[index].push(begin.elapsed().as_secs_f64() * 1e3);
             cpu.runs[index].push(operator.usage().cpu_time().as_secs_f64() * 1e3);
             memory.runs[index].push(operator.usage().peak());
-            server.delete("istios", "cold").await;
-            server.until_no_revision().await;
+            server.uninstall("cold").await;
         }
     }
     for quantity in [time, cpu, memory] {
@@ -100,8 +99,7 @@ pub(crate) async fn events(runs: usize, peer: Option<&Path>) {
             cpu.runs[index].push(spent.as_secs_f64() * 1e6 / EVENTS as f64);
         }
         memory.runs[index].push(operator.usage().resident());
-        server.delete("istios", "two").await;
-        server.until_no_revision().await;
+        server.uninstall("two").await;
     }
     for quantity in [cpu, memory] {
         quantity.print("operator: 100,000 pods in 2,000 namespaces");
