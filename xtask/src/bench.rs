@@ -12,9 +12,9 @@ mod render;
 mod report;
 
 pub(crate) use figure::Figure;
-pub(crate) use report::Report;
+pub(crate) use report::{Failure, Report};
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use machine::Machine;
 
 /// Minimum number of runs of each program.
@@ -87,67 +87,90 @@ pub(crate) const INJECTION: &str = "injection";
 
 /// A bench in progress.
 pub(crate) struct Bench {
-    runs: usize,
     only: String,
-    figures: Vec<Figure>,
-    identical: Vec<String>,
-    different: Vec<String>,
+    report: Report,
 }
 
 impl Bench {
+    fn new(arguments: &Arguments) -> Self {
+        Self {
+            only: arguments.only.clone(),
+            report: Report::new(Machine::observe(), arguments.runs.max(MIN_RUNS)),
+        }
+    }
+
+    /// Returns the number of runs of each program.
+    fn runs(&self) -> usize {
+        self.report.runs
+    }
+
     /// Whether the arguments select an input.
     fn selects(&self, subject: &str) -> bool {
         subject.contains(&self.only)
     }
 
+    /// Records measured figures.
+    fn add(&mut self, figures: impl IntoIterator<Item = Figure>) {
+        self.report.figures.extend(figures);
+    }
+
     /// Records whether the output of both programs is equal.
     fn compared(&mut self, subject: &str, is_same: bool) {
         let list = if is_same {
-            &mut self.identical
+            &mut self.report.identical
         } else {
-            &mut self.different
+            &mut self.report.different
         };
         list.push(subject.to_owned());
     }
+
+    /// Measures one input or area. Records an error, so that the others are measured nevertheless.
+    fn attempt(&mut self, subject: &str, measure: impl FnOnce(&mut Self) -> anyhow::Result<()>) {
+        if let Err(error) = measure(self) {
+            self.failed(subject, &error);
+        }
+    }
+
+    /// Records that an input or area could not be measured.
+    fn failed(&mut self, subject: &str, error: &anyhow::Error) {
+        println!("not measured: {subject}: {error:#}");
+        self.report.failures.push(Failure {
+            subject: subject.to_owned(),
+            error: format!("{error:#}"),
+        });
+    }
 }
 
-/// Measures, prints and stores all figures; writes the page.
+/// Measures, prints and stores all figures; writes the page. Fails if an input could not be measured.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let report = measure(arguments)?;
     println!("\n{}\n", crate::table::layout(report::HEADINGS, &report.rows()));
     for subject in &report.different {
         println!("different output: {subject}");
     }
+    for failure in &report.failures {
+        println!("not measured: {}: {}", failure.subject, failure.error);
+    }
     println!("{}", report.machine.text());
-    println!("{}", report.store()?.display());
     if arguments.is_complete() {
         println!("{}", report.store_page()?.display());
     }
+    let failures = report.failures.len();
+    ensure!(failures == 0, "{failures} measurements failed");
     Ok(())
 }
 
-/// Measures the selected suites.
+/// Measures the selected suites. Stores the figures after each of them.
 pub(crate) fn measure(arguments: &Arguments) -> anyhow::Result<Report> {
-    let mut bench = Bench {
-        runs: arguments.runs.max(MIN_RUNS),
-        only: arguments.only.clone(),
-        figures: Vec::new(),
-        identical: Vec::new(),
-        different: Vec::new(),
-    };
-    let mut machine = Machine::observe();
-    for suite in selected(arguments.area.as_deref())? {
+    let suites = selected(arguments.area.as_deref())?;
+    let mut bench = Bench::new(arguments);
+    for suite in suites {
         println!("measuring {}", suite.area);
-        (suite.measure)(&mut bench)?;
+        bench.attempt(suite.area, suite.measure);
+        bench.report.machine.finish();
+        println!("{}", bench.report.store()?.display());
     }
-    machine.finish();
-    Ok(Report {
-        machine,
-        runs: bench.runs,
-        figures: bench.figures,
-        identical: bench.identical,
-        different: bench.different,
-    })
+    Ok(bench.report)
 }
 
 /// Returns the suite of an area, or all suites if `area` is `None`.
@@ -168,6 +191,22 @@ fn selected(area: Option<&str>) -> anyhow::Result<Vec<&'static Suite>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failed_input_does_not_discard_the_others() {
+        let mut bench = Bench::new(&Arguments::default());
+        bench.attempt("first", |_| bail!("no such chart"));
+        bench.attempt("second", |bench| {
+            bench.compared("second", true);
+            Ok(())
+        });
+        let failure = Failure {
+            subject: "first".into(),
+            error: "no such chart".into(),
+        };
+        assert_eq!(bench.report.failures, [failure]);
+        assert_eq!(bench.report.identical, ["second"]);
+    }
 
     #[test]
     fn an_area_selects_its_suite() {

@@ -11,7 +11,7 @@ use crate::measure::{Cost, cost_of};
 
 /// Measures all inputs.
 pub(super) fn measure(bench: &mut super::Bench) -> anyhow::Result<()> {
-    istioctl::measure(bench)?;
+    bench.attempt("generate beside istioctl", istioctl::measure);
     streams::measure(bench)
 }
 

@@ -48,8 +48,11 @@ struct Line {
 pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     for measurement in MEASUREMENTS {
         if bench.selects(measurement.subject) {
-            let figures = measurement.run(bench.runs)?;
-            bench.figures.extend(figures);
+            bench.attempt(measurement.subject, |bench| {
+                let figures = measurement.run(bench.runs())?;
+                bench.add(figures);
+                Ok(())
+            });
         }
     }
     Ok(())

@@ -38,12 +38,10 @@ pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
         "--report",
         &report,
     ];
-    let costs = (0..bench.runs)
+    let costs = (0..bench.runs())
         .map(|_| cost_of(&command, scratch.path()))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    bench
-        .figures
-        .extend(process::figures(SUBJECT, GOALS, &costs, None));
+    bench.add(process::figures(SUBJECT, GOALS, &costs, None));
     Ok(())
 }
 

@@ -39,13 +39,24 @@ pub(super) fn measure(bench: &mut super::Bench) -> anyhow::Result<()> {
         if !bench.selects(chart.name) {
             continue;
         }
-        bench.compared(chart.name, prints_the_same(&programs, &chart)?);
-        let figures = whole_process(&programs, &chart, bench.runs, scratch.path())?;
-        bench.figures.extend(figures);
-        if chart.in_process {
-            bench.figures.extend(in_process(&chart, bench.runs)?);
-        }
-        bench.figures.extend(instructions(&programs, &chart));
+        bench.attempt(chart.name, |bench| {
+            measure_chart(bench, &programs, &chart, scratch.path())
+        });
+    }
+    Ok(())
+}
+
+fn measure_chart(
+    bench: &mut super::Bench,
+    programs: &[String; 2],
+    chart: &BenchChart,
+    scratch: &Path,
+) -> anyhow::Result<()> {
+    bench.compared(chart.name, prints_the_same(programs, chart)?);
+    bench.add(whole_process(programs, chart, bench.runs(), scratch)?);
+    bench.add(instructions(programs, chart));
+    if chart.in_process {
+        bench.add(in_process(chart, bench.runs())?);
     }
     Ok(())
 }

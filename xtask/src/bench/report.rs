@@ -27,9 +27,32 @@ pub(crate) struct Report {
     pub(crate) identical: Vec<String>,
     /// Inputs for which the programs printed different bytes.
     pub(crate) different: Vec<String>,
+    /// Inputs and areas that could not be measured.
+    pub(crate) failures: Vec<Failure>,
+}
+
+/// An input or area that could not be measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    /// Name of the input or area.
+    pub(crate) subject: String,
+    /// Error with its causes.
+    pub(crate) error: String,
 }
 
 impl Report {
+    /// Creates a report without figures.
+    pub(crate) fn new(machine: Machine, runs: usize) -> Self {
+        Self {
+            machine,
+            runs,
+            figures: Vec::new(),
+            identical: Vec::new(),
+            different: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
     /// Writes `target/bench.json`.
     pub(crate) fn store(&self) -> anyhow::Result<PathBuf> {
         let path = repository_root().join("target/bench.json");
@@ -44,7 +67,7 @@ impl Report {
         Ok(path)
     }
 
-    /// Returns one row of cells per figure.
+    /// Returns one row of cells per figure, then one per input that could not be measured.
     pub(crate) fn rows(&self) -> Vec<Vec<String>> {
         let row = |figure: &Figure| {
             vec![
@@ -57,7 +80,8 @@ impl Report {
                 figure.outcome().to_owned(),
             ]
         };
-        self.figures.iter().map(row).collect()
+        let failures = self.failures.iter().map(Failure::row);
+        self.figures.iter().map(row).chain(failures).collect()
     }
 
     /// Returns the page: a fixed text around the measured table.
@@ -86,6 +110,19 @@ impl Report {
             self.identical.len(),
             self.identical.len() + self.different.len()
         )
+    }
+}
+
+impl Failure {
+    /// Returns a row without figures. The error is printed below the table: it may name files of the machine.
+    fn row(&self) -> Vec<String> {
+        let last = HEADINGS.len() - 1;
+        let cell = |column| match column {
+            0 => self.subject.clone(),
+            column if column == last => "not measured".to_owned(),
+            _ => String::new(),
+        };
+        (0..=last).map(cell).collect()
     }
 }
 
@@ -137,16 +174,21 @@ mod tests {
 
     #[test]
     fn the_stored_page_has_the_structure_that_the_bench_writes() {
-        let empty = Report {
-            machine: Machine::default(),
-            runs: 20,
-            figures: Vec::new(),
-            identical: Vec::new(),
-            different: Vec::new(),
-        };
+        let empty = Report::new(Machine::default(), 20);
         let stored = fs::read_to_string(page_path()).unwrap_or_default();
         let written = empty.page();
         assert_eq!(structure(&stored), structure(&written), "run `cargo xtask bench`");
         assert!(stored.starts_with(INTRODUCTION), "run `cargo xtask bench`");
+    }
+
+    #[test]
+    fn a_failure_has_a_row_without_its_error() {
+        let mut report = Report::new(Machine::default(), 20);
+        report.failures.push(Failure {
+            subject: "operator".into(),
+            error: "/tmp/etcd is not built".into(),
+        });
+        let cells = ["operator", "", "", "", "", "", "not measured"];
+        assert_eq!(report.rows(), [cells.map(str::to_owned).to_vec()]);
     }
 }

@@ -112,14 +112,14 @@ pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     if wanted.is_empty() {
         return Ok(());
     }
-    let runs = run_in_cluster(bench.runs)?;
+    let runs = run_in_cluster(bench.runs())?;
     for input in wanted {
         let peer = input.is_compared.then_some(PeerRuns {
             name: "istioctl",
             costs: &runs.istioctl,
         });
         let figures = process::figures(input.subject, input.goals, (input.runs)(&runs), peer);
-        bench.figures.extend(figures);
+        bench.add(figures);
     }
     Ok(())
 }

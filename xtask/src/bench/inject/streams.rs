@@ -94,27 +94,39 @@ pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
         directory: scratch.path(),
     };
     let mut all = Vec::new();
-    for (index, case) in CASES
-        .iter()
-        .enumerate()
-        .filter(|(_, case)| bench.selects(case.subject))
-    {
-        all.push(Measured {
-            case,
-            input: streams.prepare(index, case)?,
-            costs: Vec::new(),
+    for (index, case) in CASES.iter().enumerate() {
+        if !bench.selects(case.subject) {
+            continue;
+        }
+        bench.attempt(case.subject, |_| {
+            let input = streams.prepare(index, case)?;
+            all.push(Measured {
+                case,
+                input,
+                costs: Vec::new(),
+            });
+            Ok(())
         });
     }
-    for _ in 0..bench.runs {
-        for measured in &mut all {
-            measured.costs.push(streams.run(measured.case, &measured.input)?);
-        }
+    for _ in 0..bench.runs() {
+        all.retain_mut(|measured| {
+            let result = streams.run(measured.case, &measured.input);
+            let error = result.map(|cost| measured.costs.push(cost)).err();
+            if let Some(error) = &error {
+                bench.failed(measured.case.subject, error);
+            }
+            error.is_none()
+        });
     }
     for measured in &all {
-        bench.figures.extend(measured.figures()?);
+        bench.add(measured.figures()?);
     }
     if bench.selects(LARGE) {
-        bench.figures.push(streams.memory(bench.runs)?);
+        bench.attempt(LARGE, |bench| {
+            let figure = streams.memory(bench.runs())?;
+            bench.add([figure]);
+            Ok(())
+        });
     }
     Ok(())
 }
