@@ -15,7 +15,7 @@ pub(crate) use figure::Figure;
 pub(crate) use report::{Failure, Report};
 
 use anyhow::{bail, ensure};
-use machine::Machine;
+use machine::{Machine, Monitor};
 
 /// Minimum number of runs of each program.
 const MIN_RUNS: usize = 20;
@@ -57,28 +57,34 @@ impl Arguments {
     }
 }
 
-/// The measurements of one area.
-struct Suite {
-    area: &'static str,
-    measure: fn(&mut Bench) -> anyhow::Result<()>,
+/// The measurements of one area, with their programs.
+trait Suite {
+    fn measure(&self, bench: &mut Bench) -> anyhow::Result<()>;
 }
 
-const SUITES: &[Suite] = &[
-    Suite {
-        area: "rendering",
-        measure: render::measure,
+/// A selectable part of the bench.
+struct Area {
+    name: &'static str,
+    /// Builds the programs of the suite.
+    build: fn() -> anyhow::Result<Box<dyn Suite>>,
+}
+
+const AREAS: &[Area] = &[
+    Area {
+        name: "rendering",
+        build: || Ok(Box::new(render::Programs::build()?)),
     },
-    Suite {
-        area: INJECTION,
-        measure: inject::measure,
+    Area {
+        name: INJECTION,
+        build: || Ok(Box::new(inject::Programs::build()?)),
     },
-    Suite {
-        area: "rehearsal",
-        measure: rehearsal::measure,
+    Area {
+        name: "rehearsal",
+        build: || Ok(Box::new(rehearsal::Programs::build()?)),
     },
-    Suite {
-        area: "operator",
-        measure: operator::measure,
+    Area {
+        name: "operator",
+        build: || Ok(Box::new(operator::Programs::build()?)),
     },
 ];
 
@@ -95,7 +101,7 @@ impl Bench {
     fn new(arguments: &Arguments) -> Self {
         Self {
             only: arguments.only.clone(),
-            report: Report::new(Machine::observe(), arguments.runs.max(MIN_RUNS)),
+            report: Report::new(Machine::default(), arguments.runs.max(MIN_RUNS)),
         }
     }
 
@@ -160,28 +166,42 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Measures the selected suites. Stores the figures after each of them.
+/// Builds all programs, then measures the selected areas. Stores the figures after each of them.
 pub(crate) fn measure(arguments: &Arguments) -> anyhow::Result<Report> {
-    let suites = selected(arguments.area.as_deref())?;
+    let areas = selected(arguments.area.as_deref())?;
     let mut bench = Bench::new(arguments);
-    for suite in suites {
-        println!("measuring {}", suite.area);
-        bench.attempt(suite.area, suite.measure);
-        bench.report.machine.finish();
+    let suites = build(&areas, &mut bench);
+    let monitor = Monitor::start();
+    for (area, suite) in suites {
+        println!("measuring {area}");
+        bench.attempt(area, |bench| suite.measure(bench));
+        bench.report.machine = monitor.machine();
         println!("{}", bench.report.store()?.display());
     }
     Ok(bench.report)
 }
 
-/// Returns the suite of an area, or all suites if `area` is `None`.
-fn selected(area: Option<&str>) -> anyhow::Result<Vec<&'static Suite>> {
-    let is_selected = |suite: &&Suite| area.is_none_or(|area| suite.area == area);
-    let selected: Vec<&Suite> = SUITES.iter().filter(is_selected).collect();
+/// Builds the programs of these areas; a compiler beside the runs would falsify them.
+fn build(areas: &[&Area], bench: &mut Bench) -> Vec<(&'static str, Box<dyn Suite>)> {
+    let mut suites = Vec::new();
+    for area in areas {
+        bench.attempt(area.name, |_| {
+            suites.push((area.name, (area.build)()?));
+            Ok(())
+        });
+    }
+    suites
+}
+
+/// Returns one area, or all of them if `name` is `None`.
+fn selected(name: Option<&str>) -> anyhow::Result<Vec<&'static Area>> {
+    let is_selected = |area: &&Area| name.is_none_or(|name| area.name == name);
+    let selected: Vec<&Area> = AREAS.iter().filter(is_selected).collect();
     if selected.is_empty() {
-        let known: Vec<&str> = SUITES.iter().map(|suite| suite.area).collect();
+        let known: Vec<&str> = AREAS.iter().map(|area| area.name).collect();
         bail!(
             "unknown area {:?}; known areas: {}",
-            area.unwrap_or_default(),
+            name.unwrap_or_default(),
             known.join(", ")
         );
     }
@@ -209,8 +229,8 @@ mod tests {
     }
 
     #[test]
-    fn an_area_selects_its_suite() {
-        assert_eq!(selected(None).unwrap().len(), SUITES.len());
+    fn an_area_is_selected_by_its_name() {
+        assert_eq!(selected(None).unwrap().len(), AREAS.len());
         assert_eq!(selected(Some(INJECTION)).unwrap().len(), 1);
         let error = selected(Some("nothing")).err().map(|error| error.to_string());
         assert_eq!(

@@ -38,36 +38,38 @@ pub(crate) fn mainstay_binary(profile: Profile) -> anyhow::Result<PathBuf> {
     if let Profile::Dev = profile {
         return Ok(crate::programs::build()?.mainstay);
     }
+    executable(
+        &["build", "--profile", profile.name(), "--package", "mainstay"],
+        "mainstay",
+    )
+}
+
+/// Builds with these arguments of cargo and returns the path of the executable of the target `name`.
+pub(crate) fn executable(arguments: &[&str], name: &str) -> anyhow::Result<PathBuf> {
+    println!("$ cargo {}", arguments.join(" "));
     let output = cargo()
-        .args([
-            "build",
-            "--locked",
-            "--profile",
-            profile.name(),
-            "--package",
-            "mainstay",
-        ])
+        .args(arguments)
         .arg("--message-format=json-render-diagnostics")
         .current_dir(repository_root())
         .stderr(Stdio::inherit())
         .output()
         .context("starting cargo")?;
     if !output.status.success() {
-        bail!("the {} build of mainstay failed", profile.name());
+        bail!("cargo {} failed", arguments.join(" "));
     }
     let messages = String::from_utf8_lossy(&output.stdout).into_owned();
     messages
         .lines()
-        .filter_map(executable)
+        .filter_map(|message| built(message, name))
         .next_back()
         .context("cargo reported no executable")
 }
 
-fn executable(message: &str) -> Option<PathBuf> {
+fn built(message: &str, name: &str) -> Option<PathBuf> {
     let message: serde_json::Value = serde_json::from_str(message).ok()?;
-    let is_ours = message.pointer("/target/name")? == "mainstay";
+    let is_wanted = message.pointer("/target/name")? == name;
     let path = message.get("executable")?.as_str()?;
-    is_ours.then(|| PathBuf::from(path))
+    is_wanted.then(|| PathBuf::from(path))
 }
 
 /// Returns a command for the cargo that runs this task. It never changes a lock file, and lacks the variables

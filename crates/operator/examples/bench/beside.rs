@@ -1,12 +1,11 @@
 //! The operator beside the Sail Operator in one cluster, each alone at a time.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::load::Load;
-use crate::process::{Operator, Program};
+use crate::process::{Operator, Programs};
 use crate::server::{Server, custom};
 
 /// Pods whose label changes per run.
@@ -36,14 +35,8 @@ impl Quantity {
     }
 }
 
-fn programs(server: &Server, peer: Option<&Path>) -> Vec<Program> {
-    let ours = Program::mainstay(server, false).without_leader_election();
-    let peer = peer.map(|binary| Program::sail_operator(server, binary));
-    std::iter::once(ours).chain(peer).collect()
-}
-
 /// Measures the time from the start of the operator until a new control plane is ready, alternately.
-pub(crate) async fn starts(runs: usize, peer: Option<&Path>) {
+pub(crate) async fn starts(runs: usize, programs: &Programs) {
     let server = Server::start().await;
     let load = Load {
         namespaces: 2_000,
@@ -51,7 +44,7 @@ pub(crate) async fn starts(runs: usize, peer: Option<&Path>) {
         variables: 65,
     };
     load.fill(&server).await;
-    let programs = programs(&server, peer);
+    let programs = programs.all(&server);
     let mut time = Quantity::new("cold start to Ready", "ms");
     let mut cpu = Quantity::new("cold start to Ready, CPU time", "ms");
     let mut memory = Quantity::new("cold start to Ready, peak memory", "MiB");
@@ -74,7 +67,7 @@ pub(crate) async fn starts(runs: usize, peer: Option<&Path>) {
 }
 
 /// Measures the CPU time per changed pod: each program runs alone, and processes `EVENTS` changes per run.
-pub(crate) async fn events(runs: usize, peer: Option<&Path>) {
+pub(crate) async fn events(runs: usize, programs: &Programs) {
     let server = Server::start().await;
     let load = Load {
         namespaces: 2_000,
@@ -84,7 +77,7 @@ pub(crate) async fn events(runs: usize, peer: Option<&Path>) {
     load.fill(&server).await;
     let mut cpu = Quantity::new("CPU time per watch event", "µs");
     let mut memory = Quantity::new("memory, settled", "MiB");
-    for (index, program) in programs(&server, peer).iter().enumerate() {
+    for (index, program) in programs.all(&server).iter().enumerate() {
         let operator = Operator::start(&server, program);
         let spec = json!({"version": "v1.28.2", "namespace": "istio-system"});
         server.create("istios", &custom("Istio", "two", spec)).await;

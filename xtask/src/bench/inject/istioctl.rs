@@ -3,17 +3,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
-use mainstay_testkit::{peer, repository_root};
 use serde::{Deserialize, Serialize};
 
 use super::super::Bench;
 use super::super::figure::Goal;
 use super::super::process::{self, Goals, PeerRuns};
-use super::manifests;
-use crate::build::Profile;
+use super::{Programs, manifests};
 use crate::measure::{Cost, cost_of};
 
 #[derive(clap::Args)]
@@ -104,7 +102,7 @@ const INPUTS: &[Input] = &[
 const MANIFESTS: usize = 1_000;
 
 /// Measures all inputs if at least one of them is selected.
-pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
+pub(super) fn measure(programs: &Programs, bench: &mut Bench) -> anyhow::Result<()> {
     let wanted: Vec<&Input> = INPUTS
         .iter()
         .filter(|input| bench.selects(input.subject))
@@ -112,7 +110,7 @@ pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     if wanted.is_empty() {
         return Ok(());
     }
-    let runs = run_in_cluster(bench.runs())?;
+    let runs = run_in_cluster(programs, bench.runs())?;
     for input in wanted {
         let peer = input.is_compared.then_some(PeerRuns {
             name: "istioctl",
@@ -124,35 +122,18 @@ pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the programs, starts a cluster and measures inside it.
-fn run_in_cluster(runs: usize) -> anyhow::Result<Runs> {
-    let mainstay = crate::build::mainstay_binary(Profile::Dist)?;
-    let istioctl = peer("istioctl")?;
-    for part in ["etcd", "kube-apiserver"] {
-        peer(part)?;
-    }
+/// Starts a cluster and measures inside it.
+fn run_in_cluster(programs: &Programs, runs: usize) -> anyhow::Result<Runs> {
     let scratch = tempfile::tempdir()?;
     let report = scratch.path().join("runs.json");
-    let status = crate::build::cargo()
-        .args([
-            "run",
-            "--quiet",
-            "--package",
-            "mainstay-testkit",
-            "--features",
-            "cluster",
-            "--example",
-            "in_cluster",
-            "--",
-        ])
+    let status = Command::new(&programs.in_cluster)
         .arg(std::env::current_exe()?)
         .arg("bench-inject")
         .arg(&report)
         .args(["--runs", &runs.to_string(), "--mainstay"])
-        .arg(mainstay)
+        .arg(&programs.mainstay)
         .arg("--istioctl")
-        .arg(istioctl)
-        .current_dir(repository_root())
+        .arg(&programs.istioctl)
         .stdin(Stdio::null())
         .status()
         .context("starting the cluster")?;
@@ -163,32 +144,33 @@ fn run_in_cluster(runs: usize) -> anyhow::Result<Runs> {
 /// Measures inside the cluster's network namespace.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let scratch = tempfile::tempdir()?;
-    let programs = Programs {
+    let inputs = Inputs {
         arguments,
         directory: scratch.path(),
     };
-    programs.prepare()?;
+    inputs.prepare()?;
     let mut runs = Runs::default();
     for _ in 0..arguments.runs {
-        runs.istioctl.push(programs.istioctl()?);
-        runs.stream.push(programs.stream()?);
-        runs.files.push(programs.files()?);
+        runs.istioctl.push(inputs.istioctl()?);
+        runs.stream.push(inputs.stream()?);
+        runs.files.push(inputs.files()?);
         runs.list
-            .push(programs.one("list.yaml", "name: contrast-initializer")?);
+            .push(inputs.one("list.yaml", "name: contrast-initializer")?);
         runs.json
-            .push(programs.one("list.json", "\"name\": \"contrast-initializer\"")?);
-        runs.long.push(programs.long()?);
+            .push(inputs.one("list.json", "\"name\": \"contrast-initializer\"")?);
+        runs.long.push(inputs.long()?);
     }
     fs::write(&arguments.report, serde_json::to_vec(&runs)?)?;
     Ok(())
 }
 
-struct Programs<'a> {
+/// Generated inputs of the programs.
+struct Inputs<'a> {
     arguments: &'a Arguments,
     directory: &'a Path,
 }
 
-impl Programs<'_> {
+impl Inputs<'_> {
     fn path(&self, name: &str) -> String {
         self.directory.join(name).display().to_string()
     }

@@ -8,7 +8,6 @@ use anyhow::ensure;
 use super::super::Bench;
 use super::super::figure::{Figure, Goal, Sample};
 use super::manifests;
-use crate::build::Profile;
 use crate::measure::Cost;
 
 /// Number of manifests of about ten thousand bytes in a stream.
@@ -87,10 +86,10 @@ struct Measured {
 }
 
 /// Measures the cases alternately, then the memory for one large document.
-pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
+pub(super) fn measure(mainstay: &Path, bench: &mut Bench) -> anyhow::Result<()> {
     let scratch = tempfile::tempdir()?;
     let streams = Streams {
-        mainstay: crate::build::mainstay_binary(Profile::Dist)?,
+        mainstay,
         directory: scratch.path(),
     };
     let mut all = Vec::new();
@@ -154,7 +153,7 @@ impl Measured {
 }
 
 struct Streams<'d> {
-    mainstay: PathBuf,
+    mainstay: &'d Path,
     directory: &'d Path,
 }
 
@@ -217,6 +216,6 @@ impl Streams<'_> {
     }
 
     fn generate(&self, arguments: &[&str]) -> anyhow::Result<Cost> {
-        super::generate(&self.mainstay, arguments, self.directory)
+        super::generate(self.mainstay, arguments, self.directory)
     }
 }
