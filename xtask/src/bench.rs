@@ -12,6 +12,7 @@ mod render;
 mod report;
 
 pub(crate) use figure::Figure;
+pub(crate) use rehearsal::MAX_TIME as MAX_REHEARSAL_TIME;
 pub(crate) use report::{Failure, Report};
 
 use anyhow::{bail, ensure};

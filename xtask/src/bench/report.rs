@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::figure::Figure;
 use super::machine::Machine;
+use crate::prove::Outcome;
 
 /// Headings of the table.
 pub(crate) const HEADINGS: &[&str] = &[
@@ -77,7 +78,7 @@ impl Report {
                 figure.theirs(),
                 figure.shown_ratio(),
                 figure.goal.to_string(),
-                figure.outcome().to_owned(),
+                figure.outcome().to_string(),
             ]
         };
         let failures = self.failures.iter().map(Failure::row);
@@ -104,8 +105,9 @@ impl Report {
 
     fn method(&self) -> String {
         format!(
-            "Every figure is the median of {} runs, with the tenth and the ninetieth percentile in parentheses; runs of both programs \
-             alternate. The output of {} of {} inputs was compared and is byte-identical.",
+            "A figure with a range in parentheses is a median of {} runs with the tenth and the ninetieth percentile; one without was \
+             measured once. Runs of both programs alternate, except those of watch events, which each operator receives in one series. \
+             The output of {} of {} compared inputs is byte-identical.",
             self.runs,
             self.identical.len(),
             self.identical.len() + self.different.len()
@@ -119,7 +121,7 @@ impl Failure {
         let last = HEADINGS.len() - 1;
         let cell = |column| match column {
             0 => self.subject.clone(),
-            column if column == last => "not measured".to_owned(),
+            column if column == last => Outcome::NotMeasured.to_string(),
             _ => String::new(),
         };
         (0..=last).map(cell).collect()
@@ -156,7 +158,8 @@ This page is written by `cargo xtask bench`, which measures Mainstay and the pee
   templates parsed and rendered in memory, beside Helm's engine in a Go program. The charts are generated, except istiod and the parts of the umbrella
   charts, which are embedded charts: they have the shapes of public charts with content of our own. Charts with certificates have random
   content; their output is compared without it.
-- Injection: `mainstay generate` beside `istioctl kube-inject` on the same manifests, and the throughput of streams of several kinds.
+- Injection: `mainstay generate` beside `istioctl kube-inject` on the same manifests, and the throughput and memory of streams of several kinds. The
+  memory for one large document is the peak minus that of an empty input, which is subtracted in every run.
 - Rehearsal: `mainstay rehearse` from a snapshot's file to the report as JSON and as a page.
 - Operator: `mainstay operator run` on a real API server, beside the Sail Operator if `MAINSTAY_SAIL_OPERATOR` names its binary. Each operator runs
   alone; watch events are changes of a pod's label that no revision depends on.

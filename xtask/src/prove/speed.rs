@@ -41,11 +41,13 @@ fn failure_row(failure: &Failure) -> Row {
     Row::not_measured(&failure.subject, "measured", RowKind::Correctness, &error)
 }
 
+/// Returns the row of a figure.
 fn figure_row(figure: &Figure) -> Row {
-    Row::fast(
-        &figure.name(),
-        figure.text(),
-        &figure.goal.to_string(),
-        figure.met(),
-    )
+    Row {
+        claim: figure.name(),
+        figure: figure.text(),
+        goal: figure.goal.to_string(),
+        kind: RowKind::Performance,
+        outcome: figure.outcome(),
+    }
 }

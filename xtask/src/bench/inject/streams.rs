@@ -7,6 +7,7 @@ use anyhow::ensure;
 
 use super::super::Bench;
 use super::super::figure::{Figure, Goal, Sample};
+use super::super::process;
 use super::manifests;
 use crate::measure::Cost;
 
@@ -57,7 +58,7 @@ const CASES: &[Case] = &[
     },
     Case {
         subject: "generate: short documents, half of them targets",
-        goal: 30.0,
+        goal: 100.0,
         document: manifests::short,
         count: SHORT_MANIFESTS,
         run: Run::Convert,
@@ -71,7 +72,7 @@ const CASES: &[Case] = &[
     },
     Case {
         subject: "generate: every document is injected already",
-        goal: 30.0,
+        goal: 500.0,
         document: manifests::target,
         count: MANIFESTS,
         run: Run::Again,
@@ -131,23 +132,25 @@ pub(super) fn measure(mainstay: &Path, bench: &mut Bench) -> anyhow::Result<()> 
 }
 
 impl Measured {
-    fn figures(&self) -> anyhow::Result<[Figure; 2]> {
+    fn figures(&self) -> anyhow::Result<[Figure; 3]> {
         let megabytes = fs::metadata(&self.input)?.len() as f64 / 1e6;
-        let throughput = |quantity: &str, goal, seconds: fn(&Cost) -> f64| Figure {
+        let figure = |quantity: &str, unit: &str, goal, value: &dyn Fn(&Cost) -> f64| Figure {
             subject: self.case.subject.into(),
             quantity: quantity.into(),
-            unit: "MB/s".into(),
-            ours: Sample::from_runs(self.costs.iter().map(|cost| megabytes / seconds(cost)).collect()),
+            unit: unit.into(),
+            ours: Sample::from_runs(self.costs.iter().map(value).collect()),
             peer: None,
             goal,
         };
+        let goal = Goal::AtLeast(self.case.goal);
         Ok([
-            throughput("throughput", Goal::AtLeast(self.case.goal), |cost| {
-                cost.wall.as_secs_f64()
+            figure("throughput", "MB/s", goal, &|cost| {
+                megabytes / cost.wall.as_secs_f64()
             }),
-            throughput("throughput by CPU time", Goal::None, |cost| {
-                cost.cpu.as_secs_f64()
+            figure("throughput by CPU time", "MB/s", Goal::None, &|cost| {
+                megabytes / cost.cpu.as_secs_f64()
             }),
+            figure("peak memory", "MiB", Goal::None, &process::memory),
         ])
     }
 }
@@ -207,7 +210,7 @@ impl Streams<'_> {
         }
         Ok(Figure {
             subject: LARGE.into(),
-            quantity: "peak memory".into(),
+            quantity: "peak memory above that of an empty input".into(),
             unit: "× the document".into(),
             ours: Sample::from_runs(multiples),
             peer: None,
