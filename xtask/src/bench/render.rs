@@ -53,9 +53,7 @@ impl Programs {
         bench.compared(chart.name, self.prints_the_same(chart)?);
         bench.add(self.whole_process(chart, bench.runs(), scratch)?);
         bench.add(self.instructions(chart));
-        if chart.in_process {
-            bench.add(self.in_process(chart, bench.runs())?);
-        }
+        bench.add(self.in_process(chart, bench.runs())?);
         Ok(())
     }
 
@@ -97,7 +95,11 @@ impl Programs {
 
     /// Measures the engines without process start-up.
     fn in_process(&self, chart: &BenchChart, runs: usize) -> anyhow::Result<Vec<Figure>> {
-        let output = Command::new(&self.engines)
+        let mut command = Command::new(&self.engines);
+        if !chart.repeatable {
+            command.env("MAINSTAY_BENCH_RANDOM", "1");
+        }
+        let output = command
             .env("MAINSTAY_BENCH_CHART", &chart.path)
             .env("MAINSTAY_BENCH_RUNS", runs.to_string())
             .stderr(Stdio::inherit())

@@ -154,8 +154,8 @@ const INTRODUCTION: &str = "# Performance
 This page is written by `cargo xtask bench`, which measures Mainstay and the peer in one run and stores the figures in
 `target/bench.json`. `cargo xtask prove speed` compares them with their goals.
 
-- Rendering: `mainstay template` beside `helm template` (Helm 4), output discarded. *In process* is the engine alone, values coalesced and all
-  templates parsed and rendered in memory, beside Helm's engine in a Go program. The charts are generated, except istiod and the parts of the umbrella
+- Rendering: `mainstay template` beside `helm template` (Helm 4), output discarded. *In process* is the engine alone: dependencies
+  resolved, values coalesced and all templates parsed and rendered in memory, beside Helm's engine in a Go program. The charts are generated, except istiod and the parts of the umbrella
   charts, which are embedded charts: they have the shapes of public charts with content of our own. Charts with certificates have random
   content; their output is compared without it.
 - Injection: `mainstay generate` beside `istioctl kube-inject` on the same manifests, and the throughput and memory of streams of several kinds. The
