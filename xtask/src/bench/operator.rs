@@ -1,6 +1,7 @@
 //! The operator in a large cluster on a real API server, compared with the Sail Operator if its binary is
 //! configured.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -18,6 +19,9 @@ const PARTS: [&str; 3] = ["etcd", "kube-apiserver", "kube-controller-manager"];
 /// Environment variable with the path of the Sail Operator's binary. The Sail Operator is not a pinned peer,
 /// because the Go module proxy does not have its module.
 const SAIL_OPERATOR: &str = "MAINSTAY_SAIL_OPERATOR";
+/// Environment variable with the directory of the Sail Operator's charts, for a binary that does not contain
+/// them.
+const SAIL_CHARTS: &str = "MAINSTAY_SAIL_OPERATOR_CHARTS";
 
 /// Goal of all figures: at most the peer's.
 const AS_THE_PEER: Goal = Goal::Ratio(1.0);
@@ -55,7 +59,8 @@ pub(super) struct Programs {
     mainstay: PathBuf,
     /// The example of the operator, which fills a cluster and starts the operators.
     example: PathBuf,
-    sail_operator: Option<PathBuf>,
+    /// Binary of the Sail Operator and the directory of its charts, as far as they are given.
+    sail_operator: Vec<OsString>,
 }
 
 impl Programs {
@@ -74,7 +79,10 @@ impl Programs {
         Ok(Self {
             mainstay: mainstay_binary(Profile::Dist)?,
             example: executable(&example, "bench")?,
-            sail_operator: std::env::var_os(SAIL_OPERATOR).map(PathBuf::from),
+            sail_operator: [SAIL_OPERATOR, SAIL_CHARTS]
+                .into_iter()
+                .map_while(std::env::var_os)
+                .collect(),
         })
     }
 

@@ -154,15 +154,16 @@ const INTRODUCTION: &str = "# Performance
 This page is written by `cargo xtask bench`, which measures Mainstay and the peer in one run and stores the figures in
 `target/bench.json`. `cargo xtask prove speed` compares them with their goals.
 
-- Rendering: `mainstay template` beside `helm template` (Helm 4), output discarded. *In process* is the engine alone: dependencies
-  resolved, values coalesced and all templates parsed and rendered in memory, beside Helm's engine in a Go program. The charts are generated, except istiod and the parts of the umbrella
-  charts, which are embedded charts: they have the shapes of public charts with content of our own. Charts with certificates have random
-  content; their output is compared without it.
+- Rendering: `mainstay template` beside `helm template` (Helm 4), output discarded. *In process* is the engine alone: dependencies resolved,
+  values coalesced and all templates parsed and rendered in memory, beside Helm's engine in a Go program. The charts are generated, except istiod
+  and the parts of the umbrella charts, which are embedded charts: they have the shapes of public charts with content of our own. Charts with
+  certificates have random content; their output is compared without it.
 - Injection: `mainstay generate` beside `istioctl kube-inject` on the same manifests, and the throughput and memory of streams of several kinds. The
   memory for one large document is the peak minus that of an empty input, which is subtracted in every run.
 - Rehearsal: `mainstay rehearse` from a snapshot's file to the report as JSON and as a page.
-- Operator: `mainstay operator run` on a real API server, beside the Sail Operator if `MAINSTAY_SAIL_OPERATOR` names its binary. Each operator runs
-  alone; watch events are changes of a pod's label that no revision depends on.
+- Operator: `mainstay operator run` on a real API server, beside the Sail Operator if `MAINSTAY_SAIL_OPERATOR` names its binary and, unless
+  the binary contains them, `MAINSTAY_SAIL_OPERATOR_CHARTS` the directory of its charts. Both install Istio 1.29.1. Each operator runs alone; watch
+  events are changes of a pod's label that no revision depends on.
 ";
 
 #[cfg(test)]

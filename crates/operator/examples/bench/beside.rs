@@ -8,6 +8,8 @@ use crate::load::Load;
 use crate::process::{Operator, Programs};
 use crate::server::{Server, custom};
 
+/// Version of Istio, which both operators must support.
+const VERSION: &str = "v1.29.1";
 /// Pods whose label changes per run.
 const EVENTS: usize = 1_000;
 
@@ -50,7 +52,7 @@ pub(crate) async fn starts(runs: usize, programs: &Programs) {
     let mut memory = Quantity::new("cold start to Ready, peak memory", "MiB");
     for _ in 0..runs {
         for (index, program) in programs.iter().enumerate() {
-            let spec = json!({"version": "v1.29.1", "namespace": "istio-system"});
+            let spec = json!({"version": VERSION, "namespace": "istio-system"});
             server.create("istios", &custom("Istio", "cold", spec)).await;
             let begin = Instant::now();
             let operator = Operator::start(&server, program);
@@ -79,7 +81,7 @@ pub(crate) async fn events(runs: usize, programs: &Programs) {
     let mut memory = Quantity::new("memory, settled", "MiB");
     for (index, program) in programs.all(&server).iter().enumerate() {
         let operator = Operator::start(&server, program);
-        let spec = json!({"version": "v1.28.2", "namespace": "istio-system"});
+        let spec = json!({"version": VERSION, "namespace": "istio-system"});
         server.create("istios", &custom("Istio", "two", spec)).await;
         server.until_healthy("istios", "two").await;
         server.quiet().await;

@@ -2,13 +2,13 @@
 //! process. Requests are counted from the server's audit log; those of leader election are left out.
 //!
 //! ```text
-//! bench MAINSTAY [DIVISOR]                    requests, memory and CPU time, as lines `figure NAME VALUE UNIT`
-//! bench MAINSTAY start RUNS [SAIL_OPERATOR]   cold starts, as lines `bench {…}`
-//! bench MAINSTAY events RUNS [SAIL_OPERATOR]  cost per watch event, as lines `bench {…}`
+//! bench MAINSTAY [DIVISOR]            requests, memory and CPU time, as lines `figure NAME VALUE UNIT`
+//! bench MAINSTAY start RUNS [SAIL]    cold starts, as lines `bench {…}`
+//! bench MAINSTAY events RUNS [SAIL]   cost per watch event, as lines `bench {…}`
 //! ```
 //!
-//! `MAINSTAY` is the `mainstay` binary. `SAIL_OPERATOR` is a binary of the Sail Operator, which is measured in
-//! the same cluster.
+//! `MAINSTAY` is the `mainstay` binary. `SAIL` is a binary of the Sail Operator, which is measured in the
+//! same cluster, and optionally its directory of charts; a binary without this directory contains its charts.
 
 #![allow(
     clippy::unwrap_used,
@@ -52,6 +52,7 @@ fn main() -> ExitCode {
     let programs = Programs {
         mainstay: mainstay.into(),
         sail_operator: words.get(2).map(PathBuf::from),
+        sail_charts: words.get(3).map(PathBuf::from),
     };
     match words {
         ["start", runs, ..] => runtime.block_on(beside::starts(runs.parse().unwrap(), &programs)),

@@ -19,6 +19,8 @@ pub(crate) struct Programs {
     pub(crate) mainstay: PathBuf,
     /// The Sail Operator, if it is measured, too.
     pub(crate) sail_operator: Option<PathBuf>,
+    /// Directory of the charts that the Sail Operator does not contain.
+    pub(crate) sail_charts: Option<PathBuf>,
 }
 
 /// An operator that can be started.
@@ -51,27 +53,30 @@ impl Programs {
     pub(crate) fn all(&self, server: &Server) -> Vec<Program> {
         let ours = self.mainstay(false).without_leader_election();
         let peer = self.sail_operator.as_deref();
-        let peer = peer.map(|binary| Program::sail_operator(server, binary));
+        let peer = peer.map(|binary| self.sail_operator(server, binary));
         std::iter::once(ours).chain(peer).collect()
+    }
+
+    /// Returns the Sail Operator with the flags that it shares with ours, and the files that it needs.
+    fn sail_operator(&self, server: &Server, binary: &Path) -> Program {
+        let configuration = server.cluster.directory().join("sail-operator.properties");
+        std::fs::write(&configuration, "").unwrap();
+        let charts = self.sail_charts.iter();
+        let charts = charts.map(|directory| format!("--resource-directory={}", directory.display()));
+        let flags = [
+            "--metrics-bind-address=0".to_owned(),
+            "--health-probe-bind-address=0".to_owned(),
+            format!("--config-file={}", configuration.display()),
+        ];
+        Program {
+            path: binary.to_owned(),
+            arguments: flags.into_iter().chain(charts).collect(),
+        }
+        .without_leader_election()
     }
 }
 
 impl Program {
-    /// A binary of the Sail Operator with the flags that it shares with ours.
-    fn sail_operator(server: &Server, binary: &Path) -> Self {
-        let configuration = server.cluster.directory().join("sail-operator.properties");
-        std::fs::write(&configuration, "").unwrap();
-        Self {
-            path: binary.to_owned(),
-            arguments: vec![
-                "--metrics-bind-address=0".to_owned(),
-                "--health-probe-bind-address=0".to_owned(),
-                format!("--config-file={}", configuration.display()),
-            ],
-        }
-        .without_leader_election()
-    }
-
     /// The same operator without leader election.
     fn without_leader_election(mut self) -> Self {
         self.arguments.push("--leader-elect=false".to_owned());
