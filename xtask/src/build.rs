@@ -32,16 +32,14 @@ impl Profile {
     }
 }
 
-/// Builds `mainstay` and returns its path.
+/// Builds `mainstay` and returns its path. The binary that is measured is the static one of a release.
 pub(crate) fn mainstay_binary(profile: Profile) -> anyhow::Result<PathBuf> {
-    // With the features of the whole workspace, so that nothing is built twice.
-    if let Profile::Dev = profile {
-        return Ok(crate::programs::build()?.mainstay);
+    match profile {
+        // With the features of the whole workspace, so that nothing is built twice.
+        Profile::Dev => Ok(crate::programs::build()?.mainstay),
+        Profile::Release => executable(&["build", "--release", "--package", "mainstay"], "mainstay"),
+        Profile::Dist => crate::dist::binary(),
     }
-    executable(
-        &["build", "--profile", profile.name(), "--package", "mainstay"],
-        "mainstay",
-    )
 }
 
 /// Builds with these arguments of cargo and returns the path of the executable of the target `name`.

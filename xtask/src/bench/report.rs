@@ -152,7 +152,8 @@ const NOT_MEASURED: &str = "No figures are stored. `cargo xtask bench` on an idl
 const INTRODUCTION: &str = "# Performance
 
 This page is written by `cargo xtask bench`, which measures Mainstay and the peer in one run and stores the figures in
-`target/bench.json`. `cargo xtask prove speed` compares them with their goals.
+`target/bench.json`. `cargo xtask prove speed` compares them with their goals. `mainstay` is the static binary of a release
+([packages.md](packages.md)), except in process, where the engine is part of the program that measures it.
 
 - Rendering: `mainstay template` beside `helm template` (Helm 4), output discarded. *In process* is the engine alone: dependencies resolved,
   values coalesced and all templates parsed and rendered in memory, beside Helm's engine in a Go program. The charts are generated, except istiod
