@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::text::{Trim, parse_trimmed};
+use super::text::{Convert, parse_each};
 use super::{SnapshotError, value_to_yaml};
 use crate::object::{self, Meta, Object};
 use crate::resource::Resource;
@@ -30,11 +30,11 @@ const MAX_SEGMENT_LEN: usize = 240;
 /// Links to directories and special files in a directory are rejected, because they can lead out of the
 /// directory, block or never end.
 pub fn read_path(path: &Path) -> Result<Vec<Value>, SnapshotError> {
-    read_path_trimmed(path, |_| ())
+    read_path_each(path, &|object| object)
 }
 
-/// Reads objects like [`read_path`] and trims each object as soon as it is parsed.
-pub fn read_path_trimmed(path: &Path, trim: Trim) -> Result<Vec<Value>, SnapshotError> {
+/// Reads objects like [`read_path`] and converts each object as soon as it is parsed.
+pub fn read_path_each<T: Send>(path: &Path, convert: &Convert<'_, T>) -> Result<Vec<T>, SnapshotError> {
     let kind = fs::metadata(path).map_err(file_error(path))?.file_type();
     // A pipe, such as `<(kubectl get …)`, is allowed if the user names it. A device may never end.
     if kind.is_block_device() || kind.is_char_device() || kind.is_socket() {
@@ -49,7 +49,7 @@ pub fn read_path_trimmed(path: &Path, trim: Trim) -> Result<Vec<Value>, Snapshot
     let mut objects = Vec::new();
     for file in files {
         let text = fs::read_to_string(&file).map_err(file_error(&file))?;
-        let mut parsed = parse_trimmed(&text, trim).map_err(|source| SnapshotError::InFile {
+        let mut parsed = parse_each(&text, convert).map_err(|source| SnapshotError::InFile {
             path: file,
             source: Box::new(source),
         })?;

@@ -21,25 +21,25 @@ const MIN_ITEMS_PER_THREAD: usize = 500;
 /// Maximum number of threads. With more threads, parsing is limited by memory bandwidth.
 const MAX_THREADS: usize = 8;
 
+/// Converts an object to what its reader keeps.
+pub type Convert<'a, T> = dyn Fn(Value) -> T + Sync + 'a;
+
 /// Maximum length of a line that an error quotes, in bytes.
 const MAX_QUOTED_LINE: usize = 64 << 10;
 
-/// Function that removes the parts of an object that its reader does not need.
-pub type Trim = fn(&mut Value);
-
 /// Parses the objects of a text: YAML documents or JSON, with lists expanded.
 pub fn parse(text: &str) -> Result<Vec<Value>, SnapshotError> {
-    parse_trimmed(text, |_| ())
+    parse_each(text, &|object| object)
 }
 
-/// Parses objects like [`parse`] and trims each object as soon as it is parsed, so that not all untrimmed
-/// objects are in memory at the same time.
-pub fn parse_trimmed(text: &str, trim: Trim) -> Result<Vec<Value>, SnapshotError> {
+/// Parses objects like [`parse`] and converts each object as soon as it is parsed, so that not all objects
+/// are in memory at the same time.
+pub fn parse_each<T: Send>(text: &str, convert: &Convert<'_, T>) -> Result<Vec<T>, SnapshotError> {
     let mut objects = Vec::new();
     for (at, range) in split_documents(text).into_iter().enumerate() {
         let number = at + 1;
         let document = text.get(range.clone()).unwrap_or_default();
-        if let Some(mut items) = split_list(document, trim) {
+        if let Some(mut items) = split_list(document, convert) {
             objects.append(&mut items);
             continue;
         }
@@ -51,9 +51,9 @@ pub fn parse_trimmed(text: &str, trim: Trim) -> Result<Vec<Value>, SnapshotError
         match value {
             Value::Null => {}
             Value::Object(_) => {
-                let first = objects.len();
-                unwrap_list(value, &mut objects);
-                objects.iter_mut().skip(first).for_each(trim);
+                let mut unwrapped = Vec::new();
+                unwrap_list(value, &mut unwrapped);
+                objects.extend(unwrapped.into_iter().map(convert));
             }
             _ => {
                 let blank_lines = document.lines().take_while(|line| line.trim().is_empty());
@@ -186,7 +186,7 @@ fn unwrap_list(mut value: Value, objects: &mut Vec<Value>) {
 }
 
 /// Parses the items of a list in the format of `kubectl`. Returns `None` for any other document.
-fn split_list(document: &str, trim: Trim) -> Option<Vec<Value>> {
+fn split_list<T: Send>(document: &str, convert: &Convert<'_, T>) -> Option<Vec<T>> {
     let split = SplitList::parse(document)?;
     let list = parse_document(&split.remainder).ok()?;
     let kind = tree::text(&list, &["kind"]).strip_suffix("List")?;
@@ -198,8 +198,7 @@ fn split_list(document: &str, trim: Trim) -> Option<Vec<Value>> {
         let mut object = parse_item(document.get(range.clone())?)?;
         tree::set_default_text(&mut object, &["kind"], kind);
         tree::set_default_text(&mut object, &["apiVersion"], api_version);
-        trim(&mut object);
-        Some(object)
+        Some(convert(object))
     })
 }
 
@@ -241,16 +240,16 @@ impl SplitList {
 }
 
 /// Parses every item separately, with several threads.
-fn parse_items(
+fn parse_items<T: Send>(
     items: &[Range<usize>],
-    parse: &(impl Fn(&Range<usize>) -> Option<Value> + Sync),
-) -> Option<Vec<Value>> {
+    parse: &(impl Fn(&Range<usize>) -> Option<T> + Sync),
+) -> Option<Vec<T>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads
         .min(items.len() / MIN_ITEMS_PER_THREAD)
         .clamp(1, MAX_THREADS);
     let chunk_len = items.len().div_ceil(threads);
-    let parse_chunk = |chunk: &[Range<usize>]| chunk.iter().map(parse).collect::<Option<Vec<Value>>>();
+    let parse_chunk = |chunk: &[Range<usize>]| chunk.iter().map(parse).collect::<Option<Vec<T>>>();
     let (first, others) = items.split_at(chunk_len.min(items.len()));
     std::thread::scope(|scope| {
         let others: Vec<_> = others
@@ -303,7 +302,7 @@ mod tests {
     }
 
     fn check(text: &str, is_split: bool) {
-        let found = split_list(text, |_| ());
+        let found = split_list(text, &|object| object);
         assert_eq!(found.is_some(), is_split, "{text}");
         assert_eq!(parse(text).unwrap(), parse_unsplit(text), "{text}");
     }
@@ -349,25 +348,20 @@ mod tests {
         let item = |number: usize| format!("- {{kind: Pod, metadata: {{name: p-{number}}}}}\n");
         let items = (0..2_500).map(item).collect::<Vec<_>>().concat();
         let text = format!("kind: List\napiVersion: v1\nitems:\n{items}");
-        assert!(split_list(&text, |_| ()).is_some());
+        assert!(split_list(&text, &|object| object).is_some());
         assert_eq!(parse(&text).unwrap(), parse_unsplit(&text));
     }
 
     #[test]
-    fn every_object_is_trimmed() {
-        let trim: Trim = |object| {
-            if let Value::Object(fields) = object {
-                fields.remove("status");
-            }
-        };
+    fn every_object_is_converted() {
+        let name = |object: Value| tree::text(&object, &["metadata", "name"]).to_owned();
         let list = "kind: PodList\napiVersion: v1\nitems:\n- status: {a: b}\n  metadata: {name: p}\n";
-        let expected = [json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}})];
         for text in [
             list,
             &list.replace("- status", "- &anchor\n  status"),
             r#"{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "status": 1}"#,
         ] {
-            assert_eq!(parse_trimmed(text, trim).unwrap(), expected, "{text}");
+            assert_eq!(parse_each(text, &name).unwrap(), ["p"], "{text}");
         }
     }
 
