@@ -4,6 +4,7 @@
 //! stored unchanged, including status, uid and timestamps, except for new resourceVersions and for defaults,
 //! which a server also sets when it reads an object.
 
+mod chunks;
 mod files;
 mod text;
 

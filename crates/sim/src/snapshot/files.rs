@@ -5,14 +5,15 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::fs::{self, DirBuilder, FileType, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{self, DirBuilder, File, FileType, OpenOptions};
+use std::io::{self, BufReader, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::chunks::{CHUNK_SIZE, read_list};
 use super::text::{Convert, parse_each};
 use super::{SnapshotError, value_to_yaml};
 use crate::object::{self, Meta, Object};
@@ -48,14 +49,24 @@ pub fn read_path_each<T: Send>(path: &Path, convert: &Convert<'_, T>) -> Result<
     }
     let mut objects = Vec::new();
     for file in files {
-        let text = fs::read_to_string(&file).map_err(file_error(&file))?;
-        let mut parsed = parse_each(&text, convert).map_err(|source| SnapshotError::InFile {
-            path: file,
-            source: Box::new(source),
-        })?;
-        objects.append(&mut parsed);
+        objects.append(&mut read_file(&file, convert)?);
     }
     Ok(objects)
+}
+
+/// Reads a list in chunks, and any other file as a whole. A pipe can be read only once.
+fn read_file<T: Send>(path: &Path, convert: &Convert<'_, T>) -> Result<Vec<T>, SnapshotError> {
+    if fs::metadata(path).map_err(file_error(path))?.is_file() {
+        let file = File::open(path).map_err(file_error(path))?;
+        if let Some(objects) = read_list(BufReader::new(file), CHUNK_SIZE, convert) {
+            return Ok(objects);
+        }
+    }
+    let text = fs::read_to_string(path).map_err(file_error(path))?;
+    parse_each(&text, convert).map_err(|source| SnapshotError::InFile {
+        path: path.into(),
+        source: Box::new(source),
+    })
 }
 
 /// Appends the manifests below a directory, ordered by name.

@@ -83,8 +83,7 @@ fn split_documents(text: &str) -> Vec<Range<usize>> {
     let mut all = Vec::new();
     let (mut start, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
-        let bare = line.trim_end_matches(['\n', '\r']);
-        if bare == "---" || bare.starts_with("--- ") {
+        if is_separator(line) {
             all.push(start..at);
             start = at + line.len();
         }
@@ -94,6 +93,12 @@ fn split_documents(text: &str) -> Vec<Range<usize>> {
     let is_empty = |range: &Range<usize>| text.get(range.clone()).is_none_or(|it| it.trim().is_empty());
     all.retain(|range| !is_empty(range));
     all
+}
+
+/// Whether a line separates two documents.
+pub(super) fn is_separator(line: &str) -> bool {
+    let bare = line.trim_end_matches(['\n', '\r']);
+    bare == "---" || bare.starts_with("--- ")
 }
 
 fn parse_whole(document: &str) -> Result<Value, mainstay_yaml::Error> {
@@ -222,25 +227,48 @@ impl SplitList {
         let column = body.len() - body.trim_start_matches(' ').len();
         let (mut items, mut at) = (Vec::<Range<usize>>::new(), start);
         for line in body.split_inclusive('\n') {
-            let content = line.trim_start_matches(' ');
-            let indent = line.len() - content.len();
-            let bare = content.trim_end();
-            if indent == column && (bare == "-" || content.starts_with("- ")) {
-                items.push(at..at + line.len());
-            } else if indent > column || bare.is_empty() || bare.starts_with('#') {
-                items.last_mut()?.end = at + line.len();
-            } else {
-                break;
+            let end = at + line.len();
+            match ListLine::classify(line, column) {
+                ListLine::Item => items.push(at..end),
+                ListLine::Content => items.last_mut()?.end = end,
+                ListLine::End => break,
             }
-            at += line.len();
+            at = end;
         }
         let remainder = [document.get(..head)?, document.get(at..)?].concat();
         (!items.is_empty()).then_some(Self { items, remainder })
     }
 }
 
+/// Role of a line after the start of the items of a list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListLine {
+    /// First line of an item.
+    Item,
+    /// Another line of an item.
+    Content,
+    /// First line after the items.
+    End,
+}
+
+impl ListLine {
+    /// Classifies a line. `column` is the number of spaces before the dash of the first item.
+    pub(super) fn classify(line: &str, column: usize) -> Self {
+        let content = line.trim_start_matches(' ');
+        let indent = line.len() - content.len();
+        let bare = content.trim_end();
+        if indent == column && (bare == "-" || content.starts_with("- ")) {
+            Self::Item
+        } else if indent > column || bare.is_empty() || bare.starts_with('#') {
+            Self::Content
+        } else {
+            Self::End
+        }
+    }
+}
+
 /// Parses every item separately, with several threads.
-fn parse_items<T: Send>(
+pub(super) fn parse_items<T: Send>(
     items: &[Range<usize>],
     parse: &(impl Fn(&Range<usize>) -> Option<T> + Sync),
 ) -> Option<Vec<T>> {
@@ -267,7 +295,7 @@ fn parse_items<T: Send>(
 
 /// Parses an item and its dash as a list with one item. Returns `None` for items with aliases, or if the text
 /// is not a list with one object.
-fn parse_item(text: &str) -> Option<Value> {
+pub(super) fn parse_item(text: &str) -> Option<Value> {
     let options = Options {
         numbers: Numbers::Exact,
         budget: Budget {
