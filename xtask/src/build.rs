@@ -42,6 +42,12 @@ pub(crate) fn mainstay_binary(profile: Profile) -> anyhow::Result<PathBuf> {
     }
 }
 
+/// Builds an example of the workspace that starts or feeds measured programs. Its own profile does not
+/// matter, and with the features of the whole workspace nothing is built twice.
+pub(crate) fn example(name: &str) -> anyhow::Result<PathBuf> {
+    executable(&["build", "--workspace", "--example", name], name)
+}
+
 /// Builds with these arguments of cargo and returns the path of the executable of the target `name`.
 pub(crate) fn executable(arguments: &[&str], name: &str) -> anyhow::Result<PathBuf> {
     println!("$ cargo {}", arguments.join(" "));

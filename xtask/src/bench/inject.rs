@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use mainstay_testkit::peer;
 
 use super::{Bench, Suite};
-use crate::build::{Profile, executable, mainstay_binary};
+use crate::build::{Profile, example, mainstay_binary};
 use crate::measure::{Cost, cost_of};
 
 /// Programs of the area.
@@ -26,19 +26,10 @@ impl Programs {
         for part in ["etcd", "kube-apiserver"] {
             peer(part)?;
         }
-        let example = [
-            "build",
-            "--package",
-            "mainstay-testkit",
-            "--features",
-            "cluster",
-            "--example",
-            "in_cluster",
-        ];
         Ok(Self {
             mainstay: mainstay_binary(Profile::Dist)?,
             istioctl: peer("istioctl")?,
-            in_cluster: executable(&example, "in_cluster")?,
+            in_cluster: example("in_cluster")?,
         })
     }
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::figure::{Figure, Goal, Peer, Sample};
 use super::{Bench, Suite};
-use crate::build::{Profile, executable, mainstay_binary};
+use crate::build::{Profile, example, mainstay_binary};
 
 /// Parts of the cluster, which the example does not build.
 const PARTS: [&str; 3] = ["etcd", "kube-apiserver", "kube-controller-manager"];
@@ -68,17 +68,9 @@ impl Programs {
         for part in PARTS {
             peer(part)?;
         }
-        let example = [
-            "build",
-            "--release",
-            "--package",
-            "mainstay-operator",
-            "--example",
-            "bench",
-        ];
         Ok(Self {
             mainstay: mainstay_binary(Profile::Dist)?,
-            example: executable(&example, "bench")?,
+            example: example("bench")?,
             sail_operator: [SAIL_OPERATOR, SAIL_CHARTS]
                 .into_iter()
                 .map_while(std::env::var_os)

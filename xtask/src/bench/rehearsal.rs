@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use super::figure::Goal;
 use super::process::{self, Goals};
 use super::{Bench, Suite};
-use crate::build::{Profile, executable, mainstay_binary};
+use crate::build::{Profile, example, mainstay_binary};
 use crate::measure::cost_of;
 
 const SUBJECT: &str = "rehearse: 10,000 workloads";
@@ -33,17 +33,9 @@ pub(super) struct Programs {
 
 impl Programs {
     pub(super) fn build() -> anyhow::Result<Self> {
-        let example = [
-            "build",
-            "--release",
-            "--package",
-            "mainstay-rehearsal",
-            "--example",
-            "rehearse",
-        ];
         Ok(Self {
             mainstay: mainstay_binary(Profile::Dist)?,
-            example: executable(&example, "rehearse")?,
+            example: example("rehearse")?,
         })
     }
 

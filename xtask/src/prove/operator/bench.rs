@@ -159,15 +159,7 @@ impl Bound {
 
 /// Parses the lines `figure name value unit` of the example; the quick share divides all counts by ten.
 fn figures(quick: bool) -> anyhow::Result<BTreeMap<String, f64>> {
-    let example = [
-        "build",
-        "--release",
-        "--package",
-        "mainstay-operator",
-        "--example",
-        "bench",
-    ];
-    let output = Command::new(build::executable(&example, "bench")?)
+    let output = Command::new(build::example("bench")?)
         .arg(build::mainstay_binary(Profile::Dist)?)
         .arg(if quick { "10" } else { "1" })
         .stderr(Stdio::inherit())
