@@ -12,10 +12,11 @@ mod render;
 mod report;
 
 pub(crate) use figure::Figure;
-pub(crate) use report::Report;
+pub(crate) use rehearsal::MAX_TIME as MAX_REHEARSAL_TIME;
+pub(crate) use report::{Failure, Report};
 
-use anyhow::bail;
-use machine::Machine;
+use anyhow::{bail, ensure};
+use machine::{Machine, Monitor};
 
 /// Minimum number of runs of each program.
 const MIN_RUNS: usize = 20;
@@ -57,28 +58,34 @@ impl Arguments {
     }
 }
 
-/// The measurements of one area.
-struct Suite {
-    area: &'static str,
-    measure: fn(&mut Bench) -> anyhow::Result<()>,
+/// The measurements of one area, with their programs.
+trait Suite {
+    fn measure(&self, bench: &mut Bench) -> anyhow::Result<()>;
 }
 
-const SUITES: &[Suite] = &[
-    Suite {
-        area: "rendering",
-        measure: render::measure,
+/// A selectable part of the bench.
+struct Area {
+    name: &'static str,
+    /// Builds the programs of the suite.
+    build: fn() -> anyhow::Result<Box<dyn Suite>>,
+}
+
+const AREAS: &[Area] = &[
+    Area {
+        name: "rendering",
+        build: || Ok(Box::new(render::Programs::build()?)),
     },
-    Suite {
-        area: INJECTION,
-        measure: inject::measure,
+    Area {
+        name: INJECTION,
+        build: || Ok(Box::new(inject::Programs::build()?)),
     },
-    Suite {
-        area: "rehearsal",
-        measure: rehearsal::measure,
+    Area {
+        name: "rehearsal",
+        build: || Ok(Box::new(rehearsal::Programs::build()?)),
     },
-    Suite {
-        area: "operator",
-        measure: operator::measure,
+    Area {
+        name: "operator",
+        build: || Ok(Box::new(operator::Programs::build()?)),
     },
 ];
 
@@ -87,78 +94,115 @@ pub(crate) const INJECTION: &str = "injection";
 
 /// A bench in progress.
 pub(crate) struct Bench {
-    runs: usize,
     only: String,
-    figures: Vec<Figure>,
-    identical: Vec<String>,
-    different: Vec<String>,
+    report: Report,
 }
 
 impl Bench {
+    fn new(arguments: &Arguments) -> Self {
+        Self {
+            only: arguments.only.clone(),
+            report: Report::new(Machine::default(), arguments.runs.max(MIN_RUNS)),
+        }
+    }
+
+    /// Returns the number of runs of each program.
+    fn runs(&self) -> usize {
+        self.report.runs
+    }
+
     /// Whether the arguments select an input.
     fn selects(&self, subject: &str) -> bool {
         subject.contains(&self.only)
     }
 
+    /// Records measured figures.
+    fn add(&mut self, figures: impl IntoIterator<Item = Figure>) {
+        self.report.figures.extend(figures);
+    }
+
     /// Records whether the output of both programs is equal.
     fn compared(&mut self, subject: &str, is_same: bool) {
         let list = if is_same {
-            &mut self.identical
+            &mut self.report.identical
         } else {
-            &mut self.different
+            &mut self.report.different
         };
         list.push(subject.to_owned());
     }
+
+    /// Measures one input or area. Records an error, so that the others are measured nevertheless.
+    fn attempt(&mut self, subject: &str, measure: impl FnOnce(&mut Self) -> anyhow::Result<()>) {
+        if let Err(error) = measure(self) {
+            self.failed(subject, &error);
+        }
+    }
+
+    /// Records that an input or area could not be measured.
+    fn failed(&mut self, subject: &str, error: &anyhow::Error) {
+        println!("not measured: {subject}: {error:#}");
+        self.report.failures.push(Failure {
+            subject: subject.to_owned(),
+            error: format!("{error:#}"),
+        });
+    }
 }
 
-/// Measures, prints and stores all figures; writes the page.
+/// Measures, prints and stores all figures; writes the page. Fails if an input could not be measured.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let report = measure(arguments)?;
     println!("\n{}\n", crate::table::layout(report::HEADINGS, &report.rows()));
     for subject in &report.different {
         println!("different output: {subject}");
     }
+    for failure in &report.failures {
+        println!("not measured: {}: {}", failure.subject, failure.error);
+    }
     println!("{}", report.machine.text());
-    println!("{}", report.store()?.display());
     if arguments.is_complete() {
         println!("{}", report.store_page()?.display());
     }
+    let failures = report.failures.len();
+    ensure!(failures == 0, "{failures} measurements failed");
     Ok(())
 }
 
-/// Measures the selected suites.
+/// Builds all programs, then measures the selected areas. Stores the figures after each of them.
 pub(crate) fn measure(arguments: &Arguments) -> anyhow::Result<Report> {
-    let mut bench = Bench {
-        runs: arguments.runs.max(MIN_RUNS),
-        only: arguments.only.clone(),
-        figures: Vec::new(),
-        identical: Vec::new(),
-        different: Vec::new(),
-    };
-    let mut machine = Machine::observe();
-    for suite in selected(arguments.area.as_deref())? {
-        println!("measuring {}", suite.area);
-        (suite.measure)(&mut bench)?;
+    let areas = selected(arguments.area.as_deref())?;
+    let mut bench = Bench::new(arguments);
+    let suites = build(&areas, &mut bench);
+    let monitor = Monitor::start();
+    for (area, suite) in suites {
+        println!("measuring {area}");
+        bench.attempt(area, |bench| suite.measure(bench));
+        bench.report.machine = monitor.machine();
+        println!("{}", bench.report.store()?.display());
     }
-    machine.finish();
-    Ok(Report {
-        machine,
-        runs: bench.runs,
-        figures: bench.figures,
-        identical: bench.identical,
-        different: bench.different,
-    })
+    Ok(bench.report)
 }
 
-/// Returns the suite of an area, or all suites if `area` is `None`.
-fn selected(area: Option<&str>) -> anyhow::Result<Vec<&'static Suite>> {
-    let is_selected = |suite: &&Suite| area.is_none_or(|area| suite.area == area);
-    let selected: Vec<&Suite> = SUITES.iter().filter(is_selected).collect();
+/// Builds the programs of these areas; a compiler beside the runs would falsify them.
+fn build(areas: &[&Area], bench: &mut Bench) -> Vec<(&'static str, Box<dyn Suite>)> {
+    let mut suites = Vec::new();
+    for area in areas {
+        bench.attempt(area.name, |_| {
+            suites.push((area.name, (area.build)()?));
+            Ok(())
+        });
+    }
+    suites
+}
+
+/// Returns one area, or all of them if `name` is `None`.
+fn selected(name: Option<&str>) -> anyhow::Result<Vec<&'static Area>> {
+    let is_selected = |area: &&Area| name.is_none_or(|name| area.name == name);
+    let selected: Vec<&Area> = AREAS.iter().filter(is_selected).collect();
     if selected.is_empty() {
-        let known: Vec<&str> = SUITES.iter().map(|suite| suite.area).collect();
+        let known: Vec<&str> = AREAS.iter().map(|area| area.name).collect();
         bail!(
             "unknown area {:?}; known areas: {}",
-            area.unwrap_or_default(),
+            name.unwrap_or_default(),
             known.join(", ")
         );
     }
@@ -170,8 +214,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_area_selects_its_suite() {
-        assert_eq!(selected(None).unwrap().len(), SUITES.len());
+    fn a_failed_input_does_not_discard_the_others() {
+        let mut bench = Bench::new(&Arguments::default());
+        bench.attempt("first", |_| bail!("no such chart"));
+        bench.attempt("second", |bench| {
+            bench.compared("second", true);
+            Ok(())
+        });
+        let failure = Failure {
+            subject: "first".into(),
+            error: "no such chart".into(),
+        };
+        assert_eq!(bench.report.failures, [failure]);
+        assert_eq!(bench.report.identical, ["second"]);
+    }
+
+    #[test]
+    fn an_area_is_selected_by_its_name() {
+        assert_eq!(selected(None).unwrap().len(), AREAS.len());
         assert_eq!(selected(Some(INJECTION)).unwrap().len(), 1);
         let error = selected(Some("nothing")).err().map(|error| error.to_string());
         assert_eq!(

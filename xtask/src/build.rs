@@ -32,42 +32,48 @@ impl Profile {
     }
 }
 
-/// Builds `mainstay` and returns its path.
+/// Builds `mainstay` and returns its path. The binary that is measured is the static one of a release.
 pub(crate) fn mainstay_binary(profile: Profile) -> anyhow::Result<PathBuf> {
-    // With the features of the whole workspace, so that nothing is built twice.
-    if let Profile::Dev = profile {
-        return Ok(crate::programs::build()?.mainstay);
+    match profile {
+        // With the features of the whole workspace, so that nothing is built twice.
+        Profile::Dev => Ok(crate::programs::build()?.mainstay),
+        Profile::Release => executable(&["build", "--release", "--package", "mainstay"], "mainstay"),
+        Profile::Dist => crate::dist::binary(),
     }
+}
+
+/// Builds an example of the workspace that starts or feeds measured programs. Its own profile does not
+/// matter, and with the features of the whole workspace nothing is built twice.
+pub(crate) fn example(name: &str) -> anyhow::Result<PathBuf> {
+    executable(&["build", "--workspace", "--example", name], name)
+}
+
+/// Builds with these arguments of cargo and returns the path of the executable of the target `name`.
+pub(crate) fn executable(arguments: &[&str], name: &str) -> anyhow::Result<PathBuf> {
+    println!("$ cargo {}", arguments.join(" "));
     let output = cargo()
-        .args([
-            "build",
-            "--locked",
-            "--profile",
-            profile.name(),
-            "--package",
-            "mainstay",
-        ])
+        .args(arguments)
         .arg("--message-format=json-render-diagnostics")
         .current_dir(repository_root())
         .stderr(Stdio::inherit())
         .output()
         .context("starting cargo")?;
     if !output.status.success() {
-        bail!("the {} build of mainstay failed", profile.name());
+        bail!("cargo {} failed", arguments.join(" "));
     }
     let messages = String::from_utf8_lossy(&output.stdout).into_owned();
     messages
         .lines()
-        .filter_map(executable)
+        .filter_map(|message| built(message, name))
         .next_back()
         .context("cargo reported no executable")
 }
 
-fn executable(message: &str) -> Option<PathBuf> {
+fn built(message: &str, name: &str) -> Option<PathBuf> {
     let message: serde_json::Value = serde_json::from_str(message).ok()?;
-    let is_ours = message.pointer("/target/name")? == "mainstay";
+    let is_wanted = message.pointer("/target/name")? == name;
     let path = message.get("executable")?.as_str()?;
-    is_ours.then(|| PathBuf::from(path))
+    is_wanted.then(|| PathBuf::from(path))
 }
 
 /// Returns a command for the cargo that runs this task. It never changes a lock file, and lacks the variables

@@ -79,11 +79,21 @@ pub(crate) struct Binaries {
 
 /// Builds all files and prints their sizes and digests.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let dist = target_directory().join("dist");
     let build = arguments.build_directory.clone();
-    let build = build.unwrap_or_else(|| dist.join("build"));
-    let output = arguments.output.clone().unwrap_or_else(|| dist.join("files"));
+    let build = build.unwrap_or_else(build_directory);
+    let output = arguments.output.clone();
+    let output = output.unwrap_or_else(|| target_directory().join("dist/files"));
     write(&output, &release(&arguments.targets, &build)?)
+}
+
+/// Builds the static `mainstay` of a release for this machine, with all commands, and returns its path.
+pub(crate) fn binary() -> anyhow::Result<PathBuf> {
+    let build = Build {
+        target: Target::host()?,
+        root: &repository_root(),
+        directory: &std::path::absolute(build_directory())?,
+    };
+    build.binary(&[])
 }
 
 /// Builds the binaries below `directory` and returns all files of a release.
@@ -223,6 +233,11 @@ pub(crate) fn bundle_name() -> String {
 fn checksums(files: &[Entry]) -> String {
     let line = |file: &Entry| format!("{}  {}\n", sha256(&file.content), file.path);
     files.iter().map(line).collect()
+}
+
+/// Returns the default directory of the build of a release.
+fn build_directory() -> PathBuf {
+    target_directory().join("dist/build")
 }
 
 /// Returns the directory of cargo's output.

@@ -86,10 +86,10 @@ fn conclude(rows: &[Row]) -> anyhow::Result<()> {
     let correctness = || rows.iter().filter(|row| row.kind == RowKind::Correctness);
     let passed = correctness().filter(|row| row.outcome == Outcome::Met).count();
     let failed = correctness().count() - passed;
-    for row in rows
-        .iter()
-        .filter(|row| row.kind == RowKind::Performance && row.outcome != Outcome::Met)
-    {
+    let is_missed = |row: &&Row| {
+        row.kind == RowKind::Performance && !matches!(row.outcome, Outcome::Met | Outcome::Reported)
+    };
+    for row in rows.iter().filter(is_missed) {
         println!(
             "performance, {}: {} is {} (goal {})",
             row.outcome, row.claim, row.figure, row.goal

@@ -88,7 +88,7 @@ fn measure(file: &Path, count: usize, method: Option<Method>) -> Result<(), Box<
     let input = Input::from_path(file)?;
     println!(
         "read {} objects of {mebibytes} MiB: {}",
-        input.objects.len(),
+        input.object_count(),
         watch.elapsed()
     );
     let request = RehearsalRequest {
@@ -97,7 +97,7 @@ fn measure(file: &Path, count: usize, method: Option<Method>) -> Result<(), Box<
         ..RehearsalRequest::default()
     };
     let watch = Watch::start();
-    let mut report = rehearse(&catalog, &input, &request)?;
+    let mut report = rehearse(&catalog, input, &request)?;
     println!(
         "rehearsed {} of virtual time, {} batches, {:?}: {}",
         report.totals.duration,

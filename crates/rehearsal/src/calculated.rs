@@ -16,6 +16,7 @@ use mainstay_mesh::{Library, Settings};
 use mainstay_operator::Reconciler;
 use mainstay_operator::reconciler::{NextPlan, PlanOutcome};
 
+use crate::cluster_model::Facts;
 use crate::limits::Limits;
 use crate::recording::Recording;
 use crate::rehearse::Simulation;
@@ -28,7 +29,7 @@ const STEP: Duration = Duration::from_secs(5);
 const MAX_PLANS_PER_INSTANT: usize = 10_000_000;
 
 /// Runs the rehearsal and returns its recording.
-pub(crate) fn run(catalog: &Arc<Catalog>, simulation: Simulation<'_>) -> Recording {
+pub(crate) fn run(catalog: &Arc<Catalog>, simulation: Simulation<'_>, facts: Facts) -> Recording {
     let Simulation {
         input,
         model,
@@ -51,6 +52,7 @@ pub(crate) fn run(catalog: &Arc<Catalog>, simulation: Simulation<'_>) -> Recordi
         recording: Recording::new(planned.istio.name()),
         has_executed: false,
     };
+    run.cluster.add_workloads(facts);
     run.cluster.load(input, planned, &mut run.reconciler, run.now);
     run.reconciler.start_planning();
     run.wait_idle(limits.warm_up);

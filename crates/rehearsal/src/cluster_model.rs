@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use mainstay_api::names;
-use mainstay_mesh::workload::{PodController, WorkloadKey, WorkloadKind};
+use mainstay_mesh::migration::parse_readiness_timeout;
+use mainstay_mesh::workload::{PodController, Workload as Fact, WorkloadKey, WorkloadKind};
 use mainstay_sim::controllers::int_or_percent::resolve_fenceposts;
 use mainstay_sim::selector::LabelSelector;
 use serde_json::Value;
@@ -29,7 +30,12 @@ pub(crate) struct ClusterModel {
     /// Time until an istiod is ready.
     pub(crate) control_plane: Duration,
     pub(crate) default_readiness: Duration,
+    /// Longest readiness timeout in an annotation of a workload.
+    pub(crate) annotated_timeout: Duration,
 }
+
+/// Workloads as the reconciler observes them.
+pub(crate) type Facts = Vec<(WorkloadKey, Fact)>;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
@@ -89,8 +95,9 @@ pub(crate) struct Budget {
 }
 
 impl ClusterModel {
-    /// Parses an input and assigns observed or requested readiness times.
-    pub(crate) fn from_input(input: &Input, request: &RehearsalRequest) -> Self {
+    /// Parses an input and assigns observed or requested readiness times. Reads each object once.
+    pub(crate) fn from_input(input: &Input, request: &RehearsalRequest) -> (Self, Facts) {
+        let mut facts = Facts::new();
         let mut model = Self {
             default_readiness: request.readiness,
             control_plane: request.readiness,
@@ -98,24 +105,28 @@ impl ClusterModel {
         };
         let mut observed = readiness::Observed::new(input.taken);
         for object in input.of_kind("Namespace") {
-            let name = text(object, "/metadata/name").to_owned();
-            model.namespaces.insert(name, labels(object, "/metadata/labels"));
+            let name = text(&object, "/metadata/name").to_owned();
+            model.namespaces.insert(name, labels(&object, "/metadata/labels"));
         }
         for kind in WorkloadKind::ALL {
-            let workloads = input.of_kind(kind.name());
-            model
-                .workloads
-                .extend(workloads.map(|object| workload(kind, object)));
+            for object in input.of_kind(kind.name()) {
+                model.workloads.extend([workload(kind, &object)]);
+                facts.extend(Fact::from_object(kind, &object));
+                let timeout = annotated_timeout(&object).unwrap_or_default();
+                model.annotated_timeout = model.annotated_timeout.max(timeout);
+            }
         }
         for object in input.of_kind("Pod") {
-            let pod = pod(object);
-            observed.record(&pod, object);
+            let pod = pod(&object);
+            observed.record(&pod, &object);
             model.pods.push(pod);
         }
-        model.services = input.of_kind("Service").filter_map(service).collect();
-        model.budgets = input.of_kind("PodDisruptionBudget").map(budget).collect();
+        let services = input.of_kind("Service");
+        model.services = services.filter_map(|object| service(&object)).collect();
+        let budgets = input.of_kind("PodDisruptionBudget");
+        model.budgets = budgets.map(|object| budget(&object)).collect();
         observed.assign(&mut model, request);
-        model
+        (model, facts)
     }
 
     /// Returns the readiness times of the existing pods: zero for workloads with a ready pod or without
@@ -272,6 +283,13 @@ fn workload(kind: WorkloadKind, object: &Value) -> (WorkloadKey, Workload) {
             .unwrap_or(false),
     };
     (key, workload)
+}
+
+fn annotated_timeout(object: &Value) -> Option<Duration> {
+    let text = at(object, "/metadata/annotations")?
+        .get(names::READINESS_TIMEOUT)?
+        .as_str()?;
+    Duration::try_from(parse_readiness_timeout(text)?).ok()
 }
 
 fn update(kind: WorkloadKind, object: &Value, replicas: i64) -> Update {

@@ -108,7 +108,7 @@ fn upgrade(rehearsal: &Rehearsal<'_>) -> Upgrade {
 fn input_summary(rehearsal: &Rehearsal<'_>) -> InputFacts {
     let counts = KINDS
         .iter()
-        .map(|kind| (kind.kind, rehearsal.input.of_kind(kind.kind).len()));
+        .map(|kind| (kind.kind, rehearsal.input.count(kind.kind)));
     let counts: BTreeMap<&str, usize> = counts.filter(|(_, count)| *count > 0).collect();
     let observed = rehearsal
         .model

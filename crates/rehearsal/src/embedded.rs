@@ -77,7 +77,7 @@ async fn load_input(
     set_readiness(cluster, model, |key, readiness| {
         present.get(key).copied().unwrap_or(readiness)
     });
-    let mut objects = input.objects.clone();
+    let mut objects: Vec<Value> = input.all().collect();
     for object in &mut objects {
         let is_target = object.pointer("/kind") == Some(&Value::from("Istio"))
             && object.pointer("/metadata/name").and_then(Value::as_str) == Some(planned.istio.name());

@@ -3,9 +3,11 @@
 
 mod kinds;
 mod read;
+mod stored;
 mod trim;
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -15,6 +17,7 @@ use serde_json::Value;
 use crate::error::{InvalidObject, RehearsalError};
 pub use kinds::{InputKind, KINDS};
 pub use read::read_cluster;
+use stored::{Key, Reduced, StoredObject};
 
 /// Maximum number of pods. Limits memory.
 const MAX_PODS: u64 = 500_000;
@@ -27,49 +30,53 @@ pub(crate) const MISSING_IN_SNAPSHOT: &str = "not in the snapshot";
 pub struct Input {
     /// Description of the input's origin.
     pub source: String,
-    /// Objects, sorted by kind in the order of [`KINDS`], namespace and name.
-    pub objects: Vec<Value>,
     /// Kinds that could not be read, with the cause.
     pub missing: Vec<(&'static str, String)>,
     /// Names of other vendors' mutating webhook configurations, which are not simulated.
     pub foreign_webhooks: Vec<String>,
     /// Time of capture: the latest timestamp in the input.
     pub taken: Option<Timestamp>,
+    /// Objects, sorted by kind in the order of [`KINDS`], namespace and name.
+    objects: Vec<StoredObject>,
+    /// Number of discarded objects of each kind.
+    discarded: [usize; KINDS.len()],
 }
 
 impl Input {
     /// Reads a file or directory written by `kubectl get -A -o yaml`.
     pub fn from_path(path: &Path) -> Result<Self, RehearsalError> {
-        let read = mainstay_sim::snapshot::read_path_trimmed(path, trim::trim);
+        let read = mainstay_sim::snapshot::read_path_each(path, &Reduced::from_object);
         let objects = read.map_err(|error| RehearsalError::Snapshot(Box::new(error)))?;
-        Self::from_trimmed(format!("snapshot {}", path.display()), objects)
+        Self::from_snapshot(format!("snapshot {}", path.display()), objects)
     }
 
     /// Parses the output of `kubectl get -A -o yaml`. `source` describes its origin.
     pub fn from_text(source: String, text: &str) -> Result<Self, RehearsalError> {
-        let read = mainstay_sim::snapshot::parse_trimmed(text, trim::trim);
+        let read = mainstay_sim::snapshot::parse_each(text, &Reduced::from_object);
         let objects = read.map_err(|error| RehearsalError::Snapshot(Box::new(error)))?;
-        Self::from_trimmed(source, objects)
+        Self::from_snapshot(source, objects)
     }
 
     /// Creates an input from objects. Kinds without objects count as missing.
-    pub fn from_objects(source: String, mut objects: Vec<Value>) -> Result<Self, RehearsalError> {
-        objects.iter_mut().for_each(trim::trim);
-        Self::from_trimmed(source, objects)
+    pub fn from_objects(source: String, objects: Vec<Value>) -> Result<Self, RehearsalError> {
+        Self::from_snapshot(source, objects.into_iter().map(Reduced::from_object).collect())
     }
 
-    fn from_trimmed(source: String, objects: Vec<Value>) -> Result<Self, RehearsalError> {
+    fn from_snapshot(
+        source: String,
+        objects: Vec<Result<Reduced, InvalidObject>>,
+    ) -> Result<Self, RehearsalError> {
         let mut input = Self::sorted(source, objects)?;
         let absent = KINDS
             .iter()
-            .filter(|kind| kind.expected && input.of_kind(kind.kind).len() == 0);
+            .filter(|kind| kind.expected && input.count(kind.kind) == 0);
         let why = MISSING_IN_SNAPSHOT.to_owned();
         input.missing = absent.map(|kind| (kind.kind, why.clone())).collect();
         Ok(input)
     }
 
     /// Keeps objects of known kinds without duplicates, and sorts them.
-    fn sorted(source: String, objects: Vec<Value>) -> Result<Self, RehearsalError> {
+    fn sorted(source: String, objects: Vec<Result<Reduced, InvalidObject>>) -> Result<Self, RehearsalError> {
         let (mut kept, mut foreign) = (Vec::with_capacity(objects.len()), BTreeSet::new());
         let (mut taken, mut pods) = (None, 0_u64);
         for (at, object) in objects.into_iter().enumerate() {
@@ -77,29 +84,19 @@ impl Input {
                 number: at + 1,
                 defect,
             };
-            validate_object(&object).map_err(invalid)?;
-            let Some(rank) = kinds::rank(&object) else {
-                continue;
-            };
-            pods += validate_workload(&object).map_err(invalid)?;
+            let object = object.map_err(invalid)?;
+            pods += object.pods;
             if pods > MAX_PODS {
                 return Err(invalid(InvalidObject::TooManyPods { max: MAX_PODS }));
             }
-            if !kinds::is_relevant(&object) {
-                if text(&object, "/kind") == kinds::WEBHOOKS {
-                    foreign.insert(text(&object, "/metadata/name").to_owned());
-                }
-                continue;
-            }
-            taken = taken.max(latest_timestamp(&object));
-            let field = |path| text(&object, path).to_owned();
-            let key = (rank, field("/metadata/namespace"), field("/metadata/name"));
-            kept.push((key, object));
+            taken = taken.max(object.latest);
+            foreign.extend(object.foreign_webhook);
+            kept.extend(object.stored);
         }
         // Snapshots are nearly sorted. If two objects have the same key, the later one is kept.
-        kept.sort_by(|a, b| a.0.cmp(&b.0));
+        kept.sort_by(|a, b| a.key.cmp(&b.key));
         kept.dedup_by(|later, earlier| {
-            let same = later.0 == earlier.0;
+            let same = later.key == earlier.key;
             if same {
                 std::mem::swap(later, earlier);
             }
@@ -107,36 +104,66 @@ impl Input {
         });
         Ok(Self {
             source,
-            objects: kept.into_iter().map(|(_, object)| object).collect(),
-            missing: Vec::new(),
+            objects: kept,
             foreign_webhooks: foreign.into_iter().collect(),
             taken,
+            ..Self::default()
         })
     }
 
-    /// Inserts objects of known kinds at their positions in the order.
-    pub(crate) fn add(&mut self, objects: Vec<Value>) {
-        self.objects.extend(objects);
-        self.objects.sort_by_cached_key(|object| {
-            let field = |path| text(object, path).to_owned();
-            (
-                kinds::rank(object),
-                field("/metadata/namespace"),
-                field("/metadata/name"),
-            )
-        });
+    /// Returns the number of objects.
+    #[must_use]
+    pub fn object_count(&self) -> usize {
+        self.objects.len() + self.discarded.iter().sum::<usize>()
     }
 
-    /// Returns the objects of a kind. They are contiguous, so that other objects are not visited.
-    pub(crate) fn of_kind(&self, kind: &str) -> std::slice::Iter<'_, Value> {
-        let rank = KINDS.iter().position(|known| known.kind == kind);
-        let before = |rank: usize| {
-            self.objects
-                .partition_point(|object| kinds::rank(object).is_some_and(|of| of < rank))
-        };
-        let found = rank.and_then(|rank| self.objects.get(before(rank)..before(rank + 1)));
-        found.unwrap_or_default().iter()
+    /// Returns all objects in the order of [`KINDS`].
+    pub(crate) fn all(&self) -> impl Iterator<Item = Value> {
+        self.objects.iter().map(StoredObject::parse)
     }
+
+    /// Inserts objects of known kinds at their positions in the order.
+    pub(crate) fn add(&mut self, objects: &[Value]) {
+        self.objects.extend(objects.iter().filter_map(StoredObject::new));
+        self.objects.sort_by(|a, b| a.key.cmp(&b.key));
+    }
+
+    /// Removes the matching objects in a namespace, and those without a namespace.
+    pub(crate) fn remove_in(&mut self, namespace: &str, is_removed: impl Fn(&Value) -> bool) {
+        let is_there = |key: &Key| key.namespace.is_empty() || *key.namespace == *namespace;
+        self.objects
+            .retain(|object| !(is_there(&object.key) && is_removed(&object.parse())));
+    }
+
+    /// Discards the objects of a kind that is not read again. They still count.
+    pub(crate) fn discard(&mut self, kind: &str) {
+        let range = self.range_of(kind);
+        if let Some(count) = rank_of(kind).and_then(|rank| self.discarded.get_mut(rank)) {
+            *count += self.objects.drain(range).len();
+        }
+    }
+
+    /// Returns the number of objects of a kind.
+    pub(crate) fn count(&self, kind: &str) -> usize {
+        let discarded = rank_of(kind).and_then(|rank| self.discarded.get(rank));
+        self.range_of(kind).len() + discarded.copied().unwrap_or_default()
+    }
+
+    /// Returns the objects of a kind.
+    pub(crate) fn of_kind(&self, kind: &str) -> impl Iterator<Item = Value> + use<'_> {
+        let found = self.objects.get(self.range_of(kind)).unwrap_or_default();
+        found.iter().map(StoredObject::parse)
+    }
+
+    /// Returns the range of the objects of a kind. They are contiguous.
+    fn range_of(&self, kind: &str) -> Range<usize> {
+        let before = |rank: usize| self.objects.partition_point(|object| object.key.rank < rank);
+        rank_of(kind).map_or(0..0, |rank| before(rank)..before(rank + 1))
+    }
+}
+
+fn rank_of(kind: &str) -> Option<usize> {
+    KINDS.iter().position(|known| known.kind == kind)
 }
 
 /// Returns the value at a path such as `/a/b/c`. Keys must not contain slashes, so that no unescaping is

@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mainstay_api::names;
 use mainstay_mesh::grace_period;
-use mainstay_mesh::migration::{MigrationSettings, parse_readiness_timeout};
-use mainstay_mesh::workload::WorkloadKind;
-use serde_json::Value;
+use mainstay_mesh::migration::MigrationSettings;
 
-use crate::input::{Input, at};
+use crate::cluster_model::ClusterModel;
+use crate::input::Input;
 use crate::request::PlannedUpgrade;
 
 /// Maximum virtual duration of a rehearsal, and the addition per workload.
@@ -34,25 +32,18 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    pub(crate) fn for_upgrade(input: &Input, planned: &PlannedUpgrade, workloads: usize) -> Self {
+    pub(crate) fn for_upgrade(input: &Input, planned: &PlannedUpgrade, model: &ClusterModel) -> Self {
         let settings = MigrationSettings::from_istio(&planned.target).unwrap_or_default();
         let timeout = Duration::try_from(settings.readiness_timeout).unwrap_or_default();
         let delay = Duration::try_from(settings.delay_between_batches).unwrap_or_default();
         let grace = Duration::try_from(grace_period(&planned.target)).unwrap_or_default();
-        let workloads_of = |kind: &WorkloadKind| input.of_kind(kind.name());
-        let annotated = WorkloadKind::ALL
-            .iter()
-            .flat_map(workloads_of)
-            .filter_map(annotated_timeout)
-            .max()
-            .unwrap_or_default();
         let idle = timeout
-            .max(annotated)
+            .max(model.annotated_timeout)
             .max(delay)
             .max(grace)
             .saturating_add(MARGIN);
         let each = MAX_DURATION_PER_WORKLOAD.max(timeout.saturating_add(delay));
-        let count = u32::try_from(workloads).unwrap_or(u32::MAX);
+        let count = u32::try_from(model.workloads.len()).unwrap_or(u32::MAX);
         Self {
             start: start(input),
             warm_up: WARM_UP,
@@ -73,11 +64,4 @@ fn start(input: &Input) -> Timestamp {
     // The end of the rehearsal must not exceed the maximum timestamp.
     let last = Timestamp::MAX.as_second() - 400 * 24 * 3600;
     Timestamp::from_second(taken.as_second().clamp(0, last)).unwrap_or(usual)
-}
-
-fn annotated_timeout(object: &Value) -> Option<Duration> {
-    let text = at(object, "/metadata/annotations")?
-        .get(names::READINESS_TIMEOUT)?
-        .as_str()?;
-    Duration::try_from(parse_readiness_timeout(text)?).ok()
 }

@@ -27,35 +27,49 @@ pub(crate) struct Simulation<'a> {
     pub(crate) limits: &'a Limits,
 }
 
+/// Kinds whose objects a calculation does not read after the model is created.
+const MODELLED: [&str; 7] = [
+    "Service",
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "DaemonSet",
+    "Pod",
+    "PodDisruptionBudget",
+];
+
 /// Rehearses an upgrade. The same input and request produce the same report.
 pub fn rehearse(
     catalog: &Arc<Catalog>,
-    input: &Input,
+    input: Input,
     request: &RehearsalRequest,
 ) -> Result<Report, RehearsalError> {
     let adopted = adopt_planes(input, request.istio_name(), catalog);
-    let input = adopted.input.as_ref();
-    let mut planned = plan_upgrade(input, request)?;
+    let mut input = adopted.input;
+    let mut planned = plan_upgrade(&input, request)?;
     planned.adopted = adopted.planes;
     let version = catalog
         .resolve(&planned.target.spec.version)
         .map_err(|_| RehearsalError::Version(format!("{:?}", planned.target.spec.version)))?;
-    let model = ClusterModel::from_input(input, request);
-    let limits = Limits::for_upgrade(input, &planned, model.workloads.len());
+    let (model, facts) = ClusterModel::from_input(&input, request);
+    let limits = Limits::for_upgrade(&input, &planned, &model);
     let method = method(&model, &planned, request);
+    if method == Method::Calculated {
+        MODELLED.iter().for_each(|kind| input.discard(kind));
+    }
     let simulation = Simulation {
-        input,
+        input: &input,
         model: &model,
         planned: &planned,
         limits: &limits,
     };
     let recording = match method {
         Method::Embedded => embedded::run(catalog.clone(), simulation, request.seed)?,
-        Method::Calculated => calculated::run(catalog, simulation),
+        Method::Calculated => calculated::run(catalog, simulation, facts),
     };
     Ok(compose::compose(&Rehearsal {
         catalog,
-        input,
+        input: &input,
         request,
         planned: &planned,
         model: &model,

@@ -80,7 +80,7 @@ pub(crate) fn plan_upgrade(
     request: &RehearsalRequest,
 ) -> Result<PlannedUpgrade, RehearsalError> {
     let object = select_istio(input, request)?;
-    let name = text(object, "/metadata/name").to_owned();
+    let name = text(&object, "/metadata/name").to_owned();
     let read = |object: Value| {
         serde_json::from_value::<Istio>(object).map_err(|source| RehearsalError::Istio {
             name: name.clone(),
@@ -119,19 +119,19 @@ pub(crate) fn plan_upgrade(
     })
 }
 
-fn select_istio<'a>(input: &'a Input, request: &RehearsalRequest) -> Result<&'a Value, RehearsalError> {
-    let all: Vec<&Value> = input.of_kind("Istio").collect();
-    let name = |object: &&Value| text(object, "/metadata/name").to_owned();
+fn select_istio(input: &Input, request: &RehearsalRequest) -> Result<Value, RehearsalError> {
+    let all: Vec<Value> = input.of_kind("Istio").collect();
+    let name = |object: &Value| text(object, "/metadata/name").to_owned();
     match (request.istio_name(), all.as_slice()) {
         (Some(wanted), all) => {
             let found = all.iter().find(|object| name(object) == wanted);
-            found.copied().ok_or_else(|| RehearsalError::UnknownIstio {
+            found.cloned().ok_or_else(|| RehearsalError::UnknownIstio {
                 name: wanted.to_owned(),
                 names: all.iter().map(name).collect(),
             })
         }
         (None, []) => Err(RehearsalError::NoIstio),
-        (None, [one]) => Ok(one),
+        (None, [one]) => Ok(one.clone()),
         (None, all) => Err(RehearsalError::SeveralIstios(all.iter().map(name).collect())),
     }
 }

@@ -1,7 +1,5 @@
 //! Control planes that no operator manages. The rehearsal assumes that they are adopted.
 
-use std::borrow::Cow;
-
 use mainstay_adopt::{Component, ComponentKind, Observed, components, derive};
 use mainstay_api::names;
 use mainstay_catalog::Catalog;
@@ -19,32 +17,26 @@ pub(crate) struct AdoptedPlane {
 }
 
 /// An input in which every control plane belongs to an Istio.
-pub(crate) struct AdoptedInput<'a> {
-    pub(crate) input: Cow<'a, Input>,
+pub(crate) struct AdoptedInput {
+    pub(crate) input: Input,
     pub(crate) planes: Vec<AdoptedPlane>,
 }
 
 /// Returns the input with the Istios that an adoption would create, if it contains no Istio or lacks the
 /// requested one. The objects of these control planes are removed, because the operator installs equal
 /// ones.
-pub(crate) fn adopt_planes<'a>(
-    input: &'a Input,
-    requested: Option<&str>,
-    catalog: &Catalog,
-) -> AdoptedInput<'a> {
-    let mut existing = input.of_kind("Istio").map(|istio| text(istio, "/metadata/name"));
-    let is_complete = match requested {
-        Some(requested) => existing.any(|name| name == requested),
-        None => existing.next().is_some(),
-    };
+pub(crate) fn adopt_planes(input: Input, requested: Option<&str>, catalog: &Catalog) -> AdoptedInput {
+    let is_complete = input
+        .of_kind("Istio")
+        .any(|istio| requested.is_none_or(|name| text(&istio, "/metadata/name") == name));
     let mut adopted = AdoptedInput {
-        input: Cow::Borrowed(input),
+        input,
         planes: Vec::new(),
     };
     if is_complete {
         return adopted;
     }
-    let observed = observe(input);
+    let observed = observe(&adopted.input);
     let planes = components(&observed).into_iter();
     for plane in planes.filter(is_unmanaged) {
         let mut versions = plane
@@ -55,11 +47,11 @@ pub(crate) fn adopt_planes<'a>(
         let Some(derivation) = derive(&plane, &version.name()) else {
             continue;
         };
-        let input = adopted.input.to_mut();
-        input
-            .objects
-            .retain(|object| !belongs_to(object, &plane.namespace, &plane.revision));
-        input.add(derivation.derived.documents());
+        let input = &mut adopted.input;
+        input.remove_in(&plane.namespace, |object| {
+            belongs_to(object, &plane.namespace, &plane.revision)
+        });
+        input.add(&derivation.derived.documents());
         adopted.planes.push(AdoptedPlane {
             what: format!("{}, installed by {}", plane.describe(), plane.installer),
             revision: plane.revision,
@@ -78,17 +70,16 @@ fn is_unmanaged(component: &Component) -> bool {
 }
 
 fn observe(input: &Input) -> Observed {
-    let has = |object: &&Value, label: &str, value: &str| {
+    let has = |object: &Value, label: &str, value: &str| {
         at(object, "/metadata/labels").and_then(|labels| labels.get(label)) == Some(&json!(value))
     };
     let all = |kind: &str| input.of_kind(kind);
     Observed {
         deployments: all("Deployment")
             .filter(|one| has(one, "app", "istiod"))
-            .cloned()
             .collect(),
-        webhooks: all("MutatingWebhookConfiguration").cloned().collect(),
-        values: all("ConfigMap").cloned().collect(),
+        webhooks: all("MutatingWebhookConfiguration").collect(),
+        values: all("ConfigMap").collect(),
         ..Observed::default()
     }
 }
@@ -142,9 +133,9 @@ mod tests {
     fn adopted(objects: Vec<Value>) -> (Vec<String>, Vec<String>) {
         let catalog = Catalog::embedded().unwrap();
         let input = Input::from_objects("test".to_owned(), objects).unwrap();
-        let adopted = adopt_planes(&input, None, &catalog);
-        let objects = adopted.input.objects.iter();
-        let names = objects.map(|one| format!("{} {}", text(one, "/kind"), text(one, "/metadata/name")));
+        let adopted = adopt_planes(input, None, &catalog);
+        let objects = adopted.input.all();
+        let names = objects.map(|one| format!("{} {}", text(&one, "/kind"), text(&one, "/metadata/name")));
         (
             names.collect(),
             adopted.planes.into_iter().map(|plane| plane.what).collect(),

@@ -249,7 +249,7 @@ fn input_without_an_upgrade_is_rejected() {
     let check = |objects: Vec<Value>, request: &RehearsalRequest, expected: &str| {
         let input = Input::from_objects("x".into(), objects).unwrap();
         assert_eq!(
-            rehearse(&catalog(), &input, request).unwrap_err().to_string(),
+            rehearse(&catalog(), input, request).unwrap_err().to_string(),
             expected
         );
     };

@@ -200,7 +200,7 @@ async fn rehearse_as(cluster: &Cluster, user: &str) -> Report {
 
 /// Rehearses on another thread, because the embedded cluster needs its own runtime with a virtual clock.
 async fn rehearse_on_thread(input: mainstay_rehearsal::Input) -> Report {
-    let rehearsed = tokio::task::spawn_blocking(move || rehearse(&catalog(), &input, &upgrade()));
+    let rehearsed = tokio::task::spawn_blocking(move || rehearse(&catalog(), input, &upgrade()));
     rehearsed.await.unwrap().unwrap()
 }
 

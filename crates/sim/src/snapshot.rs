@@ -4,6 +4,7 @@
 //! stored unchanged, including status, uid and timestamps, except for new resourceVersions and for defaults,
 //! which a server also sets when it reads an object.
 
+mod chunks;
 mod files;
 mod text;
 
@@ -18,9 +19,9 @@ use serde_json::{Value, json};
 use crate::resource::{Resource, Shape};
 use crate::state::State;
 use crate::{convert, selector, tree};
-pub use files::{check_dump_directory, read_path, read_path_trimmed, write_directory};
+pub use files::{check_dump_directory, read_path, read_path_each, write_directory};
 pub(crate) use text::parse_document;
-pub use text::{Trim, parse, parse_trimmed};
+pub use text::{Convert, parse, parse_each};
 
 /// Errors of reading or writing a snapshot.
 #[derive(Debug, thiserror::Error)]

@@ -44,8 +44,6 @@ impl Span {
 /// One parsed text with all templates that it defines.
 #[derive(Debug, Default)]
 pub(crate) struct Source {
-    /// Name under which the text was parsed. Error messages contain it.
-    pub(crate) name: Arc<str>,
     pub(crate) text: Arc<[u8]>,
     pub(crate) nodes: Vec<Node>,
     /// Start offset of each node in the text, indexed by [`NodeId`].
@@ -60,6 +58,8 @@ pub(crate) struct Source {
 #[derive(Clone, Debug)]
 pub(crate) struct Template {
     pub(crate) name: Arc<str>,
+    /// Name under which the text of the source was parsed. Error messages contain it.
+    pub(crate) text_name: Arc<str>,
     pub(crate) source: Arc<Source>,
     pub(crate) root: NodeId,
 }
@@ -150,10 +150,9 @@ const MAX_RESERVED_LEN: usize = 32 << 10;
 
 impl Source {
     /// Creates an empty source. Reserves the capacity that a text of `length` bytes typically needs.
-    pub(crate) fn with_capacity(name: &str, length: usize) -> Self {
+    pub(crate) fn with_capacity(length: usize) -> Self {
         let capacity = 4 + length.min(MAX_RESERVED_LEN) / 16;
         Self {
-            name: name.into(),
             nodes: Vec::with_capacity(capacity),
             positions: Vec::with_capacity(capacity),
             children: Vec::with_capacity(capacity),

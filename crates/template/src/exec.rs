@@ -136,7 +136,7 @@ impl Run<'_> {
     #[cold]
     #[allow(clippy::unnecessary_box_returns)]
     fn fault(&self, message: &str) -> Fault {
-        let (template, parsed) = (&self.template.name, &self.source.name);
+        let (template, parsed) = (&self.template.name, &self.template.text_name);
         let Some(node) = self.at else {
             return Box::new(Error::plain(format!("template: {template}: {message}")));
         };
@@ -235,6 +235,7 @@ impl Templates for Callback<'_> {
         }
         let main = Template {
             name: name.into(),
+            text_name: Arc::clone(&parsed.name),
             source: Arc::clone(&parsed.source),
             root: parsed.main,
         };

@@ -23,11 +23,16 @@ use token::{Kind, Token};
 const MAX_DEPTH: u32 = 10_000;
 
 /// Definitions of one text: the roots by name. The template of the text itself is last.
+#[derive(Clone)]
 pub(crate) struct Parsed {
+    /// Name under which the text was parsed.
+    pub(crate) name: Arc<str>,
     pub(crate) source: Arc<Source>,
     pub(crate) templates: Vec<(Arc<str>, NodeId)>,
     /// Root of the text itself. By Go's rules, it may be missing in `templates`.
     pub(crate) main: NodeId,
+    /// Whether the text contains no definition with its own name.
+    is_own_name_free: bool,
 }
 
 /// Returns the index of the function with the given name.
@@ -45,7 +50,8 @@ pub(crate) fn parse(
     lexer.continue_ok = functions(b"continue").is_none();
     let mut parser = Parser {
         lexer,
-        source: Source::with_capacity(name, text.len()),
+        name: Arc::from(name),
+        source: Source::with_capacity(text.len()),
         functions,
         tree: Tree::new(),
         templates: Vec::new(),
@@ -56,18 +62,44 @@ pub(crate) fn parse(
         depth: 0,
     };
     let main = parser.parse_whole()?;
-    parser.add_template(Arc::from(name), main)?;
+    let is_own_name_free = !parser.by_name.contains_key(name);
+    parser.add_template(Arc::clone(&parser.name), main)?;
     let Parser {
+        name,
         mut source,
         templates,
         ..
     } = parser;
     source.text = Arc::clone(text);
     Ok(Parsed {
+        name,
         source: Arc::new(source),
         templates,
         main,
+        is_own_name_free,
     })
+}
+
+impl Parsed {
+    /// Returns the result of parsing the same text as the template `name`, or `None` if the text contains a
+    /// definition with the old or the new name.
+    pub(crate) fn under_name(&self, name: &str) -> Option<Self> {
+        if !self.is_own_name_free || self.templates.iter().any(|(known, _)| **known == *name) {
+            return None;
+        }
+        let name: Arc<str> = Arc::from(name);
+        let mut templates = self.templates.clone();
+        if let Some((last, _)) = templates.last_mut() {
+            *last = Arc::clone(&name);
+        }
+        Some(Self {
+            name,
+            source: Arc::clone(&self.source),
+            templates,
+            main: self.main,
+            is_own_name_free: true,
+        })
+    }
 }
 
 /// State that Go keeps for each template during parsing, including its lookahead, so that the line numbers
@@ -97,6 +129,7 @@ impl Tree {
 }
 
 struct Parser<'a> {
+    name: Arc<str>,
     lexer: Lexer<'a>,
     source: Source,
     functions: FindFunction<'a>,
@@ -208,7 +241,7 @@ impl<'a> Parser<'a> {
 
     fn fail<T>(&self, message: impl AsRef<str>) -> Parse<T> {
         let line = self.tree.token[0].line;
-        let name = &self.source.name;
+        let name = &self.name;
         Err(Error {
             text: format!("template: {name}:{line}: {}", message.as_ref()),
             at: vec![Position {
@@ -243,7 +276,7 @@ impl<'a> Parser<'a> {
         } else {
             " in action"
         };
-        self.fail(format!("{error}{inside} started at {}:{line}", self.source.name))
+        self.fail(format!("{error}{inside} started at {}:{line}", self.name))
     }
 
     fn add_node(&mut self, pos: u32, node: Node) -> NodeId {

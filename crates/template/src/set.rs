@@ -23,7 +23,12 @@ pub struct TemplateSet {
     functions: Arc<Registry>,
     missing_key: MissingKey,
     parsed_texts: ParsedTexts,
+    shared_texts: SharedTexts,
 }
+
+/// Texts that were parsed by [`TemplateSet::parse_shared`], by their address. Each contains its text, so that
+/// no other text can have this address.
+type SharedTexts = Arc<HashMap<usize, Parsed>>;
 
 /// Value of a key that a map does not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +103,7 @@ impl TemplateSet {
             functions: Arc::new(functions),
             missing_key: MissingKey::Default,
             parsed_texts: ParsedTexts::default(),
+            shared_texts: SharedTexts::default(),
         }
     }
 
@@ -105,6 +111,7 @@ impl TemplateSet {
     /// a text that refers to them is parsed.
     pub fn add_functions(&mut self, rows: &[Function]) {
         self.parsed_texts = ParsedTexts::default();
+        self.shared_texts = SharedTexts::default();
         let registry = Arc::make_mut(&mut self.functions);
         for row in rows {
             registry.put(row.name, Callable::Function(*row));
@@ -119,13 +126,32 @@ impl TemplateSet {
     /// Parses `text` as the template `name`, including all definitions in it. An existing template of the
     /// same name is replaced, unless the new one is blank.
     pub fn parse(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
-        self.parse_shared(name, &Arc::from(text.as_ref()))
+        let parsed = self.parse_text(name, &Arc::from(text.as_ref()))?;
+        self.add(&parsed);
+        Ok(())
     }
 
-    /// Parses `text` like [`parse`](Self::parse), without copying it.
+    /// Parses `text` like [`parse`](Self::parse), without copying it. The same text under several names, as
+    /// in charts that are included several times, is parsed once.
     pub fn parse_shared(&mut self, name: &str, text: &Arc<[u8]>) -> Result<(), Error> {
+        let address = text.as_ptr().addr();
+        let known = self.shared_texts.get(&address);
+        if let Some(parsed) = known.and_then(|known| known.under_name(name)) {
+            self.add(&parsed);
+            return Ok(());
+        }
+        let parsed = self.parse_text(name, text)?;
+        self.add(&parsed);
+        Arc::make_mut(&mut self.shared_texts).insert(address, parsed);
+        Ok(())
+    }
+
+    fn parse_text(&mut self, name: &str, text: &Arc<[u8]>) -> Result<Parsed, Error> {
         let (functions, names) = (&self.functions, Arc::make_mut(&mut self.names));
-        let parsed = parse::parse(name, text, &|name| functions.find(name), names)?;
+        parse::parse(name, text, &|name| functions.find(name), names)
+    }
+
+    fn add(&mut self, parsed: &Parsed) {
         let templates = Arc::make_mut(&mut self.templates);
         for template in parsed.templates() {
             let known = templates.contains_key(&template.name);
@@ -133,7 +159,6 @@ impl TemplateSet {
                 templates.insert(Arc::clone(&template.name), template);
             }
         }
-        Ok(())
     }
 
     /// Whether the set contains the template `name`.
@@ -182,6 +207,7 @@ impl Parsed {
     pub(crate) fn templates(&self) -> impl Iterator<Item = Template> + '_ {
         let template = |(name, root): &(Arc<str>, u32)| Template {
             name: Arc::clone(name),
+            text_name: Arc::clone(&self.name),
             source: Arc::clone(&self.source),
             root: *root,
         };
@@ -192,5 +218,58 @@ impl Parsed {
 impl Template {
     pub(crate) fn is_blank(&self) -> bool {
         self.source.is_empty(self.root)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exec::execute;
+    use crate::function::NoHost;
+    use crate::limit::{Limits, Meter};
+    use crate::value::Value;
+
+    fn run(set: &TemplateSet, name: &str) -> Result<String, String> {
+        let mut meter = Meter::new(Limits::default());
+        execute(set, name, Value::Nil, &mut meter, &mut NoHost)
+            .map(|text| String::from_utf8_lossy(&text).into_owned())
+            .map_err(|error| error.to_string())
+    }
+
+    fn share(names: &[&str], text: &str) -> TemplateSet {
+        let (mut set, text) = (TemplateSet::new(), Arc::from(text.as_bytes()));
+        for name in names {
+            set.parse_shared(name, &text).unwrap();
+        }
+        set
+    }
+
+    #[test]
+    fn a_shared_text_has_each_of_its_names() {
+        let set = share(
+            &["a/x", "b/x"],
+            "{{ define \"part\" }}{{ index 1 2 }}{{ end }}text",
+        );
+        assert_eq!(set.names(), ["a/x", "b/x", "part"]);
+        assert_eq!(run(&set, "a/x").as_deref(), Ok("text"));
+        assert_eq!(run(&set, "b/x").as_deref(), Ok("text"));
+        // The last definition replaces the earlier one.
+        let error = run(&set, "part").unwrap_err();
+        assert!(error.starts_with("template: b/x:1:"), "{error}");
+    }
+
+    #[test]
+    fn a_text_that_defines_one_of_its_names_is_parsed_again() {
+        for own in ["a", "b"] {
+            let text = format!("{{{{ define \"{own}\" }}}}{{{{ end }}}}main");
+            let (mut expected, shared) = (TemplateSet::new(), share(&["a", "b"], &text));
+            for name in ["a", "b"] {
+                expected.parse(name, &text).unwrap();
+            }
+            assert_eq!(shared.names(), expected.names());
+            for name in ["a", "b"] {
+                assert_eq!(run(&shared, name), run(&expected, name), "{name} of {text}");
+            }
+        }
     }
 }

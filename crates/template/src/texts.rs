@@ -31,7 +31,7 @@ impl ParsedTexts {
     pub(crate) fn get(&self, name: &str, text: &[u8]) -> Option<Arc<Parsed>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let parsed = known.by_text.get(text)?;
-        (*parsed.source.name == *name).then(|| Arc::clone(parsed))
+        (*parsed.name == *name).then(|| Arc::clone(parsed))
     }
 
     /// Adds a parsed text and returns it.

@@ -21,9 +21,6 @@ pub(crate) struct BenchChart {
     pub(crate) path: PathBuf,
     /// Whether two runs print the same bytes; otherwise base64 content is left out of the comparison.
     pub(crate) repeatable: bool,
-    /// Whether the template engines are also measured in process. Helm's engine does not resolve
-    /// dependencies.
-    pub(crate) in_process: bool,
 }
 
 /// The files of one generated chart.
@@ -70,7 +67,6 @@ pub(crate) fn write(directory: &Path, catalog: &Path) -> anyhow::Result<Vec<Benc
         name: "istiod",
         path: catalog.join("istiod"),
         repeatable: true,
-        in_process: true,
     }];
     for generated in GENERATED {
         let path = directory.join(generated.directory);
@@ -81,8 +77,6 @@ pub(crate) fn write(directory: &Path, catalog: &Path) -> anyhow::Result<Vec<Benc
             name: generated.name,
             path,
             repeatable: generated.repeatable,
-            // Certificates differ in length.
-            in_process: generated.repeatable,
         });
     }
     charts.extend(umbrella::write(directory, catalog)?);

@@ -4,9 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::prove::Outcome;
+
 /// Distribution of a quantity over all runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sample {
+    /// Number of runs.
+    pub(crate) runs: usize,
     /// Median.
     pub(crate) median: f64,
     /// 10th percentile.
@@ -24,18 +28,20 @@ impl Sample {
             values.get((last * tenths + 5) / 10).copied().unwrap_or_default()
         };
         Self {
+            runs: values.len(),
             median: at(5),
             p10: at(1),
             p90: at(9),
         }
     }
 
+    /// Formats the median, and the spread of several runs.
     fn shown(self, unit: &str) -> String {
-        let Self { median, p10, p90 } = self;
-        if p10.total_cmp(&p90).is_eq() {
-            return format!("{} {unit}", rounded(median));
+        let median = format!("{} {unit}", rounded(self.median));
+        if self.runs == 1 {
+            return median;
         }
-        format!("{} {unit} ({}–{})", rounded(median), rounded(p10), rounded(p90))
+        format!("{median} ({}–{})", rounded(self.p10), rounded(self.p90))
     }
 }
 
@@ -131,22 +137,18 @@ impl Figure {
         }
     }
 
-    /// Whether the goal is met.
-    pub(crate) fn met(&self) -> bool {
-        match self.goal {
-            Goal::None => true,
-            Goal::Ratio(least) => self.ratio().is_some_and(|ratio| ratio >= least),
-            Goal::AtMost(most) => self.ours.median <= most,
-            Goal::AtLeast(least) => self.ours.median >= least,
-        }
-    }
-
-    /// Returns `met`, `not met`, or nothing without a goal.
-    pub(crate) fn outcome(&self) -> &'static str {
-        match (self.goal, self.met()) {
-            (Goal::None, _) => "",
-            (_, true) => "met",
-            (_, false) => "not met",
+    /// Compares the figure with its goal. Without a peer, a ratio is not measured.
+    pub(crate) fn outcome(&self) -> Outcome {
+        let is_met = match self.goal {
+            Goal::None => return Outcome::Reported,
+            Goal::Ratio(least) => self.ratio().map(|ratio| ratio >= least),
+            Goal::AtMost(most) => Some(self.ours.median <= most),
+            Goal::AtLeast(least) => Some(self.ours.median >= least),
+        };
+        match is_met {
+            Some(true) => Outcome::Met,
+            Some(false) => Outcome::NotMet,
+            None => Outcome::NotMeasured,
         }
     }
 }
@@ -154,7 +156,7 @@ impl Figure {
 impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::None => f.write_str("reported"),
+            Self::None => f.write_str("–"),
             Self::Ratio(least) => write!(f, "≥ {least}×"),
             Self::AtMost(most) => write!(f, "≤ {most}"),
             Self::AtLeast(least) => write!(f, "≥ {least}"),
@@ -167,19 +169,14 @@ mod tests {
     use super::*;
 
     fn figure(goal: Goal) -> Figure {
-        let sample = |median| Sample {
-            median,
-            p10: median,
-            p90: median,
-        };
         Figure {
             subject: "a".into(),
             quantity: "wall time".into(),
             unit: "ms".into(),
-            ours: sample(2.0),
+            ours: Sample::from_runs(vec![2.0]),
             peer: Some(Peer {
                 name: "helm".into(),
-                sample: sample(20.0),
+                sample: Sample::from_runs(vec![20.0]),
             }),
             goal,
         }
@@ -188,25 +185,36 @@ mod tests {
     #[test]
     fn a_sample_has_median_and_spread() {
         let sample = Sample::from_runs((0..=20).rev().map(f64::from).collect());
-        assert_eq!((sample.p10, sample.median, sample.p90), (2.0, 10.0, 18.0));
+        assert_eq!(
+            (sample.runs, sample.p10, sample.median, sample.p90),
+            (21, 2.0, 10.0, 18.0)
+        );
         assert_eq!(sample.shown("ms"), "10.0 ms (2.00–18.0)");
         assert_eq!(Sample::from_runs(vec![3.0]).shown("ms"), "3.00 ms");
+        assert_eq!(Sample::from_runs(vec![3.0; 2]).shown("ms"), "3.00 ms (3.00–3.00)");
         assert_eq!(Sample::from_runs(Vec::new()), Sample::default());
     }
 
     #[test]
     fn goals_compare_with_the_peer_or_a_value() {
-        let met = |goal| figure(goal).met();
-        assert!(
-            met(Goal::None) && met(Goal::Ratio(10.0)) && met(Goal::AtMost(2.0)) && met(Goal::AtLeast(2.0))
-        );
-        assert!(!met(Goal::Ratio(10.1)) && !met(Goal::AtMost(1.9)) && !met(Goal::AtLeast(2.1)));
+        let outcome = |goal| figure(goal).outcome();
+        for met in [Goal::Ratio(10.0), Goal::AtMost(2.0), Goal::AtLeast(2.0)] {
+            assert_eq!(outcome(met), Outcome::Met);
+        }
+        for missed in [Goal::Ratio(10.1), Goal::AtMost(1.9), Goal::AtLeast(2.1)] {
+            assert_eq!(outcome(missed), Outcome::NotMet);
+        }
+        assert_eq!(outcome(Goal::None), Outcome::Reported);
         assert_eq!(figure(Goal::None).text(), "2.00 ms, helm 20.0 ms: 10.0×");
+    }
+
+    #[test]
+    fn a_ratio_without_a_peer_is_not_measured() {
         let alone = Figure {
             peer: None,
             ..figure(Goal::Ratio(1.0))
         };
-        assert!(!alone.met());
+        assert_eq!(alone.outcome(), Outcome::NotMeasured);
         assert_eq!(alone.text(), "2.00 ms");
     }
 }

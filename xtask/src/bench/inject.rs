@@ -5,14 +5,40 @@ pub(crate) mod istioctl;
 mod manifests;
 mod streams;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use mainstay_testkit::peer;
+
+use super::{Bench, Suite};
+use crate::build::{Profile, example, mainstay_binary};
 use crate::measure::{Cost, cost_of};
 
-/// Measures all inputs.
-pub(super) fn measure(bench: &mut super::Bench) -> anyhow::Result<()> {
-    istioctl::measure(bench)?;
-    streams::measure(bench)
+/// Programs of the area.
+pub(super) struct Programs {
+    mainstay: PathBuf,
+    istioctl: PathBuf,
+    /// An example that runs a command with access to an API server.
+    in_cluster: PathBuf,
+}
+
+impl Programs {
+    pub(super) fn build() -> anyhow::Result<Self> {
+        for part in ["etcd", "kube-apiserver"] {
+            peer(part)?;
+        }
+        Ok(Self {
+            mainstay: mainstay_binary(Profile::Dist)?,
+            istioctl: peer("istioctl")?,
+            in_cluster: example("in_cluster")?,
+        })
+    }
+}
+
+impl Suite for Programs {
+    fn measure(&self, bench: &mut Bench) -> anyhow::Result<()> {
+        bench.attempt("generate beside istioctl", |bench| istioctl::measure(self, bench));
+        streams::measure(&self.mainstay, bench)
+    }
 }
 
 /// Runs `mainstay generate` once.

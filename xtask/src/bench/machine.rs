@@ -1,20 +1,16 @@
-//! Description of the machine of a bench, and detection of other load during the runs.
+//! Description of the machine of a bench, and the load of other programs during the runs.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use serde::{Deserialize, Serialize};
 
-/// Minimum load average before the first run at which a machine counts as busy.
-const BUSY_LOAD: f64 = 0.5;
-/// Minimum ratio of the wall time of the loop to its CPU time at which a machine counts as busy.
-const BUSY_SLOWDOWN: f64 = 1.05;
-/// Number of steps of the loop, which takes some milliseconds.
-const STEPS: u64 = 20_000_000;
-/// Number of repetitions of the loop, of which the median is used.
-const REPETITIONS: usize = 9;
+/// Minimum load of other programs, in processors, at which a machine counts as busy.
+const BUSY_LOAD: f64 = 0.1;
+/// Duration of the kernel's unit of time in `/proc/stat`.
+const TICK: Duration = Duration::from_millis(10);
 
 /// The machine and its other load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -23,48 +19,57 @@ pub(crate) struct Machine {
     pub(crate) processor: String,
     /// Number of processors.
     pub(crate) processors: usize,
-    /// Load average of the last minute, before the first run.
-    pub(crate) load: f64,
-    /// Ratio of the wall time of a loop without waits to its CPU time, before and after the runs; 1 without
-    /// other load.
-    pub(crate) slowdown: [f64; 2],
+    /// Average number of processors that other programs used during the runs.
+    pub(crate) foreign_load: f64,
 }
 
-impl Machine {
-    /// Describes the machine before the first run.
-    pub(crate) fn observe() -> Self {
-        let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let slowdown = slowdown();
+/// Compares the CPU time of the machine with that of this process and its children.
+pub(crate) struct Monitor {
+    begin: Instant,
+    total: Duration,
+    own: Duration,
+}
+
+impl Monitor {
+    /// Starts to observe the machine. Programs must be built before.
+    pub(crate) fn start() -> Self {
         Self {
-            processor: processor(&file("/proc/cpuinfo")),
-            processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-            load: load(&file("/proc/loadavg")),
-            slowdown: [slowdown, slowdown],
+            begin: Instant::now(),
+            total: total_time(),
+            own: own_time(),
         }
     }
 
-    /// Measures the slowdown after the last run.
-    pub(crate) fn finish(&mut self) {
-        self.slowdown[1] = slowdown();
+    /// Describes the machine and its other load since the start. All children must have exited: the CPU time
+    /// of running ones counts as other load.
+    pub(crate) fn machine(&self) -> Machine {
+        let total = total_time().saturating_sub(self.total);
+        let own = own_time().saturating_sub(self.own);
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        Machine {
+            processor: processor(&cpuinfo),
+            processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            foreign_load: foreign_load(total, own, self.begin.elapsed()),
+        }
     }
+}
 
+impl Machine {
     /// Whether other programs used the machine.
     pub(crate) fn is_busy(&self) -> bool {
-        self.load >= BUSY_LOAD || self.slowdown.iter().any(|slowdown| *slowdown >= BUSY_SLOWDOWN)
+        self.foreign_load >= BUSY_LOAD
     }
 
     /// Describes the machine in sentences.
     pub(crate) fn text(&self) -> String {
-        let [before, after] = self.slowdown;
         let state = if self.is_busy() {
             "The machine was busy with other programs: wall times include waiting, CPU times do not"
         } else {
             "The machine was idle otherwise"
         };
         format!(
-            "{}, {} processors. {state} (load {:.1} before the first run; a loop without waits took {before:.2} times its CPU time before \
-             and {after:.2} times after the runs).",
-            self.processor, self.processors, self.load
+            "{}, {} processors. {state} (other programs used {:.2} processors on average).",
+            self.processor, self.processors, self.foreign_load
         )
     }
 }
@@ -77,58 +82,87 @@ fn processor(cpuinfo: &str) -> String {
     model.unwrap_or("unknown processor").to_owned()
 }
 
-fn load(loadavg: &str) -> f64 {
-    let first = loadavg.split(' ').next();
-    first.and_then(|load| load.parse().ok()).unwrap_or_default()
+fn foreign_load(total: Duration, own: Duration, elapsed: Duration) -> f64 {
+    total.saturating_sub(own).as_secs_f64() / elapsed.as_secs_f64().max(1e-9)
 }
 
-/// Returns the median ratio of the wall time of the loop to its CPU time.
-fn slowdown() -> f64 {
-    let mut found: Vec<f64> = (0..REPETITIONS).map(|_| one_slowdown()).collect();
-    found.sort_by(f64::total_cmp);
-    found.get(REPETITIONS / 2).copied().unwrap_or(1.0)
+/// Returns the CPU time of all processes of the machine, and the time that a hypervisor took from them.
+fn total_time() -> Duration {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    busy_ticks(&stat).map_or(Duration::ZERO, |ticks| TICK * ticks)
 }
 
-fn one_slowdown() -> f64 {
-    let (wall, cpu) = (Instant::now(), cpu_time());
-    let sum = (0..STEPS).fold(1_u64, |sum, step| {
-        std::hint::black_box(sum.wrapping_mul(31) ^ step)
-    });
-    std::hint::black_box(sum);
-    let cpu = cpu_time().saturating_sub(cpu).as_secs_f64();
-    wall.elapsed().as_secs_f64() / cpu.max(1e-9)
+/// Returns the ticks of `user`, `nice`, `system` and `steal`. Interrupts are left out, because no process is
+/// charged for them.
+fn busy_ticks(stat: &str) -> Option<u32> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let columns: Vec<u32> = line
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    match columns.as_slice() {
+        [user, nice, system, _idle, _iowait, _irq, _softirq, steal, ..] => Some(user + nice + system + steal),
+        _ => None,
+    }
 }
 
-fn cpu_time() -> Duration {
-    let duration = |time: TimeVal| Duration::new(time.tv_sec() as u64, time.tv_usec() as u32 * 1_000);
-    getrusage(UsageWho::RUSAGE_SELF)
-        .map(|usage| duration(usage.user_time()) + duration(usage.system_time()))
-        .unwrap_or_default()
+/// Returns the CPU time of this process and of its descendants that have exited.
+fn own_time() -> Duration {
+    let time = |usage: Usage| duration(usage.user_time()) + duration(usage.system_time());
+    [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN]
+        .into_iter()
+        .filter_map(|who| getrusage(who).ok())
+        .map(time)
+        .sum()
+}
+
+fn duration(time: TimeVal) -> Duration {
+    Duration::new(time.tv_sec() as u64, time.tv_usec() as u32 * 1_000)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
     fn the_kernel_describes_the_machine() {
         assert_eq!(processor("processor\t: 0\nmodel name\t: A B\n"), "A B");
         assert_eq!(processor(""), "unknown processor");
-        assert_eq!(load("1.25 0.50 0.10 2/300 1\n").to_string(), "1.25");
-        assert_eq!(load("").to_string(), "0");
+        let stat = "cpu  100 20 30 4000 50 6 7 8 9 10\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
+        assert_eq!(busy_ticks(stat), Some(158));
+        assert_eq!(busy_ticks("cpu  100 20\n"), None);
+        assert!(total_time() > Duration::ZERO);
     }
 
     #[test]
-    fn a_busy_machine_is_reported() {
-        let machine = |load, slowdown| Machine {
-            load,
-            slowdown: [1.0, slowdown],
+    fn only_the_load_of_other_programs_counts() {
+        let load = |total, own| {
+            foreign_load(
+                Duration::from_secs(total),
+                Duration::from_secs(own),
+                Duration::from_secs(10),
+            )
+        };
+        assert_eq!([load(9, 9), load(9, 10), load(15, 5)], [0.0, 0.0, 1.0]);
+        let machine = |foreign_load| Machine {
+            foreign_load,
             ..Machine::default()
         };
-        assert!(!machine(0.1, 1.01).is_busy());
-        assert!(machine(0.1, 1.01).text().contains("idle otherwise"));
-        for busy in [machine(1.0, 1.0), machine(0.1, 1.5)] {
-            assert!(busy.is_busy() && busy.text().contains("was busy"));
-        }
+        assert!(!machine(0.05).is_busy() && machine(0.05).text().contains("idle otherwise"));
+        assert!(machine(0.2).is_busy() && machine(0.2).text().contains("was busy"));
+    }
+
+    #[test]
+    fn the_time_of_a_child_is_our_own() {
+        let before = own_time();
+        let digest = "head -c 50000000 /dev/zero | cksum";
+        let status = Command::new("sh")
+            .args(["-c", digest])
+            .stdout(Stdio::null())
+            .status();
+        assert!(status.unwrap().success());
+        assert!(own_time() >= before + Duration::from_millis(10));
     }
 }

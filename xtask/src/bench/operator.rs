@@ -1,20 +1,30 @@
 //! The operator in a large cluster on a real API server, compared with the Sail Operator if its binary is
 //! configured.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
-use mainstay_testkit::repository_root;
+use mainstay_testkit::peer;
 use serde::Deserialize;
 
-use super::Bench;
 use super::figure::{Figure, Goal, Peer, Sample};
-use crate::build::{self, Profile};
+use super::{Bench, Suite};
+use crate::build::{Profile, example, mainstay_binary};
+
+/// Parts of the cluster, which the example does not build.
+const PARTS: [&str; 3] = ["etcd", "kube-apiserver", "kube-controller-manager"];
 
 /// Environment variable with the path of the Sail Operator's binary. The Sail Operator is not a pinned peer,
 /// because the Go module proxy does not have its module.
 const SAIL_OPERATOR: &str = "MAINSTAY_SAIL_OPERATOR";
+/// Environment variable with the directory of the Sail Operator's charts, for a binary that does not contain
+/// them.
+const SAIL_CHARTS: &str = "MAINSTAY_SAIL_OPERATOR_CHARTS";
+
+/// Goal of all figures: at most the peer's.
+const AS_THE_PEER: Goal = Goal::Ratio(1.0);
 
 /// A measurement of the example `bench` of the operator.
 struct Measurement {
@@ -44,41 +54,64 @@ struct Line {
     theirs: Vec<f64>,
 }
 
-/// Measures cold starts and the cost of watch events.
-pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
-    for measurement in MEASUREMENTS {
-        if bench.selects(measurement.subject) {
-            let figures = measurement.run(bench.runs)?;
-            bench.figures.extend(figures);
-        }
-    }
-    Ok(())
+/// Programs of the area.
+pub(super) struct Programs {
+    mainstay: PathBuf,
+    /// The example of the operator, which fills a cluster and starts the operators.
+    example: PathBuf,
+    /// Binary of the Sail Operator and the directory of its charts, as far as they are given.
+    sail_operator: Vec<OsString>,
 }
 
-impl Measurement {
-    fn run(&self, runs: usize) -> anyhow::Result<Vec<Figure>> {
-        // The example starts the binary in its own directory.
-        build::mainstay_binary(Profile::Dist)?;
-        let sail_operator = std::env::var_os(SAIL_OPERATOR).map(PathBuf::from);
-        let output = build::cargo()
-            .args(["run", "--quiet", "--profile", Profile::Dist.name()])
-            .args(["--package", "mainstay-operator", "--example", "bench", "--"])
-            .args([self.argument, &runs.to_string()])
-            .args(sail_operator)
-            .current_dir(repository_root())
+impl Programs {
+    pub(super) fn build() -> anyhow::Result<Self> {
+        for part in PARTS {
+            peer(part)?;
+        }
+        Ok(Self {
+            mainstay: mainstay_binary(Profile::Dist)?,
+            example: example("bench")?,
+            sail_operator: [SAIL_OPERATOR, SAIL_CHARTS]
+                .into_iter()
+                .map_while(std::env::var_os)
+                .collect(),
+        })
+    }
+
+    fn figures(&self, measurement: &Measurement, runs: usize) -> anyhow::Result<Vec<Figure>> {
+        let output = Command::new(&self.example)
+            .arg(&self.mainstay)
+            .args([measurement.argument, &runs.to_string()])
+            .args(&self.sail_operator)
             .stderr(Stdio::inherit())
             .output()
-            .context("starting cargo run")?;
+            .context("starting the example bench")?;
         ensure!(
             output.status.success(),
             "the example bench failed for {}",
-            self.subject
+            measurement.subject
         );
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let lines = text.lines().filter_map(|line| line.strip_prefix("bench "));
         lines
             .map(|line| Ok(serde_json::from_str::<Line>(line)?.figure()))
             .collect()
+    }
+}
+
+impl Suite for Programs {
+    /// Measures cold starts and the cost of watch events.
+    fn measure(&self, bench: &mut Bench) -> anyhow::Result<()> {
+        for measurement in MEASUREMENTS {
+            if bench.selects(measurement.subject) {
+                bench.attempt(measurement.subject, |bench| {
+                    let figures = self.figures(measurement, bench.runs())?;
+                    bench.add(figures);
+                    Ok(())
+                });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -94,7 +127,7 @@ impl Line {
                 name: "sail-operator".into(),
                 sample: Sample::from_runs(self.theirs),
             }),
-            goal: Goal::None,
+            goal: AS_THE_PEER,
         }
     }
 }

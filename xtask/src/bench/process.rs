@@ -54,6 +54,7 @@ fn cpu(cost: &Cost) -> f64 {
     cost.cpu.as_secs_f64() * 1e3
 }
 
-fn memory(cost: &Cost) -> f64 {
+/// Returns the peak memory in MiB.
+pub(super) fn memory(cost: &Cost) -> f64 {
     cost.peak_kib as f64 / 1024.0
 }

@@ -1,6 +1,6 @@
 //! Rendering compared with Helm: whole processes, the engines in process, and instructions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail, ensure};
@@ -10,7 +10,8 @@ use serde::Deserialize;
 use super::charts::BenchChart;
 use super::figure::{Figure, Goal, Peer, Sample};
 use super::process::{self, Goals, PeerRuns};
-use crate::build::Profile;
+use super::{Bench, Suite};
+use crate::build::{Profile, executable, mainstay_binary};
 use crate::measure::cost_of;
 
 /// Goal for wall and CPU time: the peer's time must be at least this multiple of ours.
@@ -22,32 +23,127 @@ const GOALS: Goals = Goals {
     memory: Goal::Ratio(8.0),
 };
 
-/// Measures all charts; compares the output of both programs first.
-pub(super) fn measure(bench: &mut super::Bench) -> anyhow::Result<()> {
-    let scratch = tempfile::tempdir()?;
-    let catalog = repository_root().join("resources/1.29.1/installer/charts");
-    if !catalog.is_dir() {
-        bail!("no charts in resources/: run `cargo xtask charts` first");
+/// Programs of the area.
+pub(super) struct Programs {
+    mainstay: String,
+    helm: String,
+    /// The bench of `mainstay-chart`, which measures the engines.
+    engines: PathBuf,
+}
+
+impl Programs {
+    pub(super) fn build() -> anyhow::Result<Self> {
+        let engines = [
+            "bench",
+            "--no-run",
+            "--package",
+            "mainstay-chart",
+            "--bench",
+            "render",
+        ];
+        peer("oracle")?;
+        Ok(Self {
+            mainstay: mainstay_binary(Profile::Dist)?.display().to_string(),
+            helm: peer("helm4")?.display().to_string(),
+            engines: executable(&engines, "render")?,
+        })
     }
-    let programs = [
-        crate::build::mainstay_binary(Profile::Dist)?
-            .display()
-            .to_string(),
-        peer("helm4")?.display().to_string(),
-    ];
-    for chart in super::charts::write(&scratch.path().join("charts"), &catalog)? {
-        if !bench.selects(chart.name) {
-            continue;
-        }
-        bench.compared(chart.name, prints_the_same(&programs, &chart)?);
-        let figures = whole_process(&programs, &chart, bench.runs, scratch.path())?;
-        bench.figures.extend(figures);
-        if chart.in_process {
-            bench.figures.extend(in_process(&chart, bench.runs)?);
-        }
-        bench.figures.extend(instructions(&programs, &chart));
+
+    fn measure_chart(&self, bench: &mut Bench, chart: &BenchChart, scratch: &Path) -> anyhow::Result<()> {
+        bench.compared(chart.name, self.prints_the_same(chart)?);
+        bench.add(self.whole_process(chart, bench.runs(), scratch)?);
+        bench.add(self.instructions(chart));
+        bench.add(self.in_process(chart, bench.runs())?);
+        Ok(())
     }
-    Ok(())
+
+    /// Whether both programs succeed with the same output.
+    fn prints_the_same(&self, chart: &BenchChart) -> anyhow::Result<bool> {
+        let path = chart.path.display().to_string();
+        let mut texts = Vec::new();
+        for program in [&self.mainstay, &self.helm] {
+            let [program, rest @ ..] = arguments(program, &path);
+            let output = Command::new(program)
+                .args(rest)
+                .output()
+                .context("starting a program")?;
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            ensure!(output.status.success(), "{program} fails: {stderr}");
+            texts.push(if chart.repeatable {
+                output.stdout
+            } else {
+                without_random_content(&output.stdout)
+            });
+        }
+        Ok(texts.first() == texts.last() && texts.first().is_some_and(|text| !text.is_empty()))
+    }
+
+    /// Alternates the programs, so that other load affects both.
+    fn whole_process(&self, chart: &BenchChart, runs: usize, scratch: &Path) -> anyhow::Result<Vec<Figure>> {
+        let path = chart.path.display().to_string();
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..runs {
+            ours.push(cost_of(&arguments(&self.mainstay, &path), scratch)?);
+            theirs.push(cost_of(&arguments(&self.helm, &path), scratch)?);
+        }
+        let peer = PeerRuns {
+            name: "helm",
+            costs: &theirs,
+        };
+        Ok(process::figures(chart.name, GOALS, &ours, Some(peer)))
+    }
+
+    /// Measures the engines without process start-up.
+    fn in_process(&self, chart: &BenchChart, runs: usize) -> anyhow::Result<Vec<Figure>> {
+        let mut command = Command::new(&self.engines);
+        if !chart.repeatable {
+            command.env("MAINSTAY_BENCH_RANDOM", "1");
+        }
+        let output = command
+            .env("MAINSTAY_BENCH_CHART", &chart.path)
+            .env("MAINSTAY_BENCH_RUNS", runs.to_string())
+            .stderr(Stdio::inherit())
+            .output()
+            .context("starting the bench of the engines")?;
+        ensure!(output.status.success(), "the bench of the engines failed");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lines = text.lines().filter_map(|line| line.strip_prefix("bench "));
+        lines
+            .map(|line| Ok(engine_figure(chart, serde_json::from_str(line)?)))
+            .collect()
+    }
+
+    /// Counts our instructions, which do not depend on other load; omitted without valgrind.
+    fn instructions(&self, chart: &BenchChart) -> Option<Figure> {
+        let count = count_instructions(&self.mainstay, &chart.path.display().to_string())?;
+        Some(Figure {
+            subject: chart.name.into(),
+            quantity: "whole process, instructions".into(),
+            unit: "million".into(),
+            ours: Sample::from_runs(vec![count]),
+            peer: None,
+            goal: Goal::None,
+        })
+    }
+}
+
+impl Suite for Programs {
+    /// Measures all charts; compares the output of both programs first.
+    fn measure(&self, bench: &mut Bench) -> anyhow::Result<()> {
+        let scratch = tempfile::tempdir()?;
+        let catalog = repository_root().join("resources/1.29.1/installer/charts");
+        if !catalog.is_dir() {
+            bail!("no charts in resources/: run `cargo xtask charts` first");
+        }
+        for chart in super::charts::write(&scratch.path().join("charts"), &catalog)? {
+            if bench.selects(chart.name) {
+                bench.attempt(chart.name, |bench| {
+                    self.measure_chart(bench, &chart, scratch.path())
+                });
+            }
+        }
+        Ok(())
+    }
 }
 
 fn arguments<'a>(program: &'a str, chart: &'a str) -> [&'a str; 6] {
@@ -59,31 +155,6 @@ fn arguments<'a>(program: &'a str, chart: &'a str) -> [&'a str; 6] {
         "--namespace",
         "istio-system",
     ]
-}
-
-/// Whether both programs succeed with the same output.
-fn prints_the_same(programs: &[String; 2], chart: &BenchChart) -> anyhow::Result<bool> {
-    let path = chart.path.display().to_string();
-    let mut texts = Vec::new();
-    for program in programs {
-        let [program, rest @ ..] = arguments(program, &path);
-        let output = Command::new(program)
-            .args(rest)
-            .output()
-            .context("starting a program")?;
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        ensure!(
-            output.status.success(),
-            "{program} fails on {}: {stderr}",
-            chart.name
-        );
-        texts.push(if chart.repeatable {
-            output.stdout
-        } else {
-            without_random_content(&output.stdout)
-        });
-    }
-    Ok(texts.first() == texts.last() && texts.first().is_some_and(|text| !text.is_empty()))
 }
 
 /// Removes words of base64 that are too long for names.
@@ -102,27 +173,6 @@ fn without_random_content(text: &[u8]) -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-/// Alternates the programs, so that other load affects both.
-fn whole_process(
-    programs: &[String; 2],
-    chart: &BenchChart,
-    runs: usize,
-    scratch: &Path,
-) -> anyhow::Result<Vec<Figure>> {
-    let path = chart.path.display().to_string();
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    let [mainstay, helm] = programs;
-    for _ in 0..runs {
-        ours.push(cost_of(&arguments(mainstay, &path), scratch)?);
-        theirs.push(cost_of(&arguments(helm, &path), scratch)?);
-    }
-    let peer = PeerRuns {
-        name: "helm",
-        costs: &theirs,
-    };
-    Ok(process::figures(chart.name, GOALS, &ours, Some(peer)))
-}
-
 /// A line `bench {…}` of the bench of `mainstay-chart`: milliseconds of all runs.
 #[derive(Deserialize)]
 struct Line {
@@ -131,35 +181,6 @@ struct Line {
     theirs: Vec<f64>,
     /// Whether the figure has a goal.
     compared: bool,
-}
-
-/// Measures the engines without process start-up.
-fn in_process(chart: &BenchChart, runs: usize) -> anyhow::Result<Vec<Figure>> {
-    let output = crate::build::cargo()
-        .args([
-            "bench",
-            "--quiet",
-            "--package",
-            "mainstay-chart",
-            "--bench",
-            "render",
-        ])
-        .env("MAINSTAY_BENCH_CHART", &chart.path)
-        .env("MAINSTAY_BENCH_RUNS", runs.to_string())
-        .current_dir(repository_root())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("starting cargo bench")?;
-    ensure!(
-        output.status.success(),
-        "the in-process bench failed for {}",
-        chart.name
-    );
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let lines = text.lines().filter_map(|line| line.strip_prefix("bench "));
-    lines
-        .map(|line| Ok(engine_figure(chart, serde_json::from_str(line)?)))
-        .collect()
 }
 
 fn engine_figure(chart: &BenchChart, line: Line) -> Figure {
@@ -174,20 +195,6 @@ fn engine_figure(chart: &BenchChart, line: Line) -> Figure {
         }),
         goal: if line.compared { TIME } else { Goal::None },
     }
-}
-
-/// Counts our instructions, which do not depend on other load; omitted without valgrind.
-fn instructions(programs: &[String; 2], chart: &BenchChart) -> Option<Figure> {
-    let [mainstay, _] = programs;
-    let count = count_instructions(mainstay, &chart.path.display().to_string())?;
-    Some(Figure {
-        subject: chart.name.into(),
-        quantity: "whole process, instructions".into(),
-        unit: "million".into(),
-        ours: Sample::from_runs(vec![count]),
-        peer: None,
-        goal: Goal::None,
-    })
 }
 
 fn count_instructions(program: &str, chart: &str) -> Option<f64> {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::figure::Figure;
 use super::machine::Machine;
+use crate::prove::Outcome;
 
 /// Headings of the table.
 pub(crate) const HEADINGS: &[&str] = &[
@@ -27,9 +28,32 @@ pub(crate) struct Report {
     pub(crate) identical: Vec<String>,
     /// Inputs for which the programs printed different bytes.
     pub(crate) different: Vec<String>,
+    /// Inputs and areas that could not be measured.
+    pub(crate) failures: Vec<Failure>,
+}
+
+/// An input or area that could not be measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    /// Name of the input or area.
+    pub(crate) subject: String,
+    /// Error with its causes.
+    pub(crate) error: String,
 }
 
 impl Report {
+    /// Creates a report without figures.
+    pub(crate) fn new(machine: Machine, runs: usize) -> Self {
+        Self {
+            machine,
+            runs,
+            figures: Vec::new(),
+            identical: Vec::new(),
+            different: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
     /// Writes `target/bench.json`.
     pub(crate) fn store(&self) -> anyhow::Result<PathBuf> {
         let path = repository_root().join("target/bench.json");
@@ -44,7 +68,7 @@ impl Report {
         Ok(path)
     }
 
-    /// Returns one row of cells per figure.
+    /// Returns one row of cells per figure, then one per input that could not be measured.
     pub(crate) fn rows(&self) -> Vec<Vec<String>> {
         let row = |figure: &Figure| {
             vec![
@@ -54,10 +78,11 @@ impl Report {
                 figure.theirs(),
                 figure.shown_ratio(),
                 figure.goal.to_string(),
-                figure.outcome().to_owned(),
+                figure.outcome().to_string(),
             ]
         };
-        self.figures.iter().map(row).collect()
+        let failures = self.failures.iter().map(Failure::row);
+        self.figures.iter().map(row).chain(failures).collect()
     }
 
     /// Returns the page: a fixed text around the measured table.
@@ -80,12 +105,26 @@ impl Report {
 
     fn method(&self) -> String {
         format!(
-            "Every figure is the median of {} runs, with the tenth and the ninetieth percentile in parentheses; runs of both programs \
-             alternate. The output of {} of {} inputs was compared and is byte-identical.",
+            "A figure with a range in parentheses is a median of {} runs with the tenth and the ninetieth percentile; one without was \
+             measured once. Runs of both programs alternate, except those of watch events, which each operator receives in one series. \
+             The output of {} of {} compared inputs is byte-identical.",
             self.runs,
             self.identical.len(),
             self.identical.len() + self.different.len()
         )
+    }
+}
+
+impl Failure {
+    /// Returns a row without figures. The error is printed below the table: it may name files of the machine.
+    fn row(&self) -> Vec<String> {
+        let last = HEADINGS.len() - 1;
+        let cell = |column| match column {
+            0 => self.subject.clone(),
+            column if column == last => Outcome::NotMeasured.to_string(),
+            _ => String::new(),
+        };
+        (0..=last).map(cell).collect()
     }
 }
 
@@ -113,16 +152,19 @@ const NOT_MEASURED: &str = "No figures are stored. `cargo xtask bench` on an idl
 const INTRODUCTION: &str = "# Performance
 
 This page is written by `cargo xtask bench`, which measures Mainstay and the peer in one run and stores the figures in
-`target/bench.json`. `cargo xtask prove speed` compares them with their goals.
+`target/bench.json`. `cargo xtask prove speed` compares them with their goals. `mainstay` is the static binary of a release
+([packages.md](packages.md)), except in process, where the engine is part of the program that measures it.
 
-- Rendering: `mainstay template` beside `helm template` (Helm 4), output discarded. *In process* is the engine alone, values coalesced and all
-  templates parsed and rendered in memory, beside Helm's engine in a Go program. The charts are generated, except istiod and the parts of the umbrella
-  charts, which are embedded charts: they have the shapes of public charts with content of our own. Charts with certificates have random
-  content; their output is compared without it.
-- Injection: `mainstay generate` beside `istioctl kube-inject` on the same manifests, and the throughput of streams of several kinds.
+- Rendering: `mainstay template` beside `helm template` (Helm 4), output discarded. *In process* is the engine alone: dependencies resolved,
+  values coalesced and all templates parsed and rendered in memory, beside Helm's engine in a Go program. The charts are generated, except istiod
+  and the parts of the umbrella charts, which are embedded charts: they have the shapes of public charts with content of our own. Charts with
+  certificates have random content; their output is compared without it.
+- Injection: `mainstay generate` beside `istioctl kube-inject` on the same manifests, and the throughput and memory of streams of several kinds. The
+  memory for one large document is the peak minus that of an empty input, which is subtracted in every run.
 - Rehearsal: `mainstay rehearse` from a snapshot's file to the report as JSON and as a page.
-- Operator: `mainstay operator run` on a real API server, beside the Sail Operator if `MAINSTAY_SAIL_OPERATOR` names its binary. Each operator runs
-  alone; watch events are changes of a pod's label that no revision depends on.
+- Operator: `mainstay operator run` on a real API server, beside the Sail Operator if `MAINSTAY_SAIL_OPERATOR` names its binary and, unless
+  the binary contains them, `MAINSTAY_SAIL_OPERATOR_CHARTS` the directory of its charts. Both install Istio 1.29.1. Each operator runs alone; watch
+  events are changes of a pod's label that no revision depends on.
 ";
 
 #[cfg(test)]
@@ -137,16 +179,21 @@ mod tests {
 
     #[test]
     fn the_stored_page_has_the_structure_that_the_bench_writes() {
-        let empty = Report {
-            machine: Machine::default(),
-            runs: 20,
-            figures: Vec::new(),
-            identical: Vec::new(),
-            different: Vec::new(),
-        };
+        let empty = Report::new(Machine::default(), 20);
         let stored = fs::read_to_string(page_path()).unwrap_or_default();
         let written = empty.page();
         assert_eq!(structure(&stored), structure(&written), "run `cargo xtask bench`");
         assert!(stored.starts_with(INTRODUCTION), "run `cargo xtask bench`");
+    }
+
+    #[test]
+    fn a_failure_has_a_row_without_its_error() {
+        let mut report = Report::new(Machine::default(), 20);
+        report.failures.push(Failure {
+            subject: "operator".into(),
+            error: "/tmp/etcd is not built".into(),
+        });
+        let cells = ["operator", "", "", "", "", "", "not measured"];
+        assert_eq!(report.rows(), [cells.map(str::to_owned).to_vec()]);
     }
 }

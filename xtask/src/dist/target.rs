@@ -1,5 +1,7 @@
 //! The machines that a release supports.
 
+use anyhow::bail;
+
 /// A Linux machine; its binary is static.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Target {
@@ -12,6 +14,15 @@ pub(crate) enum Target {
 }
 
 impl Target {
+    /// Returns the machine that this task runs on.
+    pub(crate) fn host() -> anyhow::Result<Self> {
+        match std::env::consts::ARCH {
+            "x86_64" => Ok(Self::X86),
+            "aarch64" => Ok(Self::Arm),
+            other => bail!("no release supports this machine: {other}"),
+        }
+    }
+
     /// Returns Rust's name.
     pub(crate) fn triple(self) -> &'static str {
         match self {

@@ -132,7 +132,7 @@ impl Compilers {
     }
 
     /// Returns the variables that build scripts and cargo read.
-    fn variables(&self, target: Target) -> [(String, OsString); 3] {
+    fn variables(&self, target: Target) -> [(String, OsString); 4] {
         let name = target.triple().replace('-', "_");
         [
             (format!("CC_{name}"), self.compiler.clone().into()),
@@ -142,6 +142,8 @@ impl Compilers {
                 format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()),
                 "rust-lld".into(),
             ),
+            // C code that contains the date of the build; the compiler reads this variable.
+            ("SOURCE_DATE_EPOCH".to_owned(), "0".into()),
         ]
     }
 }
@@ -160,6 +162,17 @@ fn script(path: &Path, text: &str) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_date_of_the_build_is_fixed() {
+        let compilers = Compilers {
+            compiler: "cc".into(),
+            archiver: "ar".into(),
+        };
+        let variables = compilers.variables(Target::X86);
+        let date = variables.iter().find(|(name, _)| name == "SOURCE_DATE_EPOCH");
+        assert_eq!(date.map(|(_, value)| value.as_os_str()), Some("0".as_ref()));
+    }
 
     #[test]
     fn no_path_of_the_machine_is_kept() {

@@ -9,7 +9,7 @@ use mainstay_testkit::repository_root;
 
 use super::fuzzed;
 use super::row::{Row, RowKind};
-use super::speed::figure_row;
+use super::speed::measured_rows;
 use crate::programs::{self, ProgramName, Programs};
 use crate::{bench, build};
 
@@ -326,7 +326,7 @@ impl CommandClaim {
 
 fn bench_rows() -> Vec<Row> {
     match bench::measure(&bench::Arguments::for_area(bench::INJECTION)) {
-        Ok(report) => report.figures.iter().map(figure_row).collect(),
+        Ok(report) => measured_rows(&report),
         Err(error) => vec![Row::not_measured(
             "speed of generate",
             "the goals of `cargo xtask bench --area injection`",

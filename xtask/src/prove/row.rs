@@ -37,6 +37,8 @@ pub(crate) enum Outcome {
     NotMet,
     /// The figure could not be measured.
     NotMeasured,
+    /// The figure has no goal.
+    Reported,
 }
 
 impl Row {
@@ -93,6 +95,7 @@ impl fmt::Display for Outcome {
             Self::Met => "met",
             Self::NotMet => "not met",
             Self::NotMeasured => "not measured",
+            Self::Reported => "reported",
         })
     }
 }

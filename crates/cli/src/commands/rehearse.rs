@@ -118,9 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         None => block_on(read(args))?,
     };
     progress.step("rehearsing");
-    let mut report = rehearse(&catalog, &input, &request)?;
-    // The process ends soon: freeing a large input would only delay it.
-    std::mem::forget(input);
+    let mut report = rehearse(&catalog, input, &request)?;
     drop(progress);
     let result = args.fail_on.exit(&report);
     if let Some(namespace) = args.namespaces.namespace() {

@@ -1,14 +1,15 @@
 //! The operator beside the Sail Operator in one cluster, each alone at a time.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::load::Load;
-use crate::process::{Operator, Program};
+use crate::process::{Operator, Programs};
 use crate::server::{Server, custom};
 
+/// Version of Istio, which both operators must support.
+const VERSION: &str = "v1.29.1";
 /// Pods whose label changes per run.
 const EVENTS: usize = 1_000;
 
@@ -36,14 +37,8 @@ impl Quantity {
     }
 }
 
-fn programs(server: &Server, peer: Option<&Path>) -> Vec<Program> {
-    let ours = Program::mainstay(server, false).without_leader_election();
-    let peer = peer.map(|binary| Program::sail_operator(server, binary));
-    std::iter::once(ours).chain(peer).collect()
-}
-
 /// Measures the time from the start of the operator until a new control plane is ready, alternately.
-pub(crate) async fn starts(runs: usize, peer: Option<&Path>) {
+pub(crate) async fn starts(runs: usize, programs: &Programs) {
     let server = Server::start().await;
     let load = Load {
         namespaces: 2_000,
@@ -51,13 +46,13 @@ pub(crate) async fn starts(runs: usize, peer: Option<&Path>) {
         variables: 65,
     };
     load.fill(&server).await;
-    let programs = programs(&server, peer);
+    let programs = programs.all(&server);
     let mut time = Quantity::new("cold start to Ready", "ms");
     let mut cpu = Quantity::new("cold start to Ready, CPU time", "ms");
     let mut memory = Quantity::new("cold start to Ready, peak memory", "MiB");
     for _ in 0..runs {
         for (index, program) in programs.iter().enumerate() {
-            let spec = json!({"version": "v1.29.1", "namespace": "istio-system"});
+            let spec = json!({"version": VERSION, "namespace": "istio-system"});
             server.create("istios", &custom("Istio", "cold", spec)).await;
             let begin = Instant::now();
             let operator = Operator::start(&server, program);
@@ -65,8 +60,7 @@ pub(crate) async fn starts(runs: usize, peer: Option<&Path>) {
             time.runs[index].push(begin.elapsed().as_secs_f64() * 1e3);
             cpu.runs[index].push(operator.usage().cpu_time().as_secs_f64() * 1e3);
             memory.runs[index].push(operator.usage().peak());
-            server.delete("istios", "cold").await;
-            server.until_no_revision().await;
+            server.uninstall("cold").await;
         }
     }
     for quantity in [time, cpu, memory] {
@@ -75,7 +69,7 @@ pub(crate) async fn starts(runs: usize, peer: Option<&Path>) {
 }
 
 /// Measures the CPU time per changed pod: each program runs alone, and processes `EVENTS` changes per run.
-pub(crate) async fn events(runs: usize, peer: Option<&Path>) {
+pub(crate) async fn events(runs: usize, programs: &Programs) {
     let server = Server::start().await;
     let load = Load {
         namespaces: 2_000,
@@ -85,9 +79,9 @@ pub(crate) async fn events(runs: usize, peer: Option<&Path>) {
     load.fill(&server).await;
     let mut cpu = Quantity::new("CPU time per watch event", "µs");
     let mut memory = Quantity::new("memory, settled", "MiB");
-    for (index, program) in programs(&server, peer).iter().enumerate() {
+    for (index, program) in programs.all(&server).iter().enumerate() {
         let operator = Operator::start(&server, program);
-        let spec = json!({"version": "v1.28.2", "namespace": "istio-system"});
+        let spec = json!({"version": VERSION, "namespace": "istio-system"});
         server.create("istios", &custom("Istio", "two", spec)).await;
         server.until_healthy("istios", "two").await;
         server.quiet().await;
@@ -100,8 +94,7 @@ pub(crate) async fn events(runs: usize, peer: Option<&Path>) {
             cpu.runs[index].push(spent.as_secs_f64() * 1e6 / EVENTS as f64);
         }
         memory.runs[index].push(operator.usage().resident());
-        server.delete("istios", "two").await;
-        server.until_no_revision().await;
+        server.uninstall("two").await;
     }
     for quantity in [cpu, memory] {
         quantity.print("operator: 100,000 pods in 2,000 namespaces");

@@ -2,13 +2,13 @@
 //! process. Requests are counted from the server's audit log; those of leader election are left out.
 //!
 //! ```text
-//! bench [DIVISOR]                    requests, memory and CPU time, as lines `figure NAME VALUE UNIT`
-//! bench start RUNS [SAIL_OPERATOR]   cold starts, as lines `bench {…}`
-//! bench events RUNS [SAIL_OPERATOR]  cost per watch event, as lines `bench {…}`
-//! bench --operate KUBECONFIG         the operator, if the `mainstay` binary is not built
+//! bench MAINSTAY [DIVISOR]            requests, memory and CPU time, as lines `figure NAME VALUE UNIT`
+//! bench MAINSTAY start RUNS [SAIL]    cold starts, as lines `bench {…}`
+//! bench MAINSTAY events RUNS [SAIL]   cost per watch event, as lines `bench {…}`
 //! ```
 //!
-//! `SAIL_OPERATOR` is a binary of the Sail Operator, which is measured in the same cluster.
+//! `MAINSTAY` is the `mainstay` binary. `SAIL` is a binary of the Sail Operator, which is measured in the
+//! same cluster, and optionally its directory of charts; a binary without this directory contains its charts.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ mod load;
 mod process;
 mod server;
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -32,39 +32,37 @@ use mainstay_testkit::{built_peer, isolation};
 use serde_json::json;
 
 use load::Load;
-use process::{Operator, Program};
+use process::{Operator, Program, Programs};
 use server::Server;
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    if let [flag, kubeconfig] = arguments.as_slice()
-        && flag == process::OPERATE
-    {
-        runtime.block_on(process::operate(kubeconfig));
-        return ExitCode::SUCCESS;
-    }
     for part in PARTS {
         built_peer(part).unwrap();
     }
     isolation::enter().unwrap();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words.as_slice() {
-        ["start", runs, peer @ ..] => runtime.block_on(beside::starts(runs.parse().unwrap(), path(peer))),
-        ["events", runs, peer @ ..] => runtime.block_on(beside::events(runs.parse().unwrap(), path(peer))),
+    let [mainstay, words @ ..] = words.as_slice() else {
+        panic!("the path of the binary is missing");
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let programs = Programs {
+        mainstay: mainstay.into(),
+        sail_operator: words.get(2).map(PathBuf::from),
+        sail_charts: words.get(3).map(PathBuf::from),
+    };
+    match words {
+        ["start", runs, ..] => runtime.block_on(beside::starts(runs.parse().unwrap(), &programs)),
+        ["events", runs, ..] => runtime.block_on(beside::events(runs.parse().unwrap(), &programs)),
         rest => {
             let divisor = rest.first().map_or(1, |text| text.parse().unwrap());
-            runtime.block_on(measure(divisor));
+            runtime.block_on(measure(divisor, &programs));
         }
     }
     ExitCode::SUCCESS
-}
-
-fn path<'a>(words: &[&'a str]) -> Option<&'a Path> {
-    words.first().map(|word| Path::new(*word))
 }
 
 fn figure(name: &str, value: impl std::fmt::Display, unit: &str) {
@@ -76,7 +74,7 @@ fn busy(operator: &Operator) -> f64 {
     operator.usage().cpu_time().as_secs_f64()
 }
 
-async fn measure(divisor: usize) {
+async fn measure(divisor: usize, programs: &Programs) {
     let server = Server::start().await;
     let load = Load::divided_by(divisor);
     let begin = Instant::now();
@@ -88,7 +86,7 @@ async fn measure(divisor: usize) {
         load.size(&server).await,
         begin.elapsed().as_secs_f64()
     );
-    let operator = Operator::start(&server, &Program::mainstay(&server, false));
+    let operator = Operator::start(&server, &programs.mainstay(false));
     server.quiet().await;
     install(&server).await;
     set_up(&server).await;
@@ -97,8 +95,9 @@ async fn measure(divisor: usize) {
     uses(&server).await;
     figure("settled", format!("{:.1}", operator.usage().resident()), "MiB");
     figure("peak", format!("{:.1}", operator.usage().peak()), "MiB");
-    let operator = restart(&server, operator, "restart", true).await;
-    restart(&server, operator, "restart_detecting", false).await;
+    drop(operator);
+    restart(&server, &programs.mainstay(true), "restart").await;
+    restart(&server, &programs.mainstay(false), "restart_detecting").await;
 }
 
 /// Installs the first control plane.
@@ -209,12 +208,11 @@ async fn uses(server: &Server) {
     }
 }
 
-/// Restarts the operator when nothing has to be changed; it detects the platform unless it is given.
-async fn restart(server: &Server, operator: Operator, name: &str, is_platform_given: bool) -> Operator {
-    drop(operator);
+/// Starts the operator when nothing has to be changed.
+async fn restart(server: &Server, program: &Program, name: &str) {
     let audit = server.audit();
     let begin = Instant::now();
-    let operator = Operator::start(server, &Program::mainstay(server, is_platform_given));
+    let operator = Operator::start(server, program);
     server.quiet().await;
     let counts = audit.counts();
     figure(&format!("{name}_writes"), counts.writes, "requests");
@@ -232,5 +230,4 @@ async fn restart(server: &Server, operator: Operator, name: &str, is_platform_gi
     for line in &counts.lines {
         println!("{name}: {line}");
     }
-    operator
 }

@@ -2,19 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
-use mainstay_catalog::Catalog;
-use mainstay_mesh::Settings;
-use mainstay_operator::{Clock, Options};
 use mainstay_testkit::{Usage, isolation};
 
 use crate::server::{OPERATOR, Server};
-
-/// Argument that makes this program run the operator.
-pub(crate) const OPERATE: &str = "--operate";
 
 /// A running operator; it is killed with this value.
 pub(crate) struct Operator {
@@ -23,25 +14,24 @@ pub(crate) struct Operator {
     outer: u32,
 }
 
+/// Binaries of operators.
+pub(crate) struct Programs {
+    pub(crate) mainstay: PathBuf,
+    /// The Sail Operator, if it is measured, too.
+    pub(crate) sail_operator: Option<PathBuf>,
+    /// Directory of the charts that the Sail Operator does not contain.
+    pub(crate) sail_charts: Option<PathBuf>,
+}
+
 /// An operator that can be started.
 pub(crate) struct Program {
     path: PathBuf,
     arguments: Vec<String>,
 }
 
-impl Program {
-    /// The `mainstay` binary beside this program, or this program if it was not built. The operator detects
-    /// the platform unless it is given.
-    pub(crate) fn mainstay(server: &Server, is_platform_given: bool) -> Self {
-        let own = std::env::current_exe().unwrap();
-        let binary = own.parent().unwrap().parent().unwrap().join("mainstay");
-        if !binary.is_file() || std::env::var_os("BENCH_LIBRARY").is_some() {
-            let kubeconfig = server.cluster.kubeconfig(OPERATOR).display().to_string();
-            return Self {
-                path: own,
-                arguments: vec![OPERATE.to_owned(), kubeconfig],
-            };
-        }
+impl Programs {
+    /// Returns `mainstay operator run`. It detects the platform unless it is given.
+    pub(crate) fn mainstay(&self, is_platform_given: bool) -> Program {
         let mut arguments = [
             "operator",
             "run",
@@ -53,29 +43,42 @@ impl Program {
         if is_platform_given {
             arguments.push("--platform=kubernetes".to_owned());
         }
-        Self {
-            path: binary,
+        Program {
+            path: self.mainstay.clone(),
             arguments,
         }
     }
 
-    /// A binary of the Sail Operator with the flags that it shares with ours.
-    pub(crate) fn sail_operator(server: &Server, binary: &Path) -> Self {
-        let configuration = server.cluster.directory().join("sail-operator.properties");
-        std::fs::write(&configuration, "").unwrap();
-        Self {
-            path: binary.to_owned(),
-            arguments: vec![
-                "--metrics-bind-address=0".to_owned(),
-                "--health-probe-bind-address=0".to_owned(),
-                "--leader-elect=false".to_owned(),
-                format!("--config-file={}", configuration.display()),
-            ],
-        }
+    /// Returns all operators without leader election, ours first.
+    pub(crate) fn all(&self, server: &Server) -> Vec<Program> {
+        let ours = self.mainstay(false).without_leader_election();
+        let peer = self.sail_operator.as_deref();
+        let peer = peer.map(|binary| self.sail_operator(server, binary));
+        std::iter::once(ours).chain(peer).collect()
     }
 
+    /// Returns the Sail Operator with the flags that it shares with ours, and the files that it needs.
+    fn sail_operator(&self, server: &Server, binary: &Path) -> Program {
+        let configuration = server.cluster.directory().join("sail-operator.properties");
+        std::fs::write(&configuration, "").unwrap();
+        let charts = self.sail_charts.iter();
+        let charts = charts.map(|directory| format!("--resource-directory={}", directory.display()));
+        let flags = [
+            "--metrics-bind-address=0".to_owned(),
+            "--health-probe-bind-address=0".to_owned(),
+            format!("--config-file={}", configuration.display()),
+        ];
+        Program {
+            path: binary.to_owned(),
+            arguments: flags.into_iter().chain(charts).collect(),
+        }
+        .without_leader_election()
+    }
+}
+
+impl Program {
     /// The same operator without leader election.
-    pub(crate) fn without_leader_election(mut self) -> Self {
+    fn without_leader_election(mut self) -> Self {
         self.arguments.push("--leader-elect=false".to_owned());
         self
     }
@@ -110,26 +113,4 @@ impl Drop for Operator {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Runs the operator of the library.
-pub(crate) async fn operate(kubeconfig: &str) {
-    let config = Kubeconfig::read_from(kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
-        .await
-        .unwrap();
-    let client = Client::try_from(config).unwrap();
-    let settings = Settings {
-        operator_namespace: "sail-operator".into(),
-        ..Settings::default()
-    };
-    let catalog = Arc::new(Catalog::embedded().unwrap());
-    let operator = mainstay_operator::Operator {
-        client,
-        catalog,
-        settings,
-        options: Options::default(),
-        clock: Clock::system(),
-    };
-    operator.run(std::future::pending()).await.unwrap();
 }

@@ -110,7 +110,7 @@ impl Server {
     }
 
     /// Deletes an object and waits until it no longer exists.
-    pub(crate) async fn delete(&self, plural: &str, name: &str) {
+    async fn delete(&self, plural: &str, name: &str) {
         let path = format!("{OURS}/{plural}/{name}");
         self.accepted("DELETE", &path, None).await;
         for _ in 0..3_000 {
@@ -122,16 +122,16 @@ impl Server {
         panic!("{name} is not deleted");
     }
 
-    /// Waits until no revision exists.
-    pub(crate) async fn until_no_revision(&self) {
-        for _ in 0..3_000 {
-            let (_, list) = self.call("GET", &format!("{OURS}/istiorevisions"), None).await;
-            if list["items"].as_array().is_some_and(Vec::is_empty) {
-                return;
-            }
-            self.pass(Duration::from_millis(20)).await;
+    /// Deletes an Istio and then its revisions, as the garbage collector would, and waits until the
+    /// operator's finalizer has uninstalled them.
+    pub(crate) async fn uninstall(&self, istio: &str) {
+        self.delete("istios", istio).await;
+        let path = format!("{OURS}/istiorevisions");
+        let list = self.accepted("GET", &path, None).await;
+        for revision in list["items"].as_array().into_iter().flatten() {
+            let name = revision["metadata"]["name"].as_str().unwrap();
+            self.delete("istiorevisions", name).await;
         }
-        panic!("a revision is not deleted");
     }
 
     pub(crate) async fn patch(&self, plural: &str, name: &str, patch: &Value) {

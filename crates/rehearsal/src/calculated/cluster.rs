@@ -14,14 +14,14 @@ use mainstay_cluster::write::WriteError;
 use mainstay_mesh::plan::{Move, Plan, Relabel, Release, ReleaseKey};
 use mainstay_mesh::references::{Referrer, ReferrerKey};
 use mainstay_mesh::snapshot::{Deployment, ProbeResult, ReleaseFact, Source, SourceState, Webhook};
-use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
+use mainstay_mesh::workload::WorkloadKey;
 use mainstay_mesh::{Action, ErrorClass, Observation, Subject};
 use mainstay_operator::reconciler::{PlanOutcome, StepFailure};
 use mainstay_operator::{Reconciler, Renderer};
 use serde_json::Value;
 
 use super::objects::Objects;
-use crate::cluster_model::{ClusterModel, Labels};
+use crate::cluster_model::{ClusterModel, Facts, Labels};
 use crate::input::{Input, KINDS, at, text};
 use crate::objects::SERVER;
 use crate::recording::Recording;
@@ -34,7 +34,7 @@ pub(super) struct CalculatedCluster<'a> {
     objects: Objects,
     namespaces: BTreeMap<String, Namespace>,
     /// Workloads, sorted by key. Other code refers to a workload by its index.
-    workloads: Vec<SimulatedWorkload>,
+    workloads: Vec<SimulatedWorkload<'a>>,
     /// Scheduled events by time.
     timers: BTreeMap<(Timestamp, u64), Timer>,
     next: u64,
@@ -71,6 +71,16 @@ impl<'a> CalculatedCluster<'a> {
         }
     }
 
+    /// Adds the workloads of the model.
+    pub(super) fn add_workloads(&mut self, facts: Facts) {
+        for (key, fact) in facts {
+            if let Some(spec) = self.model.workloads.get(&key) {
+                self.workloads.push(SimulatedWorkload::new(key, spec, fact));
+            }
+        }
+        self.workloads.sort_by(|a, b| a.key.cmp(&b.key));
+    }
+
     /// Loads the input and reports its objects to the reconciler.
     pub(super) fn load(
         &mut self,
@@ -84,7 +94,6 @@ impl<'a> CalculatedCluster<'a> {
                 self.load_object(object, planned, reconciler);
             }
         }
-        self.workloads.sort_by(|a, b| a.key.cmp(&b.key));
         for name in [
             mainstay_harness::OPERATOR_NAMESPACE,
             &planned.target.spec.namespace,
@@ -103,27 +112,21 @@ impl<'a> CalculatedCluster<'a> {
         self.load_pods(reconciler, now);
     }
 
-    fn load_object(&mut self, object: &Value, planned: &PlannedUpgrade, reconciler: &mut Reconciler) {
-        let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+    fn load_object(&mut self, mut object: Value, planned: &PlannedUpgrade, reconciler: &mut Reconciler) {
+        let name = text(&object, "/metadata/name").to_owned();
+        let kind = text(&object, "/kind");
         if let Some(own) = ObjectKind::ALL.into_iter().find(|own| own.name() == kind) {
-            let mut object = object.clone();
             if let (ObjectKind::Istio, true, Value::Object(fields)) =
                 (own, name == planned.istio.name(), &mut object)
             {
                 fields.insert("spec".into(), planned.before.clone());
             }
             self.objects.put(own, object, reconciler);
-        } else if kind == "Namespace" {
-            let terminating = at(object, "/metadata/deletionTimestamp").is_some_and(|at| !at.is_null());
-            let labels = crate::cluster_model::labels(object, "/metadata/labels");
-            let annotations = crate::cluster_model::labels(object, "/metadata/annotations");
-            self.put_namespace(name, labels, annotations, terminating);
-        } else if let Some(kind) = WorkloadKind::from_name(kind)
-            && let Some((key, fact)) = mainstay_mesh::workload::Workload::from_object(kind, object)
-            && let Some(spec) = self.model.workloads.get(&key)
-        {
-            self.workloads
-                .push(SimulatedWorkload::new(key, spec.clone(), fact));
+        } else {
+            let terminating = at(&object, "/metadata/deletionTimestamp").is_some_and(|at| !at.is_null());
+            let labels = crate::cluster_model::labels(&object, "/metadata/labels");
+            let annotations = crate::cluster_model::labels(&object, "/metadata/annotations");
+            self.put_namespace(&name, labels, annotations, terminating);
         }
     }
 
@@ -541,10 +544,9 @@ impl<'a> CalculatedCluster<'a> {
     }
 }
 
-/// Whether objects of a kind are loaded from the input. Pods are loaded from the cluster model.
+/// Whether objects of a kind are loaded from the input. Workloads and pods are loaded from the cluster model.
 fn is_loaded(kind: &str) -> bool {
-    let own = ObjectKind::ALL.into_iter().any(|own| own.name() == kind);
-    own || kind == "Namespace" || WorkloadKind::from_name(kind).is_some()
+    kind == "Namespace" || ObjectKind::ALL.into_iter().any(|own| own.name() == kind)
 }
 
 /// Reports a pod to the reconciler.
@@ -564,7 +566,7 @@ fn report_pod(pod: &workload::Pod, key: &WorkloadKey, terminating: bool, reconci
 
 /// Returns the revision that injects a new pod of a workload, or `None` if the pod is not injected. The
 /// namespace or the template refers to the revision or to a tag.
-fn injecting_revision(reconciler: &Reconciler, workload: &SimulatedWorkload) -> Option<String> {
+fn injecting_revision(reconciler: &Reconciler, workload: &SimulatedWorkload<'_>) -> Option<String> {
     if workload.spec.host_network || workload.fact.is_opted_out() {
         return None;
     }

@@ -121,11 +121,11 @@ fn check_skew(rehearsal: &Rehearsal<'_>, istio: &str, found: &mut Vec<Finding>) 
     if let Some(old) = resolve_version(rehearsal.catalog, &rehearsal.planned.istio.spec.version) {
         found.extend(check_upgrade_skew(istio, &old, rehearsal.version));
     }
-    let ambient = rehearsal.input.of_kind("ZTunnel").next().is_some();
+    let ambient = rehearsal.input.count("ZTunnel") > 0;
     for (kind, newer) in [("IstioCNI", u64::from(!ambient)), ("ZTunnel", 0)] {
         for object in rehearsal.input.of_kind(kind) {
-            let subject = format!("{kind} {}", text(object, "/metadata/name"));
-            if let Some(other) = resolve_version(rehearsal.catalog, text(object, "/spec/version")) {
+            let subject = format!("{kind} {}", text(&object, "/metadata/name"));
+            if let Some(other) = resolve_version(rehearsal.catalog, text(&object, "/spec/version")) {
                 found.extend(check_shared_component(subject, &other, rehearsal.version, newer));
             }
         }

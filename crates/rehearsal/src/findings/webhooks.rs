@@ -26,7 +26,7 @@ pub(super) fn add_findings(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) 
     let hooks: Vec<Hook> = rehearsal
         .input
         .of_kind("MutatingWebhookConfiguration")
-        .flat_map(hooks)
+        .flat_map(|configuration| hooks(&configuration))
         .collect();
     let mut overlaps: BTreeMap<(String, Vec<String>), BTreeSet<String>> = BTreeMap::new();
     let empty = Labels::new();

@@ -6,8 +6,9 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Input, InputKind, KINDS, trim};
-use crate::error::RehearsalError;
+use super::stored::Reduced;
+use super::{Input, InputKind, KINDS};
+use crate::error::{InvalidObject, RehearsalError};
 use crate::unmanaged::has_planes;
 
 /// Kind that a rehearsal requires.
@@ -76,7 +77,7 @@ enum ListError {
     Request(#[from] http::Error),
 }
 
-async fn list(client: &Client, kind: &InputKind) -> Result<Vec<Value>, ListError> {
+async fn list(client: &Client, kind: &InputKind) -> Result<Vec<Result<Reduced, InvalidObject>>, ListError> {
     let root = if kind.api_version.contains('/') {
         "/apis"
     } else {
@@ -92,7 +93,8 @@ async fn list(client: &Client, kind: &InputKind) -> Result<Vec<Value>, ListError
         };
         let request = Request::get(format!("{path}?limit={PAGE_SIZE}{token}")).body(Vec::new());
         let page: Page = client.request(request?).await.map_err(ListError::from)?;
-        items.extend(page.items.into_iter().flatten().map(|item| with_type(item, kind)));
+        let page_items = page.items.into_iter().flatten();
+        items.extend(page_items.map(|item| Reduced::from_object(with_type(item, kind))));
         next = page.metadata.next;
         if next.is_empty() {
             return Ok(items);
@@ -116,6 +118,5 @@ fn with_type(mut item: Value, kind: &InputKind) -> Value {
         fields.insert("apiVersion".into(), kind.api_version.into());
         fields.insert("kind".into(), kind.kind.into());
     }
-    trim::trim(&mut item);
     item
 }

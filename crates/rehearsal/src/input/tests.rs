@@ -28,14 +28,13 @@ fn only_known_kinds_are_kept_each_once_and_in_order() {
     ];
     let input = Input::from_objects("x".into(), objects).unwrap();
     let shown: Vec<String> = input
-        .objects
-        .iter()
+        .all()
         .map(|object| {
             format!(
                 "{} {} {}",
-                super::text(object, "/kind"),
-                super::text(object, "/metadata/namespace"),
-                super::text(object, "/metadata/name")
+                super::text(&object, "/kind"),
+                super::text(&object, "/metadata/namespace"),
+                super::text(&object, "/metadata/name")
             )
         })
         .collect();
@@ -75,7 +74,7 @@ fn webhooks_of_other_vendors_are_listed_and_not_simulated() {
     ];
     let input = Input::from_objects("x".into(), objects).unwrap();
     assert_eq!(input.foreign_webhooks, ["policy"]);
-    assert_eq!(input.objects.len(), 1);
+    assert_eq!(input.object_count(), 1);
 }
 
 #[test]
@@ -108,7 +107,7 @@ fn injectors_with_a_url_are_recognized_by_label_or_owner() {
     ];
     let input = Input::from_objects("x".into(), objects).unwrap();
     assert_eq!(input.foreign_webhooks, ["another", "no-revision"]);
-    assert_eq!(input.objects.len(), 2);
+    assert_eq!(input.object_count(), 2);
 }
 
 #[test]
@@ -169,4 +168,22 @@ fn the_latest_timestamp_is_the_time_of_capture() {
         input.taken.map(|taken| taken.to_string()).as_deref(),
         Some("2026-11-15T10:00:07Z")
     );
+}
+
+#[test]
+fn discarded_objects_count() {
+    let objects = vec![
+        object("Pod", "v1", "a", "p"),
+        object("Pod", "v1", "a", "q"),
+        object("Namespace", "v1", "", "a"),
+    ];
+    let mut input = Input::from_objects("x".into(), objects).unwrap();
+    input.discard("Pod");
+    input.discard("Secret");
+    assert_eq!(input.of_kind("Pod").count(), 0);
+    assert_eq!(
+        ["Pod", "Namespace", "Secret"].map(|kind| input.count(kind)),
+        [2, 1, 0]
+    );
+    assert_eq!((input.object_count(), input.all().count()), (3, 1));
 }

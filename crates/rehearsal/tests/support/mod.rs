@@ -165,7 +165,7 @@ pub(crate) fn upgrade() -> RehearsalRequest {
 
 pub(crate) fn report(objects: &[Value], request: &RehearsalRequest) -> Report {
     let input = Input::from_objects("a test".into(), objects.to_vec()).unwrap();
-    rehearse(&catalog(), &input, request).unwrap()
+    rehearse(&catalog(), input, request).unwrap()
 }
 
 /// Returns the findings of a kind, as `severity subject: what`.

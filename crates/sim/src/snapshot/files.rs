@@ -5,15 +5,16 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::fs::{self, DirBuilder, FileType, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{self, DirBuilder, File, FileType, OpenOptions};
+use std::io::{self, BufReader, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::text::{Trim, parse_trimmed};
+use super::chunks::{CHUNK_SIZE, read_list};
+use super::text::{Convert, parse_each};
 use super::{SnapshotError, value_to_yaml};
 use crate::object::{self, Meta, Object};
 use crate::resource::Resource;
@@ -30,11 +31,11 @@ const MAX_SEGMENT_LEN: usize = 240;
 /// Links to directories and special files in a directory are rejected, because they can lead out of the
 /// directory, block or never end.
 pub fn read_path(path: &Path) -> Result<Vec<Value>, SnapshotError> {
-    read_path_trimmed(path, |_| ())
+    read_path_each(path, &|object| object)
 }
 
-/// Reads objects like [`read_path`] and trims each object as soon as it is parsed.
-pub fn read_path_trimmed(path: &Path, trim: Trim) -> Result<Vec<Value>, SnapshotError> {
+/// Reads objects like [`read_path`] and converts each object as soon as it is parsed.
+pub fn read_path_each<T: Send>(path: &Path, convert: &Convert<'_, T>) -> Result<Vec<T>, SnapshotError> {
     let kind = fs::metadata(path).map_err(file_error(path))?.file_type();
     // A pipe, such as `<(kubectl get …)`, is allowed if the user names it. A device may never end.
     if kind.is_block_device() || kind.is_char_device() || kind.is_socket() {
@@ -48,14 +49,24 @@ pub fn read_path_trimmed(path: &Path, trim: Trim) -> Result<Vec<Value>, Snapshot
     }
     let mut objects = Vec::new();
     for file in files {
-        let text = fs::read_to_string(&file).map_err(file_error(&file))?;
-        let mut parsed = parse_trimmed(&text, trim).map_err(|source| SnapshotError::InFile {
-            path: file,
-            source: Box::new(source),
-        })?;
-        objects.append(&mut parsed);
+        objects.append(&mut read_file(&file, convert)?);
     }
     Ok(objects)
+}
+
+/// Reads a list in chunks, and any other file as a whole. A pipe can be read only once.
+fn read_file<T: Send>(path: &Path, convert: &Convert<'_, T>) -> Result<Vec<T>, SnapshotError> {
+    if fs::metadata(path).map_err(file_error(path))?.is_file() {
+        let file = File::open(path).map_err(file_error(path))?;
+        if let Some(objects) = read_list(BufReader::new(file), CHUNK_SIZE, convert) {
+            return Ok(objects);
+        }
+    }
+    let text = fs::read_to_string(path).map_err(file_error(path))?;
+    parse_each(&text, convert).map_err(|source| SnapshotError::InFile {
+        path: path.into(),
+        source: Box::new(source),
+    })
 }
 
 /// Appends the manifests below a directory, ordered by name.

@@ -21,25 +21,25 @@ const MIN_ITEMS_PER_THREAD: usize = 500;
 /// Maximum number of threads. With more threads, parsing is limited by memory bandwidth.
 const MAX_THREADS: usize = 8;
 
+/// Converts an object to what its reader keeps.
+pub type Convert<'a, T> = dyn Fn(Value) -> T + Sync + 'a;
+
 /// Maximum length of a line that an error quotes, in bytes.
 const MAX_QUOTED_LINE: usize = 64 << 10;
 
-/// Function that removes the parts of an object that its reader does not need.
-pub type Trim = fn(&mut Value);
-
 /// Parses the objects of a text: YAML documents or JSON, with lists expanded.
 pub fn parse(text: &str) -> Result<Vec<Value>, SnapshotError> {
-    parse_trimmed(text, |_| ())
+    parse_each(text, &|object| object)
 }
 
-/// Parses objects like [`parse`] and trims each object as soon as it is parsed, so that not all untrimmed
-/// objects are in memory at the same time.
-pub fn parse_trimmed(text: &str, trim: Trim) -> Result<Vec<Value>, SnapshotError> {
+/// Parses objects like [`parse`] and converts each object as soon as it is parsed, so that not all objects
+/// are in memory at the same time.
+pub fn parse_each<T: Send>(text: &str, convert: &Convert<'_, T>) -> Result<Vec<T>, SnapshotError> {
     let mut objects = Vec::new();
     for (at, range) in split_documents(text).into_iter().enumerate() {
         let number = at + 1;
         let document = text.get(range.clone()).unwrap_or_default();
-        if let Some(mut items) = split_list(document, trim) {
+        if let Some(mut items) = split_list(document, convert) {
             objects.append(&mut items);
             continue;
         }
@@ -51,9 +51,9 @@ pub fn parse_trimmed(text: &str, trim: Trim) -> Result<Vec<Value>, SnapshotError
         match value {
             Value::Null => {}
             Value::Object(_) => {
-                let first = objects.len();
-                unwrap_list(value, &mut objects);
-                objects.iter_mut().skip(first).for_each(trim);
+                let mut unwrapped = Vec::new();
+                unwrap_list(value, &mut unwrapped);
+                objects.extend(unwrapped.into_iter().map(convert));
             }
             _ => {
                 let blank_lines = document.lines().take_while(|line| line.trim().is_empty());
@@ -83,8 +83,7 @@ fn split_documents(text: &str) -> Vec<Range<usize>> {
     let mut all = Vec::new();
     let (mut start, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
-        let bare = line.trim_end_matches(['\n', '\r']);
-        if bare == "---" || bare.starts_with("--- ") {
+        if is_separator(line) {
             all.push(start..at);
             start = at + line.len();
         }
@@ -94,6 +93,12 @@ fn split_documents(text: &str) -> Vec<Range<usize>> {
     let is_empty = |range: &Range<usize>| text.get(range.clone()).is_none_or(|it| it.trim().is_empty());
     all.retain(|range| !is_empty(range));
     all
+}
+
+/// Whether a line separates two documents.
+pub(super) fn is_separator(line: &str) -> bool {
+    let bare = line.trim_end_matches(['\n', '\r']);
+    bare == "---" || bare.starts_with("--- ")
 }
 
 fn parse_whole(document: &str) -> Result<Value, mainstay_yaml::Error> {
@@ -186,7 +191,7 @@ fn unwrap_list(mut value: Value, objects: &mut Vec<Value>) {
 }
 
 /// Parses the items of a list in the format of `kubectl`. Returns `None` for any other document.
-fn split_list(document: &str, trim: Trim) -> Option<Vec<Value>> {
+fn split_list<T: Send>(document: &str, convert: &Convert<'_, T>) -> Option<Vec<T>> {
     let split = SplitList::parse(document)?;
     let list = parse_document(&split.remainder).ok()?;
     let kind = tree::text(&list, &["kind"]).strip_suffix("List")?;
@@ -198,8 +203,7 @@ fn split_list(document: &str, trim: Trim) -> Option<Vec<Value>> {
         let mut object = parse_item(document.get(range.clone())?)?;
         tree::set_default_text(&mut object, &["kind"], kind);
         tree::set_default_text(&mut object, &["apiVersion"], api_version);
-        trim(&mut object);
-        Some(object)
+        Some(convert(object))
     })
 }
 
@@ -223,34 +227,57 @@ impl SplitList {
         let column = body.len() - body.trim_start_matches(' ').len();
         let (mut items, mut at) = (Vec::<Range<usize>>::new(), start);
         for line in body.split_inclusive('\n') {
-            let content = line.trim_start_matches(' ');
-            let indent = line.len() - content.len();
-            let bare = content.trim_end();
-            if indent == column && (bare == "-" || content.starts_with("- ")) {
-                items.push(at..at + line.len());
-            } else if indent > column || bare.is_empty() || bare.starts_with('#') {
-                items.last_mut()?.end = at + line.len();
-            } else {
-                break;
+            let end = at + line.len();
+            match ListLine::classify(line, column) {
+                ListLine::Item => items.push(at..end),
+                ListLine::Content => items.last_mut()?.end = end,
+                ListLine::End => break,
             }
-            at += line.len();
+            at = end;
         }
         let remainder = [document.get(..head)?, document.get(at..)?].concat();
         (!items.is_empty()).then_some(Self { items, remainder })
     }
 }
 
+/// Role of a line after the start of the items of a list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListLine {
+    /// First line of an item.
+    Item,
+    /// Another line of an item.
+    Content,
+    /// First line after the items.
+    End,
+}
+
+impl ListLine {
+    /// Classifies a line. `column` is the number of spaces before the dash of the first item.
+    pub(super) fn classify(line: &str, column: usize) -> Self {
+        let content = line.trim_start_matches(' ');
+        let indent = line.len() - content.len();
+        let bare = content.trim_end();
+        if indent == column && (bare == "-" || content.starts_with("- ")) {
+            Self::Item
+        } else if indent > column || bare.is_empty() || bare.starts_with('#') {
+            Self::Content
+        } else {
+            Self::End
+        }
+    }
+}
+
 /// Parses every item separately, with several threads.
-fn parse_items(
+pub(super) fn parse_items<T: Send>(
     items: &[Range<usize>],
-    parse: &(impl Fn(&Range<usize>) -> Option<Value> + Sync),
-) -> Option<Vec<Value>> {
+    parse: &(impl Fn(&Range<usize>) -> Option<T> + Sync),
+) -> Option<Vec<T>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads
         .min(items.len() / MIN_ITEMS_PER_THREAD)
         .clamp(1, MAX_THREADS);
     let chunk_len = items.len().div_ceil(threads);
-    let parse_chunk = |chunk: &[Range<usize>]| chunk.iter().map(parse).collect::<Option<Vec<Value>>>();
+    let parse_chunk = |chunk: &[Range<usize>]| chunk.iter().map(parse).collect::<Option<Vec<T>>>();
     let (first, others) = items.split_at(chunk_len.min(items.len()));
     std::thread::scope(|scope| {
         let others: Vec<_> = others
@@ -268,7 +295,7 @@ fn parse_items(
 
 /// Parses an item and its dash as a list with one item. Returns `None` for items with aliases, or if the text
 /// is not a list with one object.
-fn parse_item(text: &str) -> Option<Value> {
+pub(super) fn parse_item(text: &str) -> Option<Value> {
     let options = Options {
         numbers: Numbers::Exact,
         budget: Budget {
@@ -303,7 +330,7 @@ mod tests {
     }
 
     fn check(text: &str, is_split: bool) {
-        let found = split_list(text, |_| ());
+        let found = split_list(text, &|object| object);
         assert_eq!(found.is_some(), is_split, "{text}");
         assert_eq!(parse(text).unwrap(), parse_unsplit(text), "{text}");
     }
@@ -349,25 +376,20 @@ mod tests {
         let item = |number: usize| format!("- {{kind: Pod, metadata: {{name: p-{number}}}}}\n");
         let items = (0..2_500).map(item).collect::<Vec<_>>().concat();
         let text = format!("kind: List\napiVersion: v1\nitems:\n{items}");
-        assert!(split_list(&text, |_| ()).is_some());
+        assert!(split_list(&text, &|object| object).is_some());
         assert_eq!(parse(&text).unwrap(), parse_unsplit(&text));
     }
 
     #[test]
-    fn every_object_is_trimmed() {
-        let trim: Trim = |object| {
-            if let Value::Object(fields) = object {
-                fields.remove("status");
-            }
-        };
+    fn every_object_is_converted() {
+        let name = |object: Value| tree::text(&object, &["metadata", "name"]).to_owned();
         let list = "kind: PodList\napiVersion: v1\nitems:\n- status: {a: b}\n  metadata: {name: p}\n";
-        let expected = [json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}})];
         for text in [
             list,
             &list.replace("- status", "- &anchor\n  status"),
             r#"{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "status": 1}"#,
         ] {
-            assert_eq!(parse_trimmed(text, trim).unwrap(), expected, "{text}");
+            assert_eq!(parse_each(text, &name).unwrap(), ["p"], "{text}");
         }
     }
 

@@ -44,7 +44,6 @@ pub(super) fn write(directory: &Path, catalog: &Path) -> anyhow::Result<Vec<Benc
             name: umbrella.name,
             path,
             repeatable: true,
-            in_process: false,
         });
     }
     Ok(charts)

@@ -3,17 +3,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
-use mainstay_testkit::{peer, repository_root};
 use serde::{Deserialize, Serialize};
 
 use super::super::Bench;
 use super::super::figure::Goal;
 use super::super::process::{self, Goals, PeerRuns};
-use super::manifests;
-use crate::build::Profile;
+use super::{Programs, manifests};
 use crate::measure::{Cost, cost_of};
 
 #[derive(clap::Args)]
@@ -36,8 +34,12 @@ pub(crate) struct Arguments {
 struct Runs {
     /// `istioctl kube-inject` on one stream.
     istioctl: Vec<Cost>,
+    /// `istioctl kube-inject` on a stream in which half of the manifests are targets.
+    istioctl_mixed: Vec<Cost>,
     /// `mainstay generate` on the same stream.
     stream: Vec<Cost>,
+    /// `mainstay generate` on the stream in which half of the manifests are targets.
+    mixed: Vec<Cost>,
     /// `mainstay generate` on the same manifests in 1,000 files, in place.
     files: Vec<Cost>,
     /// `mainstay generate` on the same manifests as items of one `List`.
@@ -53,8 +55,8 @@ struct Input {
     subject: &'static str,
     runs: fn(&Runs) -> &[Cost],
     goals: Goals,
-    /// Whether istioctl processes the same manifests.
-    is_compared: bool,
+    /// Runs of istioctl on the same manifests.
+    peer: Option<fn(&Runs) -> &[Cost]>,
 }
 
 /// Goals of runs on manifests that istioctl also processes.
@@ -69,25 +71,31 @@ const INPUTS: &[Input] = &[
         subject: "generate: 1,000 manifests in one stream",
         runs: |runs| &runs.stream,
         goals: COMPARED,
-        is_compared: true,
+        peer: Some(|runs| &runs.istioctl),
+    },
+    Input {
+        subject: "generate: 1,000 manifests in one stream, half of them targets",
+        runs: |runs| &runs.mixed,
+        goals: COMPARED,
+        peer: Some(|runs| &runs.istioctl_mixed),
     },
     Input {
         subject: "generate: 1,000 files in place",
         runs: |runs| &runs.files,
         goals: COMPARED,
-        is_compared: true,
+        peer: Some(|runs| &runs.istioctl),
     },
     Input {
         subject: "generate: 1,000 manifests in one List",
         runs: |runs| &runs.list,
         goals: COMPARED,
-        is_compared: true,
+        peer: Some(|runs| &runs.istioctl),
     },
     Input {
         subject: "generate: 1,000 manifests in one List of JSON",
         runs: |runs| &runs.json,
         goals: COMPARED,
-        is_compared: true,
+        peer: Some(|runs| &runs.istioctl),
     },
     Input {
         subject: "generate: 10,000 manifests in one stream",
@@ -96,7 +104,7 @@ const INPUTS: &[Input] = &[
             wall: Goal::None,
             ..COMPARED
         },
-        is_compared: false,
+        peer: None,
     },
 ];
 
@@ -104,7 +112,7 @@ const INPUTS: &[Input] = &[
 const MANIFESTS: usize = 1_000;
 
 /// Measures all inputs if at least one of them is selected.
-pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
+pub(super) fn measure(programs: &Programs, bench: &mut Bench) -> anyhow::Result<()> {
     let wanted: Vec<&Input> = INPUTS
         .iter()
         .filter(|input| bench.selects(input.subject))
@@ -112,47 +120,30 @@ pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     if wanted.is_empty() {
         return Ok(());
     }
-    let runs = run_in_cluster(bench.runs)?;
+    let runs = run_in_cluster(programs, bench.runs())?;
     for input in wanted {
-        let peer = input.is_compared.then_some(PeerRuns {
+        let peer = input.peer.map(|costs| PeerRuns {
             name: "istioctl",
-            costs: &runs.istioctl,
+            costs: costs(&runs),
         });
         let figures = process::figures(input.subject, input.goals, (input.runs)(&runs), peer);
-        bench.figures.extend(figures);
+        bench.add(figures);
     }
     Ok(())
 }
 
-/// Builds the programs, starts a cluster and measures inside it.
-fn run_in_cluster(runs: usize) -> anyhow::Result<Runs> {
-    let mainstay = crate::build::mainstay_binary(Profile::Dist)?;
-    let istioctl = peer("istioctl")?;
-    for part in ["etcd", "kube-apiserver"] {
-        peer(part)?;
-    }
+/// Starts a cluster and measures inside it.
+fn run_in_cluster(programs: &Programs, runs: usize) -> anyhow::Result<Runs> {
     let scratch = tempfile::tempdir()?;
     let report = scratch.path().join("runs.json");
-    let status = crate::build::cargo()
-        .args([
-            "run",
-            "--quiet",
-            "--package",
-            "mainstay-testkit",
-            "--features",
-            "cluster",
-            "--example",
-            "in_cluster",
-            "--",
-        ])
+    let status = Command::new(&programs.in_cluster)
         .arg(std::env::current_exe()?)
         .arg("bench-inject")
         .arg(&report)
         .args(["--runs", &runs.to_string(), "--mainstay"])
-        .arg(mainstay)
+        .arg(&programs.mainstay)
         .arg("--istioctl")
-        .arg(istioctl)
-        .current_dir(repository_root())
+        .arg(&programs.istioctl)
         .stdin(Stdio::null())
         .status()
         .context("starting the cluster")?;
@@ -163,32 +154,36 @@ fn run_in_cluster(runs: usize) -> anyhow::Result<Runs> {
 /// Measures inside the cluster's network namespace.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let scratch = tempfile::tempdir()?;
-    let programs = Programs {
+    let inputs = Inputs {
         arguments,
         directory: scratch.path(),
     };
-    programs.prepare()?;
+    inputs.prepare()?;
     let mut runs = Runs::default();
     for _ in 0..arguments.runs {
-        runs.istioctl.push(programs.istioctl()?);
-        runs.stream.push(programs.stream()?);
-        runs.files.push(programs.files()?);
+        runs.istioctl.push(inputs.istioctl("in.yaml", MANIFESTS)?);
+        runs.stream.push(inputs.stream("in.yaml", MANIFESTS)?);
+        runs.istioctl_mixed
+            .push(inputs.istioctl("mixed.yaml", MANIFESTS / 2)?);
+        runs.mixed.push(inputs.stream("mixed.yaml", MANIFESTS / 2)?);
+        runs.files.push(inputs.files()?);
         runs.list
-            .push(programs.one("list.yaml", "name: contrast-initializer")?);
+            .push(inputs.one("list.yaml", "name: contrast-initializer")?);
         runs.json
-            .push(programs.one("list.json", "\"name\": \"contrast-initializer\"")?);
-        runs.long.push(programs.long()?);
+            .push(inputs.one("list.json", "\"name\": \"contrast-initializer\"")?);
+        runs.long.push(inputs.stream("long.yaml", MANIFESTS * 10)?);
     }
     fs::write(&arguments.report, serde_json::to_vec(&runs)?)?;
     Ok(())
 }
 
-struct Programs<'a> {
+/// Generated inputs of the programs.
+struct Inputs<'a> {
     arguments: &'a Arguments,
     directory: &'a Path,
 }
 
-impl Programs<'_> {
+impl Inputs<'_> {
     fn path(&self, name: &str) -> String {
         self.directory.join(name).display().to_string()
     }
@@ -199,6 +194,8 @@ impl Programs<'_> {
         let stream = manifests.concat();
         fs::write(self.path("in.yaml"), &stream)?;
         fs::write(self.path("long.yaml"), stream.repeat(10))?;
+        let mixed: String = (0..MANIFESTS).map(manifests::every_second_target).collect();
+        fs::write(self.path("mixed.yaml"), mixed)?;
         fs::write(self.path("list.yaml"), manifests::list(&manifests))?;
         fs::write(self.path("list.json"), manifests::json_list(MANIFESTS)?)?;
         fs::write(self.path("inject.yaml"), TEMPLATE)?;
@@ -207,17 +204,12 @@ impl Programs<'_> {
         Ok(())
     }
 
-    /// istioctl adds the same container and volume, without mounts in other containers.
-    fn istioctl(&self) -> anyhow::Result<Cost> {
+    /// istioctl adds the same container and volume to `targets` manifests, without mounts in other
+    /// containers.
+    fn istioctl(&self, input: &str, targets: usize) -> anyhow::Result<Cost> {
         let program = self.arguments.istioctl.display().to_string();
-        let [config, mesh, values, input, output] = [
-            "inject.yaml",
-            "mesh.yaml",
-            "values.json",
-            "in.yaml",
-            "theirs.yaml",
-        ]
-        .map(|name| self.path(name));
+        let [config, mesh, values, input, output] =
+            ["inject.yaml", "mesh.yaml", "values.json", input, "theirs.yaml"].map(|name| self.path(name));
         let command = [
             program.as_str(),
             "kube-inject",
@@ -233,14 +225,14 @@ impl Programs<'_> {
             &output,
         ];
         let cost = cost_of(&command, self.directory)?;
-        check_complete(&output, 1)?;
+        check_complete(&output, targets)?;
         Ok(cost)
     }
 
-    fn stream(&self) -> anyhow::Result<Cost> {
-        let (input, output) = (self.path("in.yaml"), self.path("ours.yaml"));
+    fn stream(&self, input: &str, targets: usize) -> anyhow::Result<Cost> {
+        let (input, output) = (self.path(input), self.path("ours.yaml"));
         let cost = self.generate(&["--output", &output, &input])?;
-        check_complete(&output, 1)?;
+        check_complete(&output, targets)?;
         Ok(cost)
     }
 
@@ -260,13 +252,6 @@ impl Programs<'_> {
         Ok(cost)
     }
 
-    fn long(&self) -> anyhow::Result<Cost> {
-        let (input, output) = (self.path("long.yaml"), self.path("ours-long.yaml"));
-        let cost = self.generate(&["--output", &output, &input])?;
-        check_complete(&output, 10)?;
-        Ok(cost)
-    }
-
     /// Measures one document of the size of the stream.
     fn one(&self, name: &str, added: &str) -> anyhow::Result<Cost> {
         let (input, output) = (self.path(name), self.path(&format!("ours-{name}")));
@@ -281,14 +266,13 @@ impl Programs<'_> {
     }
 }
 
-/// Checks that every manifest was injected.
-fn check_complete(output: &str, times: usize) -> anyhow::Result<()> {
+/// Checks that every target was injected.
+fn check_complete(output: &str, targets: usize) -> anyhow::Result<()> {
     let text = fs::read_to_string(output)?;
     let found = text.matches("name: contrast-initializer").count();
     ensure!(
-        found == MANIFESTS * times,
-        "{output}: {found} of {} manifests were injected",
-        MANIFESTS * times
+        found == targets,
+        "{output}: {found} of {targets} targets were injected"
     );
     Ok(())
 }

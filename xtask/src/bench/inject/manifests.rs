@@ -25,12 +25,13 @@ pub(super) fn target(number: usize) -> String {
     text
 }
 
-/// Returns the same Deployment without the runtime class that makes it a target.
+/// Returns the same Deployment on the network of its node, without the runtime class that makes it a target.
+/// istioctl does not inject it either.
 pub(super) fn other(number: usize) -> String {
-    target(number).replace("      runtimeClassName: contrast-cc\n", "")
+    target(number).replace("runtimeClassName: contrast-cc\n", "hostNetwork: true\n")
 }
 
-/// Returns every second Deployment as a target of injection, and the others without the runtime class.
+/// Returns every second Deployment as a target of injection.
 pub(super) fn every_second_target(number: usize) -> String {
     if number.is_multiple_of(2) {
         target(number)

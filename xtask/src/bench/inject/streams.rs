@@ -7,8 +7,8 @@ use anyhow::ensure;
 
 use super::super::Bench;
 use super::super::figure::{Figure, Goal, Sample};
+use super::super::process;
 use super::manifests;
-use crate::build::Profile;
 use crate::measure::Cost;
 
 /// Number of manifests of about ten thousand bytes in a stream.
@@ -58,7 +58,7 @@ const CASES: &[Case] = &[
     },
     Case {
         subject: "generate: short documents, half of them targets",
-        goal: 30.0,
+        goal: 100.0,
         document: manifests::short,
         count: SHORT_MANIFESTS,
         run: Run::Convert,
@@ -72,7 +72,7 @@ const CASES: &[Case] = &[
     },
     Case {
         subject: "generate: every document is injected already",
-        goal: 30.0,
+        goal: 500.0,
         document: manifests::target,
         count: MANIFESTS,
         run: Run::Again,
@@ -87,62 +87,76 @@ struct Measured {
 }
 
 /// Measures the cases alternately, then the memory for one large document.
-pub(super) fn measure(bench: &mut Bench) -> anyhow::Result<()> {
+pub(super) fn measure(mainstay: &Path, bench: &mut Bench) -> anyhow::Result<()> {
     let scratch = tempfile::tempdir()?;
     let streams = Streams {
-        mainstay: crate::build::mainstay_binary(Profile::Dist)?,
+        mainstay,
         directory: scratch.path(),
     };
     let mut all = Vec::new();
-    for (index, case) in CASES
-        .iter()
-        .enumerate()
-        .filter(|(_, case)| bench.selects(case.subject))
-    {
-        all.push(Measured {
-            case,
-            input: streams.prepare(index, case)?,
-            costs: Vec::new(),
+    for (index, case) in CASES.iter().enumerate() {
+        if !bench.selects(case.subject) {
+            continue;
+        }
+        bench.attempt(case.subject, |_| {
+            let input = streams.prepare(index, case)?;
+            all.push(Measured {
+                case,
+                input,
+                costs: Vec::new(),
+            });
+            Ok(())
         });
     }
-    for _ in 0..bench.runs {
-        for measured in &mut all {
-            measured.costs.push(streams.run(measured.case, &measured.input)?);
-        }
+    for _ in 0..bench.runs() {
+        all.retain_mut(|measured| {
+            let result = streams.run(measured.case, &measured.input);
+            let error = result.map(|cost| measured.costs.push(cost)).err();
+            if let Some(error) = &error {
+                bench.failed(measured.case.subject, error);
+            }
+            error.is_none()
+        });
     }
     for measured in &all {
-        bench.figures.extend(measured.figures()?);
+        bench.add(measured.figures()?);
     }
     if bench.selects(LARGE) {
-        bench.figures.push(streams.memory(bench.runs)?);
+        bench.attempt(LARGE, |bench| {
+            let figure = streams.memory(bench.runs())?;
+            bench.add([figure]);
+            Ok(())
+        });
     }
     Ok(())
 }
 
 impl Measured {
-    fn figures(&self) -> anyhow::Result<[Figure; 2]> {
+    fn figures(&self) -> anyhow::Result<[Figure; 3]> {
         let megabytes = fs::metadata(&self.input)?.len() as f64 / 1e6;
-        let throughput = |quantity: &str, goal, seconds: fn(&Cost) -> f64| Figure {
+        let figure = |quantity: &str, unit: &str, goal, value: &dyn Fn(&Cost) -> f64| Figure {
             subject: self.case.subject.into(),
             quantity: quantity.into(),
-            unit: "MB/s".into(),
-            ours: Sample::from_runs(self.costs.iter().map(|cost| megabytes / seconds(cost)).collect()),
+            unit: unit.into(),
+            ours: Sample::from_runs(self.costs.iter().map(value).collect()),
             peer: None,
             goal,
         };
+        let goal = Goal::AtLeast(self.case.goal);
         Ok([
-            throughput("throughput", Goal::AtLeast(self.case.goal), |cost| {
-                cost.wall.as_secs_f64()
+            figure("throughput", "MB/s", goal, &|cost| {
+                megabytes / cost.wall.as_secs_f64()
             }),
-            throughput("throughput by CPU time", Goal::None, |cost| {
-                cost.cpu.as_secs_f64()
+            figure("throughput by CPU time", "MB/s", Goal::None, &|cost| {
+                megabytes / cost.cpu.as_secs_f64()
             }),
+            figure("peak memory", "MiB", Goal::None, &process::memory),
         ])
     }
 }
 
 struct Streams<'d> {
-    mainstay: PathBuf,
+    mainstay: &'d Path,
     directory: &'d Path,
 }
 
@@ -196,7 +210,7 @@ impl Streams<'_> {
         }
         Ok(Figure {
             subject: LARGE.into(),
-            quantity: "peak memory".into(),
+            quantity: "peak memory above that of an empty input".into(),
             unit: "× the document".into(),
             ours: Sample::from_runs(multiples),
             peer: None,
@@ -205,6 +219,6 @@ impl Streams<'_> {
     }
 
     fn generate(&self, arguments: &[&str]) -> anyhow::Result<Cost> {
-        super::generate(&self.mainstay, arguments, self.directory)
+        super::generate(self.mainstay, arguments, self.directory)
     }
 }

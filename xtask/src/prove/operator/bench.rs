@@ -3,13 +3,12 @@
 //! The Sail Operator's figures were measured once under the same load; they are not measured again.
 
 use std::collections::BTreeMap;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
-use mainstay_testkit::repository_root;
 
 use super::super::row::{Row, RowKind};
-use crate::build;
+use crate::build::{self, Profile};
 
 /// A figure, its bound and the figure of the Sail Operator.
 struct Bound {
@@ -160,45 +159,12 @@ impl Bound {
 
 /// Parses the lines `figure name value unit` of the example; the quick share divides all counts by ten.
 fn figures(quick: bool) -> anyhow::Result<BTreeMap<String, f64>> {
-    for arguments in [
-        &[
-            "build",
-            "--profile",
-            "dist",
-            "--package",
-            "mainstay",
-            "--bin",
-            "mainstay",
-        ][..],
-        &[
-            "build",
-            "--profile",
-            "dist",
-            "--package",
-            "mainstay-operator",
-            "--example",
-            "bench",
-        ][..],
-    ] {
-        build::run_cargo(arguments)?;
-    }
-    let output = build::cargo()
-        .args([
-            "run",
-            "--quiet",
-            "--profile",
-            "dist",
-            "--package",
-            "mainstay-operator",
-            "--example",
-            "bench",
-            "--",
-        ])
+    let output = Command::new(build::example("bench")?)
+        .arg(build::mainstay_binary(Profile::Dist)?)
         .arg(if quick { "10" } else { "1" })
-        .current_dir(repository_root())
         .stderr(Stdio::inherit())
         .output()
-        .context("starting cargo run")?;
+        .context("starting the example bench")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     println!("{text}");
     if !output.status.success() {

@@ -54,9 +54,9 @@ pub(super) struct RolloutStep {
 
 /// A workload in the calculated cluster.
 #[derive(Clone, Debug)]
-pub(super) struct SimulatedWorkload {
+pub(super) struct SimulatedWorkload<'m> {
     pub(super) key: WorkloadKey,
-    pub(super) spec: Workload,
+    pub(super) spec: &'m Workload,
     /// The workload as last reported to the reconciler.
     pub(super) fact: Fact,
     old: Vec<Pod>,
@@ -71,8 +71,8 @@ pub(super) struct SimulatedWorkload {
     reported: Option<Rollout>,
 }
 
-impl SimulatedWorkload {
-    pub(super) fn new(key: WorkloadKey, spec: Workload, fact: Fact) -> Self {
+impl<'m> SimulatedWorkload<'m> {
+    pub(super) fn new(key: WorkloadKey, spec: &'m Workload, fact: Fact) -> Self {
         let was_complete = fact.rollout.was_complete;
         Self {
             key,
