@@ -9,6 +9,7 @@
     reason = "a panic is how a test fails, and values become parts of objects"
 )]
 
+mod confinement;
 mod faults;
 #[path = "../support/final_state.rs"]
 #[allow(dead_code, unreachable_pub, reason = "each test program uses a part")]
