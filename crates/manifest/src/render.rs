@@ -5,11 +5,11 @@ use std::collections::btree_map::Entry;
 
 use mainstay_chart::confine::without_line_breaks;
 use mainstay_chart::{
-    Capabilities, ChartError, Dialect, File, KubeVersion, Loaded, PrepareOptions, RenderOptions, Rendered,
-    load_files, prepare, render,
+    Capabilities, ChartError, Dialect, File, FixedHost, KubeVersion, Loaded, NotReproducible, PrepareOptions,
+    RenderOptions, Rendered, load_files, prepare, render, render_reproducible,
 };
 use mainstay_gostd::error::chain;
-use mainstay_template::{Host, NoHost};
+use mainstay_template::Host;
 use mainstay_yaml::{Budget, Map, Numbers, Options, Value, parse_with};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -49,14 +49,22 @@ impl<'a> Renderer<'a> {
         })
     }
 
-    /// Returns the objects of a chart in the order of its files. Adds its warnings to `diagnostics`.
+    /// Returns the objects of a chart in the order of its files. Adds its warnings to `diagnostics`. Fails if
+    /// the objects depend on random values or on the time.
     pub(crate) fn render(
         &mut self,
         input: &ChartInput,
         diagnostics: &mut Diagnostics,
     ) -> Result<Vec<Object>, Box<Diagnostic>> {
-        let rendered = self.render_values(input, &input.values, &mut NoHost);
-        let (objects, notes) = rendered.map_err(|error| error.into_diagnostic(input))?;
+        let mut notes = Vec::new();
+        let [mut first, mut second] = FixedHost::pair();
+        let objects = render_reproducible([&mut first, &mut second], Object::identity, |host| {
+            let (objects, found) = self.render_values(input, &input.values, host)?;
+            notes = found;
+            Ok(objects)
+        });
+        let failed = |error: RenderFailure| error.into_diagnostic(input);
+        let objects = objects.map_err(failed)?;
         for warning in notes.into_iter().filter(|note| !is_reported_deprecation(note)) {
             diagnostics.push(Diagnostic::warning(Path::default(), warning));
         }
@@ -66,8 +74,10 @@ impl<'a> Renderer<'a> {
     /// Renders a chart without the line breaks in its values. Tries all methods of removing them until a
     /// render succeeds. Returns `None` if all fail.
     pub(crate) fn render_without_line_breaks(&mut self, input: &ChartInput) -> Option<Vec<Object>> {
-        let mut attempts =
-            without_line_breaks(&input.values).map(|values| self.render_values(input, &values, &mut NoHost));
+        let mut attempts = without_line_breaks(&input.values).map(|values| {
+            let [mut host, _] = FixedHost::pair();
+            self.render_values(input, &values, &mut host)
+        });
         let (objects, _) = attempts.find_map(Result::ok)?;
         Some(objects)
     }
@@ -137,6 +147,7 @@ enum RenderFailure {
     Package(PackageError),
     Chart(ChartError),
     Yaml(String, Box<mainstay_yaml::Error>),
+    Differs(NotReproducible),
 }
 
 impl From<PackageError> for RenderFailure {
@@ -151,6 +162,12 @@ impl From<ChartError> for RenderFailure {
     }
 }
 
+impl From<NotReproducible> for RenderFailure {
+    fn from(error: NotReproducible) -> Self {
+        Self::Differs(error)
+    }
+}
+
 impl RenderFailure {
     fn into_diagnostic(self, input: &ChartInput) -> Box<Diagnostic> {
         let chart = input.instance.component.chart;
@@ -158,6 +175,7 @@ impl RenderFailure {
             Self::Package(error) => chain(error),
             Self::Chart(error) => format!("chart {chart:?}: {}", chain(error)),
             Self::Yaml(file, error) => format!("{file} renders to invalid YAML: {error}"),
+            Self::Differs(difference) => format!("chart {chart:?}: {difference}"),
         };
         Box::new(Diagnostic::fatal(input.instance.path.clone(), message))
     }
