@@ -9,6 +9,7 @@
     reason = "a panic is how a test fails, and files to compare with"
 )]
 
+mod backoff;
 mod end_state;
 mod faults;
 #[path = "../support/final_state.rs"]
