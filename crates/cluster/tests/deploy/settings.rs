@@ -6,7 +6,7 @@ use super::documentation::{check_denied, without_service_name, workload};
 use super::host::Host;
 use crate::{ACCOUNT, NAMESPACE, with_owner};
 
-/// A setting with a section of its own in docs/rbac.md.
+/// A setting with its own section in docs/rbac.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setting {
     /// The default values.
