@@ -181,18 +181,18 @@ impl fmt::Debug for Guarded {
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type GuardedBody = UnsyncBoxBody<Bytes, BoxError>;
-type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<GuardedBody>, BoxError>> + Send>>;
+type ResponseFuture<B = Body> = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
 
 impl Service<Request<Body>> for Guarded {
     type Response = Response<GuardedBody>;
     type Error = BoxError;
-    type Future = ResponseFuture;
+    type Future = ResponseFuture<GuardedBody>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+    fn call(&mut self, request: Request<Body>) -> ResponseFuture<GuardedBody> {
         let Self { client, fence, meter } = self.clone();
         Box::pin(async move {
             let verb = verb(&request);
