@@ -3,6 +3,7 @@
 
 pub(crate) mod archive;
 mod cases;
+mod commands;
 mod documents;
 mod functions;
 mod inputs;

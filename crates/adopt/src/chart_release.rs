@@ -3,9 +3,9 @@
 use mainstay_api::Values;
 use mainstay_catalog::derive::Files;
 use mainstay_chart::{
-    Capabilities, Dialect, File, KubeVersion, RenderEnvironment, Request, load_files, template,
+    Capabilities, Dialect, File, FixedHost, KubeVersion, ObjectIdentity, RenderEnvironment, Request,
+    load_files, render_reproducible, template,
 };
-use mainstay_template::NoHost;
 use serde_json::Value;
 
 use crate::AdoptError;
@@ -52,13 +52,31 @@ impl ChartRelease<'_> {
                 ..Capabilities::offline(DIALECT)
             };
         }
-        let environment = RenderEnvironment {
-            host: &mut NoHost,
-            warn: &mut |_| {},
-            post_renderer: None,
-        };
-        let output = template(&loaded, &request, environment).map_err(failed)?;
-        Ok(String::from_utf8_lossy(&output.text).into_owned())
+        let [mut first, mut second] = FixedHost::pair();
+        let texts = render_reproducible(
+            [&mut first, &mut second],
+            |_| self.identity(),
+            |host| {
+                let environment = RenderEnvironment {
+                    host,
+                    warn: &mut |_| {},
+                    post_renderer: None,
+                };
+                let output = template(&loaded, &request, environment).map_err(failed)?;
+                Ok::<_, AdoptError>(vec![String::from_utf8_lossy(&output.text).into_owned()])
+            },
+        );
+        Ok(texts?.concat())
+    }
+
+    /// Returns an identity for messages about the release as a whole.
+    fn identity(&self) -> ObjectIdentity {
+        ObjectIdentity {
+            kind: "release".to_owned(),
+            namespace: self.namespace.to_owned(),
+            name: self.name.to_owned(),
+            ..ObjectIdentity::default()
+        }
     }
 }
 

@@ -49,6 +49,9 @@ pub enum AdoptError {
         /// The cause.
         source: Box<mainstay_chart::ChartError>,
     },
+    /// Two renders of a chart differ.
+    #[error(transparent)]
+    NotReproducible(#[from] mainstay_chart::NotReproducible),
     /// An API call of the apply engine failed.
     #[error(transparent)]
     Apply(#[from] ApplyError),

@@ -11,11 +11,13 @@
 mod budget;
 mod chart;
 mod coalesce;
+pub mod confine;
 mod dependencies;
 mod dialect;
 mod error;
 mod functions;
 mod go;
+mod identity;
 mod load;
 mod manifest;
 mod metadata;
@@ -23,6 +25,7 @@ mod objects;
 mod prepare;
 mod print;
 mod render;
+mod reproducible;
 mod schema;
 mod source;
 mod strvals;
@@ -37,6 +40,7 @@ pub use dialect::Dialect;
 pub use error::{
     ArchiveError, CallbackError, ChartError, LayerError, SourceError, SourceLocation, ValuesError,
 };
+pub use identity::ObjectIdentity;
 pub use load::fields::DecodeError;
 pub use load::ignore::IgnoreError;
 pub use load::{Loaded, load_archive, load_files, read_archive};
@@ -46,6 +50,7 @@ pub use objects::{Capabilities, HelmVersion, KubeVersion, KubeVersionError};
 pub use prepare::{PrepareOptions, Prepared, prepare};
 pub use print::{OutputFile, OutputKind, PostRenderer, PrintOptions};
 pub use render::{Release, RenderOptions, Rendered, render};
+pub use reproducible::{FixedHost, NotReproducible, render_reproducible};
 pub use source::load_path;
 pub use strvals::{Mode, ReadFile, SetError, set_values};
 pub use template::{

@@ -260,10 +260,9 @@ async fn a_migration_is_planned_reported_paused_and_retried() {
         &host.run("admin", &["migration", "status", NOW]).await,
     );
     host.make("migration.yaml").await;
-    // A healthy migration, by an operator without leader election.
-    let migrating = host.run("admin", &["status", NOW]).await;
-    assert!(migrating.ends_with("--- exit 0\n"), "{migrating}");
-    check("status-migrating", &migrating);
+    let failing = host.run("admin", &["status", NOW]).await;
+    assert!(failing.ends_with("--- exit 2\n"), "{failing}");
+    check("status-migrating-failed", &failing);
     for (name, arguments) in [
         ("migration-plan", &["migration", "plan", NOW][..]),
         (
@@ -313,6 +312,24 @@ async fn a_migration_is_planned_reported_paused_and_retried() {
         stored["metadata"]["annotations"]["sailoperator.io/migration"],
         "retry"
     );
+}
+
+/// A migration without failures is no problem. Its operator runs without leader election.
+#[tokio::test]
+async fn a_healthy_migration_is_no_problem() {
+    require_charts();
+    let host = Host::start().await;
+    host.run("admin", &["crds", "install", "--only=mainstay"]).await;
+    host.make("migration.yaml").await;
+    let client = Client::new(host.cluster.connect("fixture"), "default");
+    let path = "/apis/sailoperator.io/v1/istios/mesh";
+    let mut istio = call(&client, "GET", path, &Value::Null).await;
+    let migration = istio["status"]["workloadMigration"].as_object_mut().unwrap();
+    assert!(migration.remove("failedWorkloads").is_some() && migration.remove("failures").is_some());
+    call(&client, "PUT", &format!("{path}/status"), &istio).await;
+    let migrating = host.run("admin", &["status", NOW]).await;
+    assert!(migrating.ends_with("--- exit 0\n"), "{migrating}");
+    check("status-migrating", &migrating);
 }
 
 /// A watched page is printed again only when something changes.

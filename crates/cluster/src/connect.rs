@@ -10,15 +10,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::{Method, Request, Response};
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Bytes, Incoming};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use kube::client::{Body, ClientBuilder, ConfigExt};
 use kube::{Client, Config};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 use tower_service::Service;
 
 use crate::tls;
@@ -179,18 +180,19 @@ impl fmt::Debug for Guarded {
 }
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
-type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
+type GuardedBody = UnsyncBoxBody<Bytes, BoxError>;
+type ResponseFuture<B = Body> = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
 
 impl Service<Request<Body>> for Guarded {
-    type Response = Response<Body>;
+    type Response = Response<GuardedBody>;
     type Error = BoxError;
-    type Future = ResponseFuture;
+    type Future = ResponseFuture<GuardedBody>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> ResponseFuture {
+    fn call(&mut self, request: Request<Body>) -> ResponseFuture<GuardedBody> {
         let Self { client, fence, meter } = self.clone();
         Box::pin(async move {
             let verb = verb(&request);
@@ -209,7 +211,7 @@ async fn send_within_deadline(
     fence: &Fence,
     verb: &'static str,
     mut request: Request<Body>,
-) -> Result<Response<Body>, BoxError> {
+) -> Result<Response<GuardedBody>, BoxError> {
     let mut limit = DEADLINE;
     if is_write(request.method()) {
         match fence.write_limit() {
@@ -221,18 +223,37 @@ async fn send_within_deadline(
             }
         }
     }
+    let end = Instant::now() + limit;
     let whole = async {
         let response = client.send(request).await.map_err(unwrap_service_error)?;
-        if verb == "watch" && response.status().is_success() {
-            return Ok(response);
-        }
+        let is_success = response.status().is_success();
         let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.map_err(unwrap_service_error)?.to_bytes();
-        Ok(Response::from_parts(parts, Body::from(bytes)))
+        let body = match verb {
+            "watch" if is_success => body.map_err(unwrap_service_error).boxed_unsync(),
+            "list" if is_success => with_deadline(body, end, limit),
+            _ => {
+                let bytes = body.collect().await.map_err(unwrap_service_error)?.to_bytes();
+                Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
+            }
+        };
+        Ok(Response::from_parts(parts, body))
     };
-    timeout(limit, whole)
+    timeout_at(end, whole)
         .await
         .unwrap_or_else(|_| Err(CallError::TimedOut(limit).into()))
+}
+
+/// Returns a body that fails at the deadline. A list is not collected here, because it may be large: its
+/// reader processes one item after the other.
+fn with_deadline(body: Body, end: Instant, limit: Duration) -> GuardedBody {
+    let frames = futures::stream::unfold(Some(body), move |body| async move {
+        let mut body = body?;
+        match timeout_at(end, body.frame()).await {
+            Ok(frame) => Some((frame?.map_err(unwrap_service_error), Some(body))),
+            Err(_) => Some((Err(CallError::TimedOut(limit).into()), None)),
+        }
+    });
+    StreamBody::new(frames).boxed_unsync()
 }
 
 /// Sets the server-side timeout of a write, because closing the connection does not stop it. Rounding up

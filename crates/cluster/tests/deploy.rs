@@ -15,6 +15,7 @@ mod deploy {
     pub(crate) mod charts;
     pub(crate) mod documentation;
     pub(crate) mod host;
+    pub(crate) mod settings;
 }
 
 use std::process::ExitCode;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use deploy::charts::{documents, operator_chart, releases};
 use deploy::documentation;
 use deploy::host::Host;
+use deploy::settings::Setting;
 use mainstay_api::ObjectKind;
 use mainstay_catalog::Catalog;
 use mainstay_cluster::definitions::{self, Outcome};
@@ -59,6 +61,9 @@ fn main() -> ExitCode {
         the_chart_is_accepted,
         the_roles_grant_exactly_the_required_permissions,
         every_statement_of_the_rbac_page_holds,
+        the_rbac_page_holds_with_delivery,
+        the_rbac_page_holds_with_istio_operators,
+        the_rbac_page_holds_without_definitions,
         definitions_are_installed_once,
         versions_without_charts_are_reported_at_admission,
         samples_lead_to_plans
@@ -117,13 +122,12 @@ async fn the_roles_grant_exactly_the_required_permissions(host: Host) {
         host.create_namespace(namespace).await;
     }
     let owners = Owners::create(&host).await;
-    let ztunnel = create_owner(&host, "ZTunnel", "ztunnel").await;
     let mut applied = 0;
     for release in releases() {
         for object in &release.objects {
             let owner = match object["metadata"]["namespace"].as_str() {
                 Some("istio-cni") => &owners.cni,
-                Some("ztunnel") => &ztunnel,
+                Some("ztunnel") => &owners.ztunnel,
                 _ => &owners.revision,
             };
             let response = host.apply(Some(ACCOUNT), &with_owner(object, owner)).await;
@@ -154,21 +158,44 @@ async fn the_roles_grant_exactly_the_required_permissions(host: Host) {
 
 /// Tests the statements of docs/rbac.md: the table, the admission policy and the other roles.
 async fn every_statement_of_the_rbac_page_holds(host: Host) {
-    install_definitions(&host).await;
-    install_chart(&host, "").await;
-    let namespaces = ["istio-system", "istio-cni", "shop"];
-    for namespace in namespaces {
-        host.create_namespace(namespace).await;
-    }
-    let owners = Owners::create(&host).await;
-    let rows = documentation::check_table(&host).await;
-    let denied = documentation::check_admission_policy(&host, &owners).await;
+    let (rows, denied) = check_setting(&host, Setting::None).await;
     let others = documentation::check_other_roles(&host).await;
     documentation::check_reader_role(&host).await;
     documentation::check_extra_rules(NAMESPACE);
     println!(
         "harden confinement: {rows} table rows, {denied} writes and {others} other requests of docs/rbac.md"
     );
+}
+
+async fn the_rbac_page_holds_with_delivery(host: Host) {
+    check_setting(&host, Setting::Delivery).await;
+}
+
+async fn the_rbac_page_holds_with_istio_operators(host: Host) {
+    check_setting(&host, Setting::IstioOperator).await;
+}
+
+/// Checks the table and the admission policies with a setting, then with other protected namespaces.
+/// Returns the number of rows and of denied writes.
+async fn check_setting(host: &Host, setting: Setting) -> (usize, usize) {
+    install_definitions(host).await;
+    install_chart(host, setting.values()).await;
+    for namespace in ["istio-system", "istio-cni", "ztunnel", "shop"] {
+        host.create_namespace(namespace).await;
+    }
+    let owners = Owners::create(host).await;
+    let rows = documentation::check_table(host, setting).await;
+    let denied = documentation::check_admission_policy(host, &owners, setting).await;
+    let values = format!("{}rbac: {{protectedNamespaces: [shop]}}\n", setting.values());
+    install_chart(host, &values).await;
+    documentation::check_protected_namespaces(host, &owners).await;
+    (rows, denied)
+}
+
+async fn the_rbac_page_holds_without_definitions(host: Host) {
+    install_chart(&host, "").await;
+    host.create_namespace("shop").await;
+    assert_eq!(documentation::check_without_definitions(&host).await, 2);
 }
 
 /// Installs our definitions, which the chart's Job installs first.
@@ -185,6 +212,8 @@ pub(crate) struct Owners {
     pub(crate) cni: Value,
     /// An `IstioRevision` in `istio-system`.
     pub(crate) revision: Value,
+    /// A `ZTunnel` in `ztunnel`.
+    pub(crate) ztunnel: Value,
 }
 
 impl Owners {
@@ -192,6 +221,7 @@ impl Owners {
         Self {
             cni: create_owner(host, "IstioCNI", "istio-cni").await,
             revision: create_owner(host, "IstioRevision", "istio-system").await,
+            ztunnel: create_owner(host, "ZTunnel", "ztunnel").await,
         }
     }
 }

@@ -111,6 +111,11 @@ fn all_properties_hold_for_every_manifest() {
         files.len(),
         files.len() * combinations.len()
     );
+    println!(
+        "harden round-trip: {} manifests restored with {} sets of options",
+        files.len(),
+        combinations.len()
+    );
     assert!(files.len() >= 200, "{}", files.len());
 }
 

@@ -1,5 +1,6 @@
 //! Add-ons: the sample manifests of an Istio release as a table, enabled by `spec.addonComponents`.
 
+use mainstay_chart::ObjectIdentity;
 use mainstay_yaml::{Map, Value};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
@@ -173,8 +174,10 @@ fn read_manifest(charts: &dyn Charts, manifest: &str) -> Result<Vec<Object>, Add
     parse_objects(&text).map_err(AddonError::Yaml)
 }
 
-/// Applies the settings and overlays of an add-on to its objects.
+/// Applies the settings and overlays of an add-on to its objects. Overlays cannot change the kind or the
+/// namespace of an object.
 fn customize(customization: &Customization<'_>, objects: &mut [Object], steps: &mut Steps) -> Diagnostics {
+    let before: Vec<ObjectIdentity> = objects.iter().map(Object::identity).collect();
     let mut found = apply_settings(customization, objects, steps);
     // The names of add-ons do not depend on the revision.
     let naming = Naming {
@@ -182,6 +185,15 @@ fn customize(customization: &Customization<'_>, objects: &mut [Object], steps: &
         namespace: "",
     };
     found.append(apply_overlays(customization, naming, objects, steps));
+    for (before, object) in before.iter().zip(objects) {
+        let after = object.identity();
+        if (before.group(), &before.kind, &before.namespace) != (after.group(), &after.kind, &after.namespace) {
+            let message = format!(
+                "an overlay changes {before} to {after}: the kind and the namespace of an object cannot change"
+            );
+            found.push(Diagnostic::fatal(customization.path.clone(), message));
+        }
+    }
     found
 }
 

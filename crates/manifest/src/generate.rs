@@ -1,10 +1,11 @@
 //! The complete pipeline, from a request to objects.
 
-use mainstay_chart::merge_maps;
+use mainstay_chart::{ObjectIdentity, merge_maps};
 use mainstay_yaml::{Map, Value};
 
 use crate::addons::addon_objects;
 use crate::component::{COMPONENTS, ComponentName, Instance, instances};
+use crate::confine::{check_namespace, check_objects, check_values};
 use crate::diagnostic::Diagnostics;
 use crate::limits::Steps;
 use crate::merge::{Merged, Origins, map_at, merge_inputs, put, text_at};
@@ -69,6 +70,7 @@ pub fn generate(request: &Request<'_>) -> Result<Rendered, Diagnostics> {
         translator,
         origins: &merged.origins,
         translated: &translated,
+        is_confined: request.is_confined,
         steps: Steps::default(),
         problems: &mut problems,
     };
@@ -106,6 +108,7 @@ struct Run<'a> {
     translator: &'static Translator,
     origins: &'a Origins,
     translated: &'a Translated,
+    is_confined: bool,
     steps: Steps,
     problems: &'a mut Diagnostics,
 }
@@ -144,6 +147,12 @@ impl Run<'_> {
     /// Renders and patches an instance. A failure is recorded and does not prevent checking the other
     /// instances.
     fn generate_instance(&mut self, instance: &Instance, renderer: &mut Renderer<'_>) -> Vec<Object> {
+        if self.is_confined
+            && let Err(error) = check_namespace(instance)
+        {
+            self.problems.push(self.origins.add_location(*error));
+            return Vec::new();
+        }
         let input = chart_input(instance.clone(), self.translated, self.translator);
         let mut objects = match renderer.render(&input, self.problems) {
             Ok(objects) => objects,
@@ -152,8 +161,17 @@ impl Run<'_> {
                 return Vec::new();
             }
         };
+        let rendered: Vec<ObjectIdentity> = objects.iter().map(Object::identity).collect();
+        if self.is_confined
+            && let Err(error) = check_values(&input, &rendered, renderer)
+        {
+            self.problems.push(self.origins.add_location(*error));
+        }
         if let Some(settings) = instance.settings() {
             self.customize(instance, settings, &mut objects);
+        }
+        if self.is_confined {
+            self.add_located(check_objects(instance, self.translated, &rendered, &objects));
         }
         objects
     }

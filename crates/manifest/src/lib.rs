@@ -14,6 +14,7 @@
 
 mod addons;
 mod component;
+mod confine;
 pub mod controller;
 mod diagnostic;
 mod features;

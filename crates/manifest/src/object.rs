@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use mainstay_chart::ObjectIdentity;
 use mainstay_yaml::{Map, Value};
 
 use crate::merge::text_at;
@@ -50,6 +51,17 @@ impl Object {
     #[must_use]
     pub fn namespace(&self) -> String {
         self.text(&["metadata", "namespace"])
+    }
+
+    /// Returns API version, kind, namespace and name.
+    #[must_use]
+    pub fn identity(&self) -> ObjectIdentity {
+        ObjectIdentity {
+            api_version: self.api_version(),
+            kind: self.kind(),
+            namespace: self.namespace(),
+            name: self.name(),
+        }
     }
 
     fn rank(&self) -> i32 {

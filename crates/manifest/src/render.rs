@@ -1,14 +1,16 @@
 //! Renders the chart of a component and parses the output into objects.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
+use mainstay_chart::confine::without_line_breaks;
 use mainstay_chart::{
-    Capabilities, ChartError, Dialect, File, KubeVersion, Loaded, PrepareOptions, RenderOptions, load_files,
-    prepare, render,
+    Capabilities, ChartError, Dialect, File, FixedHost, KubeVersion, Loaded, NotReproducible, PrepareOptions,
+    RenderOptions, Rendered, load_files, prepare, render, render_reproducible,
 };
 use mainstay_gostd::error::chain;
-use mainstay_template::NoHost;
-use mainstay_yaml::{Budget, Numbers, Options, Value, parse_with};
+use mainstay_template::Host;
+use mainstay_yaml::{Budget, Map, Numbers, Options, Value, parse_with};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::object::Object;
@@ -47,19 +49,46 @@ impl<'a> Renderer<'a> {
         })
     }
 
-    /// Returns the objects of a chart in the order of its files. Adds its warnings to `diagnostics`.
+    /// Returns the objects of a chart in the order of its files. Adds its warnings to `diagnostics`. Fails if
+    /// the objects depend on random values or on the time.
     pub(crate) fn render(
         &mut self,
         input: &ChartInput,
         diagnostics: &mut Diagnostics,
     ) -> Result<Vec<Object>, Box<Diagnostic>> {
-        let component = input.instance.component;
-        let path = &input.instance.path;
-        self.load(component.chart)
-            .map_err(|error| error.into_diagnostic(path))?;
-        let Some(loaded) = self.loaded.get(component.chart) else {
-            return Ok(Vec::new());
-        };
+        let mut notes = Vec::new();
+        let [mut first, mut second] = FixedHost::pair();
+        let objects = render_reproducible([&mut first, &mut second], Object::identity, |host| {
+            let (objects, found) = self.render_values(input, &input.values, host)?;
+            notes = found;
+            Ok(objects)
+        });
+        let failed = |error: RenderFailure| error.into_diagnostic(input);
+        let objects = objects.map_err(failed)?;
+        for warning in notes.into_iter().filter(|note| !is_reported_deprecation(note)) {
+            diagnostics.push(Diagnostic::warning(Path::default(), warning));
+        }
+        Ok(objects)
+    }
+
+    /// Renders a chart without the line breaks in its values. Tries all methods of removing them until a
+    /// render succeeds. Returns `None` if all fail.
+    pub(crate) fn render_without_line_breaks(&mut self, input: &ChartInput) -> Option<Vec<Object>> {
+        let mut attempts = without_line_breaks(&input.values).map(|values| {
+            let [mut host, _] = FixedHost::pair();
+            self.render_values(input, &values, &mut host)
+        });
+        let (objects, _) = attempts.find_map(Result::ok)?;
+        Some(objects)
+    }
+
+    /// Returns the objects and the warnings of a chart.
+    fn render_values(
+        &mut self,
+        input: &ChartInput,
+        values: &Map,
+        host: &mut dyn Host,
+    ) -> Result<(Vec<Object>, Vec<String>), RenderFailure> {
         let mut options = RenderOptions::new(DIALECT);
         options.release.name = RELEASE.into();
         options.release.namespace.clone_from(&input.instance.namespace);
@@ -72,56 +101,83 @@ impl<'a> Renderer<'a> {
             kube_version: self.kube_version.clone(),
             skip_schema: false,
         };
-        let failed = |error: ChartError| RenderFailure::Chart(component.chart, error).into_diagnostic(path);
-        let prepared = prepare(loaded, &input.values, &preparation, &mut Vec::new()).map_err(failed)?;
-        let rendered = render(&prepared, &options, &mut NoHost).map_err(failed)?;
-        let notes = warnings(&rendered.notes).into_iter();
-        for warning in notes.filter(|note| !is_reported_deprecation(note)) {
-            diagnostics.push(Diagnostic::warning(Path::default(), warning));
-        }
-        let crds = loaded.chart.crds();
-        let mut crds: Vec<_> = crds.iter().filter(|_| keeps_crds(input)).collect();
-        crds.sort_by(|a, b| a.file.name.cmp(&b.file.name));
-        let texts = rendered
-            .files
-            .iter()
-            .map(|(name, text)| (name.as_str(), text.as_slice()));
-        let texts = texts.filter(|(name, _)| name.strip_suffix(".txt").is_none());
-        let crds = crds.iter().map(|crd| (crd.filename.as_str(), &*crd.file.data));
-        let mut objects = Vec::new();
-        for (name, text) in texts.chain(crds) {
-            split_objects(name, text, &mut objects).map_err(|error| error.into_diagnostic(path))?;
-        }
-        Ok(objects)
+        let loaded = self.load(input.instance.component.chart)?;
+        let prepared = prepare(loaded, values, &preparation, &mut Vec::new())?;
+        let rendered = render(&prepared, &options, host)?;
+        let objects = collect_objects(input, loaded, &rendered)?;
+        Ok((objects, warnings(&rendered.notes)))
     }
 
-    fn load(&mut self, chart: &'static str) -> Result<(), RenderFailure> {
-        if self.loaded.contains_key(chart) {
-            return Ok(());
-        }
-        let files = self.charts.chart(chart).map_err(RenderFailure::Package)?;
-        let files = files.iter().map(|(name, data)| File::new(name, data)).collect();
-        let loaded = load_files(files, DIALECT).map_err(|error| RenderFailure::Chart(chart, error))?;
-        self.loaded.insert(chart, loaded);
-        Ok(())
+    fn load(&mut self, chart: &'static str) -> Result<&Loaded, RenderFailure> {
+        Ok(match self.loaded.entry(chart) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(vacant) => {
+                let files = self.charts.chart(chart)?;
+                let files = files.iter().map(|(name, data)| File::new(name, data)).collect();
+                vacant.insert(load_files(files, DIALECT)?)
+            }
+        })
     }
+}
+
+/// Parses the rendered files, followed by the CRDs of the chart.
+fn collect_objects(
+    input: &ChartInput,
+    loaded: &Loaded,
+    rendered: &Rendered,
+) -> Result<Vec<Object>, RenderFailure> {
+    let crds = loaded.chart.crds();
+    let mut crds: Vec<_> = crds.iter().filter(|_| keeps_crds(input)).collect();
+    crds.sort_by(|a, b| a.file.name.cmp(&b.file.name));
+    let texts = rendered
+        .files
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_slice()));
+    let texts = texts.filter(|(name, _)| name.strip_suffix(".txt").is_none());
+    let crds = crds.iter().map(|crd| (crd.filename.as_str(), &*crd.file.data));
+    let mut objects = Vec::new();
+    for (name, text) in texts.chain(crds) {
+        split_objects(name, text, &mut objects)?;
+    }
+    Ok(objects)
 }
 
 /// Error of rendering a chart.
 enum RenderFailure {
     Package(PackageError),
-    Chart(&'static str, ChartError),
+    Chart(ChartError),
     Yaml(String, Box<mainstay_yaml::Error>),
+    Differs(NotReproducible),
+}
+
+impl From<PackageError> for RenderFailure {
+    fn from(error: PackageError) -> Self {
+        Self::Package(error)
+    }
+}
+
+impl From<ChartError> for RenderFailure {
+    fn from(error: ChartError) -> Self {
+        Self::Chart(error)
+    }
+}
+
+impl From<NotReproducible> for RenderFailure {
+    fn from(error: NotReproducible) -> Self {
+        Self::Differs(error)
+    }
 }
 
 impl RenderFailure {
-    fn into_diagnostic(self, path: &Path) -> Box<Diagnostic> {
+    fn into_diagnostic(self, input: &ChartInput) -> Box<Diagnostic> {
+        let chart = input.instance.component.chart;
         let message = match &self {
             Self::Package(error) => chain(error),
-            Self::Chart(chart, error) => format!("chart {chart:?}: {}", chain(error)),
+            Self::Chart(error) => format!("chart {chart:?}: {}", chain(error)),
             Self::Yaml(file, error) => format!("{file} renders to invalid YAML: {error}"),
+            Self::Differs(difference) => format!("chart {chart:?}: {difference}"),
         };
-        Box::new(Diagnostic::fatal(path.clone(), message))
+        Box::new(Diagnostic::fatal(input.instance.path.clone(), message))
     }
 }
 

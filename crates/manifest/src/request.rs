@@ -30,6 +30,9 @@ pub struct Request<'a> {
     pub gateway_lists: GatewayLists,
     /// Kubernetes version of the cluster, such as `v1.32.1`. If `None`, the oldest supported version.
     pub kube_version: Option<String>,
+    /// Whether objects that a value adds, and objects outside the namespaces of their component, are errors.
+    /// A controller sets this, because it writes objects with its own permissions.
+    pub is_confined: bool,
     /// Source of profiles.
     pub profiles: &'a dyn Profiles,
     /// Source of charts.
@@ -47,6 +50,7 @@ impl<'a> Request<'a> {
             force: false,
             gateway_lists: GatewayLists::default(),
             kube_version: None,
+            is_confined: false,
             profiles: package,
             charts: package,
         }
@@ -62,6 +66,7 @@ impl fmt::Debug for Request<'_> {
             .field("force", &self.force)
             .field("gateway_lists", &self.gateway_lists)
             .field("kube_version", &self.kube_version)
+            .field("is_confined", &self.is_confined)
             .finish_non_exhaustive()
     }
 }

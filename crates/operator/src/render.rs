@@ -10,16 +10,20 @@ mod host;
 use std::sync::{Arc, OnceLock};
 
 use mainstay_catalog::{Catalog, CatalogError, Flavour, Version};
+use mainstay_chart::confine::without_line_breaks;
 use mainstay_chart::{
-    Capabilities, ChartError, Dialect, File, KubeVersion, PrepareOptions, RenderOptions, load_files, prepare,
-    render, sort_manifests,
+    Capabilities, ChartError, Dialect, File, KubeVersion, NotReproducible, ObjectIdentity, PrepareOptions,
+    RenderOptions, load_files, prepare, render, render_reproducible, sort_manifests,
 };
 use mainstay_mesh::plan::Release;
+use mainstay_template::Host;
 use mainstay_yaml::{Map, Numbers, Options};
 use serde_json::Value;
 
 pub use confine::ConfineError;
-use host::ReleaseHost;
+use host::SystemHost;
+
+use crate::object::string_at;
 
 /// Dialect of all renders. The charts render equally with both dialects; that of Helm 4 provides the
 /// complete version of the cluster.
@@ -44,14 +48,12 @@ pub enum RenderError {
     #[error("cannot read random bytes: {0}")]
     Entropy(String),
     /// Two renders of the release differ.
-    #[error(
-        "{object} differs between two renders of chart {chart:?}, because it uses random values or the current time; use a chart without them"
-    )]
+    #[error("chart {chart:?}: {difference}")]
     NotReproducible {
         /// Name of the chart.
         chart: &'static str,
         /// First object that differs.
-        object: String,
+        difference: NotReproducible,
     },
     /// An object does not belong to the chart.
     #[error(transparent)]
@@ -104,27 +106,42 @@ impl Renderer {
 
     /// Renders the objects of a release, in the order of installation.
     pub fn render(&self, release: &Release) -> Result<Vec<Value>, RenderError> {
-        let mut host = ReleaseHost::default();
-        let objects = self.render_values(release, &release.values, &mut host)?;
-        if host.is_used() {
-            let again = self.render_values(release, &release.values, &mut host.with_later_time())?;
-            check_reproducible(release.chart, &objects, &again)?;
-        }
+        let values = to_yaml_map(&release.values);
+        let objects = self.render_twice(release, &values)?;
         confine::check_namespaces(release, &objects)?;
-        if confine::has_line_break(&release.values) {
-            let reference = self.render_without_line_breaks(release)?;
+        if mainstay_chart::confine::has_line_break(&values) {
+            let reference = self.render_without_line_breaks(release, &values)?;
             confine::check_objects(release, &objects, &reference)?;
         }
         Ok(objects)
     }
 
+    /// Renders a release. Fails if its objects depend on random values or on the time.
+    fn render_twice(&self, release: &Release, values: &Map) -> Result<Vec<Value>, RenderError> {
+        let (mut first, mut second) = (SystemHost::default(), SystemHost::later());
+        let objects = render_reproducible([&mut first, &mut second], identify, |host| {
+            self.render_values(release, values, host).map_err(Failure::Render)
+        });
+        first.check()?;
+        second.check()?;
+        objects.map_err(|failure| match failure {
+            Failure::Render(error) => error,
+            Failure::Differs(difference) => RenderError::NotReproducible {
+                chart: release.chart,
+                difference,
+            },
+        })
+    }
+
     /// Renders a release without the line breaks in its values. Tries all methods of removing them until a
     /// render succeeds.
-    fn render_without_line_breaks(&self, release: &Release) -> Result<Vec<Value>, ConfineError> {
-        let mut attempts = confine::LINE_BREAK_REMOVALS.iter().map(|flatten| {
-            let values = confine::flatten_map(&release.values, *flatten);
-            self.render_values(release, &values, &mut ReleaseHost::default())
-        });
+    fn render_without_line_breaks(
+        &self,
+        release: &Release,
+        values: &Map,
+    ) -> Result<Vec<Value>, ConfineError> {
+        let mut attempts = without_line_breaks(values)
+            .map(|values| self.render_values(release, &values, &mut SystemHost::default()));
         let rendered = attempts.find_map(Result::ok);
         rendered.ok_or(ConfineError::Unverified { chart: release.chart })
     }
@@ -132,8 +149,8 @@ impl Renderer {
     fn render_values(
         &self,
         release: &Release,
-        user_values: &mainstay_api::Values,
-        host: &mut ReleaseHost,
+        values: &Map,
+        host: &mut dyn Host,
     ) -> Result<Vec<Value>, RenderError> {
         let version = parse_version(&release.version)?;
         let files = self.catalog.chart(&version, Flavour::Operator, release.chart)?;
@@ -155,9 +172,8 @@ impl Renderer {
             kube_version: options.capabilities.kube_version.clone(),
             skip_schema: false,
         };
-        let prepared = prepare(&loaded, &to_yaml_map(user_values), &preparation, &mut Vec::new())?;
+        let prepared = prepare(&loaded, values, &preparation, &mut Vec::new())?;
         let rendered = render(&prepared, &options, host)?;
-        host.check()?;
         let manifests = sort_manifests(&rendered.files, DIALECT)?;
         let objects = manifests
             .generic
@@ -168,15 +184,27 @@ impl Renderer {
     }
 }
 
-fn check_reproducible(chart: &'static str, first: &[Value], second: &[Value]) -> Result<(), RenderError> {
-    let pairs = first.iter().zip(second);
-    let mut differing = pairs.filter(|(first, second)| first != second);
-    let object = match differing.next() {
-        Some((object, _)) => confine::describe_object(object),
-        None if first.len() == second.len() => return Ok(()),
-        None => "the number of objects".to_owned(),
-    };
-    Err(RenderError::NotReproducible { chart, object })
+/// Error of one of two renders, or a difference between them.
+enum Failure {
+    Render(RenderError),
+    Differs(NotReproducible),
+}
+
+impl From<NotReproducible> for Failure {
+    fn from(error: NotReproducible) -> Self {
+        Self::Differs(error)
+    }
+}
+
+/// Returns the identity of a rendered object.
+pub(crate) fn identify(object: &Value) -> ObjectIdentity {
+    let text = |pointer: &str| string_at(object, pointer).to_owned();
+    ObjectIdentity {
+        api_version: text("/apiVersion"),
+        kind: text("/kind"),
+        namespace: text("/metadata/namespace"),
+        name: text("/metadata/name"),
+    }
 }
 
 /// Whether a file of a chart may use the version of the cluster.

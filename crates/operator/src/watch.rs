@@ -11,6 +11,7 @@
 //! requires no additional call.
 
 pub(crate) mod all;
+mod items;
 pub(crate) mod partial_object;
 mod relist;
 mod request;
@@ -20,7 +21,7 @@ mod workloads;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures::{FutureExt, StreamExt, pin_mut};
+use futures::{AsyncBufReadExt, FutureExt, StreamExt, pin_mut};
 use kube::Client;
 use kube::core::WatchEvent;
 use mainstay_cluster::write::WriteError;
@@ -28,7 +29,9 @@ use mainstay_mesh::ErrorClass;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
+use items::ItemSplitter;
 use relist::RelistRequests;
+use request::Page;
 pub(crate) use request::{SMALL_RELIST_INTERVAL, Target};
 
 /// Time after its server-side timeout at which a watch without events counts as dead.
@@ -154,17 +157,36 @@ impl<S: Sink> Watch<S> {
         self.sink.begin_list();
         let mut token = String::new();
         loop {
-            let request = self.target.list(&token)?;
-            let page: request::Page<S::Item> = self.client.request(request).await?;
-            for item in page.items {
-                self.sink.apply(item);
-            }
+            let page = self.list_page(&token).await?;
             token = page.metadata.continue_token;
             if token.is_empty() {
                 self.finish_list(page.metadata.resource_version);
                 return Ok(());
             }
         }
+    }
+
+    /// Passes the objects of a page to the sink while they are received.
+    async fn list_page(&mut self, token: &str) -> Result<Page, WriteError> {
+        let request = self.target.list(token)?;
+        let response = self.client.request_stream(request).await?;
+        pin_mut!(response);
+        let mut splitter = ItemSplitter::default();
+        loop {
+            let part = response.fill_buf().await.map_err(kube::Error::ReadEvents)?;
+            if part.is_empty() {
+                break;
+            }
+            let length = part.len();
+            splitter.push(part, |item| {
+                let item = serde_json::from_slice(item).map_err(kube::Error::SerdeError)?;
+                self.sink.apply(item);
+                Ok::<(), kube::Error>(())
+            })?;
+            response.consume_unpin(length);
+        }
+        let page = serde_json::from_slice(&splitter.into_envelope());
+        Ok(page.map_err(kube::Error::SerdeError)?)
     }
 
     async fn watch(&mut self, request: Result<http::Request<Vec<u8>>, WriteError>) -> Result<(), WriteError> {

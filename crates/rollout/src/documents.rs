@@ -22,6 +22,9 @@ pub struct NormalizedObject {
     pub changes: Vec<String>,
 }
 
+/// Maximum size of one document as JSON: the limit of an API server for a request.
+const MAX_DOCUMENT: usize = 3 << 20;
+
 /// Error of parsing documents.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
@@ -36,6 +39,16 @@ pub enum DocumentError {
     NoJson {
         /// Line of the document.
         line: usize,
+    },
+    /// A document is larger than an API server accepts.
+    #[error(
+        "line {line}: the document has {bytes} bytes as JSON; an API server accepts at most {MAX_DOCUMENT}"
+    )]
+    DocumentTooLarge {
+        /// Line of the document.
+        line: usize,
+        /// Size of its JSON form.
+        bytes: usize,
     },
     /// A document is not an object with a kind.
     #[error("line {line}, column {column}: the document has no kind; add `kind: ApplicationDeployment`")]
@@ -89,6 +102,10 @@ pub fn parse_documents(text: &str) -> Result<Vec<NormalizedObject>, DocumentErro
         let value = to_json(&parsed.value?)?;
         let position = start_of(&parsed.document, &[]);
         let line = position.line;
+        if value.len() > MAX_DOCUMENT {
+            let bytes = value.len();
+            return Err(DocumentError::DocumentTooLarge { line, bytes });
+        }
         let value: Value = serde_json::from_str(&value).map_err(|_| DocumentError::NoJson { line })?;
         if !value.is_null() {
             objects.push(normalize(&parsed.document, value)?);

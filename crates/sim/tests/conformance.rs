@@ -52,6 +52,10 @@ async fn every_scenario_produces_its_transcript() {
         SCENARIOS.len(),
         wrong.join("\n")
     );
+    println!(
+        "harden workloads: {} conformance scenarios equal those of a real server",
+        SCENARIOS.len()
+    );
 }
 
 #[tokio::test]

@@ -24,6 +24,8 @@ struct Item {
     key: &'static str,
     claim: &'static str,
     goal: &'static str,
+    /// Figure or result before the defect was fixed.
+    before: &'static str,
     tests: &'static [Test],
 }
 
@@ -118,6 +120,7 @@ impl Sessions {
         let printed = self.0.values().find_map(|session| session.after(&prefix));
         let counts = format!("{passed} of {} tests pass", item.tests.len());
         let figure = printed.map_or(counts.clone(), |printed| format!("{printed}; {counts}"));
+        let figure = format!("{figure}; before: {}", item.before);
         Row::correct(item.claim, figure, item.goal, passed == item.tests.len())
     }
 

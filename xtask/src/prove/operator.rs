@@ -175,7 +175,7 @@ fn planning(simulated: &Ran) -> Row {
 }
 
 /// Scenarios of the fault matrix.
-const FAULT_SCENARIOS: [&str; 8] = [
+const FAULT_SCENARIOS: [&str; 10] = [
     "install",
     "in_place_upgrade",
     "revision_upgrade",
@@ -184,6 +184,8 @@ const FAULT_SCENARIOS: [&str; 8] = [
     "name_clash",
     "deletion",
     "takeover",
+    "revision_takeover",
+    "rejected_tag",
 ];
 
 /// Sums the lines `matrix SCENARIO: C calls, R runs, E as without faults`.

@@ -1,11 +1,13 @@
 //! Selects a context of the kubeconfig files, with errors that name the file, its contexts and the remedy.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use crate::error::{CliError, Kind, chain};
+use crate::input::{MAX_FILE, read_file};
 use crate::ui::table::one_line;
 
 const SELECT_HINT: &str = "select a cluster with --kubeconfig or $KUBECONFIG";
@@ -49,6 +51,7 @@ fn read(paths: &[PathBuf]) -> Result<Files, CliError> {
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let mut merged = Kubeconfig::default();
     for path in paths {
+        check_size(path)?;
         let next = Kubeconfig::read_from(path).map_err(|error| unreadable(path, error))?;
         merged = merged.merge(next).map_err(|error| unreadable(path, error))?;
     }
@@ -56,6 +59,38 @@ fn read(paths: &[PathBuf]) -> Result<Files, CliError> {
         merged,
         names: names.join(":"),
     })
+}
+
+/// Fails for a file or an endless device that is too large for a kubeconfig. Other errors are reported when
+/// the file is read. A pipe is not read, because it cannot be read twice.
+fn check_size(path: &Path) -> Result<(), CliError> {
+    let Ok(metadata) = std::fs::metadata(path) else {
+        return Ok(());
+    };
+    let is_large = if is_device(&metadata) {
+        read_file(path).is_err_and(|error| error.kind() == ErrorKind::FileTooLarge)
+    } else {
+        metadata.len() > MAX_FILE
+    };
+    if !is_large {
+        return Ok(());
+    }
+    let message = format!(
+        "cannot read {}: larger than {} MiB",
+        path.display(),
+        MAX_FILE >> 20
+    );
+    Err(CliError::new(Kind::Config, message).hint(SELECT_HINT))
+}
+
+#[cfg(unix)]
+fn is_device(metadata: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::FileTypeExt::is_char_device(&metadata.file_type())
+}
+
+#[cfg(not(unix))]
+fn is_device(_: &std::fs::Metadata) -> bool {
+    false
 }
 
 fn unreadable(path: &Path, error: KubeconfigError) -> CliError {

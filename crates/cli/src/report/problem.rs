@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use mainstay_api::{
-    Condition, ConditionStatus, ConditionType, Kind, ObjectMeta, Reason, Resource, Status as _,
+    Condition, ConditionStatus, ConditionType, Kind, MigrationState, ObjectMeta, Reason, Resource,
+    Status as _,
 };
 use mainstay_cluster::survey::Survey;
 use mainstay_mesh::{Snapshot, active_revision_name};
@@ -146,6 +147,7 @@ pub(crate) fn problems(survey: &Survey) -> Vec<Problem> {
     let reported: BTreeSet<String> = out.iter().map(|problem| problem.message.clone()).collect();
     for istio in snapshot.istios().iter() {
         out.extend(invalid_spec(snapshot, istio));
+        out.extend(failed_workloads(istio));
         let own = object_problems(istio, &istio.spec.namespace);
         out.extend(
             own.into_iter()
@@ -184,6 +186,31 @@ fn invalid_spec(snapshot: &Snapshot, istio: &mainstay_api::Istio) -> Option<Prob
         reason: Reason::ReconcileError.to_string(),
         message: error.to_string(),
         remedy: "run `mainstay charts list` to list the available versions".to_owned(),
+    })
+}
+
+/// Returns a problem if workloads of a migration in progress have failed.
+fn failed_workloads(istio: &mainstay_api::Istio) -> Option<Problem> {
+    let migration = istio.status.workload_migration.as_ref()?;
+    let (failed, total) = (migration.failed_workloads, migration.total_workloads);
+    let is_failing = migration.state == MigrationState::InProgress && failed > 0;
+    is_failing.then(|| {
+        let message = format!(
+            "{failed} of {total} workloads not ready on {}",
+            migration.target_revision
+        );
+        let condition = Condition::new(
+            ConditionType::WorkloadsMigrated,
+            ConditionStatus::False,
+            Reason::WorkloadsFailed,
+            message,
+        );
+        Problem {
+            object: format!("Istio/{}", istio.name()),
+            reason: condition.reason.to_string(),
+            remedy: remedy(&condition, &istio.metadata, &istio.spec.namespace),
+            message: condition.message,
+        }
     })
 }
 

@@ -109,7 +109,7 @@ fn a_kill_at_any_point_leaves_complete_files() {
     }
     assert!(left > 0, "no process was killed in time");
     println!(
-        "kill: {} runs, {left} temporary files left and removed",
+        "harden files: {} kills, {left} temporary files left and removed, nothing lost",
         names.len() + 1
     );
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::charts::{documents, operator_chart, releases};
 use super::host::Host;
+use super::settings::{Setting, check_setting};
 use crate::{ACCOUNT, JOB, Owners, with_owner};
 
 fn page() -> String {
@@ -56,32 +57,60 @@ fn attributes(request: &str) -> Value {
         "group": group, "namespace": option("-n="), "name": option("name=")}})
 }
 
-/// Checks the table of requests. Returns the number of rows.
-pub(crate) async fn check_table(host: &Host) -> usize {
-    let (mut rows, mut wrong) = (0, Vec::new());
-    for line in page().lines().filter_map(|line| line.strip_prefix("| `")) {
+/// Returns the requests of the tables in a section, and whether each of them is allowed.
+fn table(heading: &str) -> Vec<(String, bool)> {
+    let page = page();
+    let lines = page.lines().skip_while(|line| *line != heading).skip(1);
+    let lines = lines.take_while(|line| !line.starts_with('#'));
+    let row = |line: &str| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [request, expected @ ("yes" | "no"), ..] = cells.as_slice() else {
-            continue;
-        };
-        let request = request.trim_end_matches('`');
-        if is_allowed(host, ACCOUNT, attributes(request)).await != (*expected == "yes") {
-            wrong.push(request.to_owned());
+        match cells.as_slice() {
+            [request, expected @ ("yes" | "no"), ..] => {
+                Some((request.trim_end_matches('`').to_owned(), *expected == "yes"))
+            }
+            _ => None,
         }
-        rows += 1;
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(rows >= 20, "{rows}");
-    rows
+    };
+    let lines = lines.filter_map(|line| line.strip_prefix("| `"));
+    lines.filter_map(row).collect()
 }
 
-fn workload(kind: &str, namespace: &str) -> Value {
+/// Checks a list of requests.
+async fn check_requests(host: &Host, rows: &[(String, bool)]) {
+    let mut wrong = Vec::new();
+    for (request, expected) in rows {
+        if is_allowed(host, ACCOUNT, attributes(request)).await != *expected {
+            wrong.push(request.clone());
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Checks the tables of requests, and that a setting is needed for the requests of its table. Returns the
+/// number of rows.
+pub(crate) async fn check_table(host: &Host, setting: Setting) -> usize {
+    let rows = table(setting.heading());
+    assert!(rows.len() >= setting.least_rows(), "{}", rows.len());
+    check_requests(host, &rows).await;
+    if setting == Setting::None {
+        for other in [Setting::Delivery, Setting::IstioOperator] {
+            let mut rows = table(other.heading());
+            for row in &mut rows {
+                row.1 = false;
+            }
+            check_requests(host, &rows).await;
+        }
+    }
+    rows.len()
+}
+
+pub(super) fn workload(kind: &str, namespace: &str) -> Value {
     json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "w", "namespace": namespace},
         "spec": {"selector": {"matchLabels": {"a": "b"}}, "serviceName": "s", "template": {"metadata": {"labels": {"a": "b"}},
             "spec": {"containers": [{"name": "c", "image": "i"}]}}}})
 }
 
-fn without_service_name(mut object: Value) -> Value {
+pub(super) fn without_service_name(mut object: Value) -> Value {
     if object["kind"] != "StatefulSet" {
         object["spec"].as_object_mut().unwrap().remove("serviceName");
     }
@@ -89,13 +118,17 @@ fn without_service_name(mut object: Value) -> Value {
 }
 
 /// Checks the admission policy. Returns the number of denied writes.
-pub(crate) async fn check_admission_policy(host: &Host, owners: &Owners) -> usize {
-    check_secrets_and_pods(host).await
+pub(crate) async fn check_admission_policy(host: &Host, owners: &Owners, setting: Setting) -> usize {
+    let workload = without_service_name(workload("Deployment", "shop"));
+    wait_until_denied(host, &workload, "only for control planes").await;
+    wait_until_denied(host, &with_owner(&workload, &owners.cni), "only in its namespace").await;
+    check_secrets_and_pods(host, setting).await
         + check_own_workloads(host, owners).await
         + check_restarts(host, &owners.cni).await
+        + check_setting(host, setting).await
 }
 
-async fn check_secrets_and_pods(host: &Host) -> usize {
+async fn check_secrets_and_pods(host: &Host, setting: Setting) -> usize {
     let secret =
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}});
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"},
@@ -121,13 +154,12 @@ async fn check_secrets_and_pods(host: &Host) -> usize {
     ];
     for response in &responses {
         let message = response["message"].as_str().unwrap_or_default();
-        let expected = "the operator does not write Secrets or pods";
-        assert!(message.contains(expected), "{response}");
+        assert!(message.contains(setting.secrets_message()), "{response}");
     }
     responses.len()
 }
 
-async fn check_denied(host: &Host, object: &Value, expected: &str) {
+pub(super) async fn check_denied(host: &Host, object: &Value, expected: &str) {
     let error = host.apply(Some(ACCOUNT), object).await.unwrap_err();
     assert!(error.contains(expected), "{}: {error}", object["kind"]);
 }
@@ -162,6 +194,10 @@ async fn check_own_workloads(host: &Host, owners: &Owners) -> usize {
             )
             .await;
         }
+        // A policy cannot require that an owner exists.
+        let mut accepted = with_owner(&object("shop"), &absent);
+        accepted["metadata"]["name"] = json!("absent-owner");
+        host.apply(Some(ACCOUNT), &accepted).await.unwrap();
         count += 5 + check_own_namespaces(host, owners, object).await;
     }
     count
@@ -170,7 +206,11 @@ async fn check_own_workloads(host: &Host, owners: &Owners) -> usize {
 /// Checks writes with each owner in the namespaces of the other owners, and with a wrong UID.
 async fn check_own_namespaces(host: &Host, owners: &Owners, object: impl Fn(&str) -> Value) -> usize {
     let expected = "only in its namespace";
-    let pairs = [("istio-cni", &owners.cni), ("istio-system", &owners.revision)];
+    let pairs = [
+        ("istio-cni", &owners.cni),
+        ("istio-system", &owners.revision),
+        ("ztunnel", &owners.ztunnel),
+    ];
     let mut count = 0;
     for (own, owner) in pairs {
         // The name differs for each owner, because a write to an existing workload would be an update.
@@ -179,7 +219,7 @@ async fn check_own_namespaces(host: &Host, owners: &Owners, object: impl Fn(&str
             object["metadata"]["name"] = json!(format!("in-{own}"));
             object
         };
-        for other in ["istio-cni", "istio-system", "shop"] {
+        for other in ["istio-cni", "istio-system", "ztunnel", "shop"] {
             if other != own {
                 check_denied(host, &with_owner(&object(other), owner), expected).await;
                 count += 1;
@@ -226,6 +266,52 @@ async fn check_restarts(host: &Host, owner: &Value) -> usize {
     taken_over["spec"]["template"]["spec"]["containers"][0]["image"] = json!("new");
     host.apply(Some(ACCOUNT), &taken_over).await.unwrap();
     count
+}
+
+/// Checks that the list of protected namespaces can be changed.
+pub(crate) async fn check_protected_namespaces(host: &Host, owners: &Owners) {
+    let mut absent = owners.cni.clone();
+    absent["name"] = json!("absent");
+    let object = |namespace: &str| {
+        let mut object = with_owner(&without_service_name(workload("DaemonSet", namespace)), &absent);
+        object["metadata"]["name"] = json!("protected");
+        object
+    };
+    wait_until_denied(host, &object("shop"), "protected namespaces").await;
+    host.apply(Some(ACCOUNT), &object("kube-system")).await.unwrap();
+}
+
+/// Waits until a write is denied with this message: an admission policy takes effect some time after it is
+/// written.
+async fn wait_until_denied(host: &Host, object: &Value, expected: &str) {
+    for _ in 0..300 {
+        match host.apply(Some(ACCOUNT), object).await {
+            Err(error) if error.contains(expected) => return,
+            Ok(()) => host.delete_object(object).await,
+            Err(_) => {}
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("not denied: {expected}");
+}
+
+/// Checks the policies before our definitions are installed: only the rule that compares an owner with the
+/// objects of its kind is not evaluated.
+pub(crate) async fn check_without_definitions(host: &Host) -> usize {
+    let owner =
+        json!({"apiVersion": "sailoperator.io/v1", "kind": "IstioCNI", "name": "default", "uid": "u"});
+    let object = |namespace: &str| without_service_name(workload("DaemonSet", namespace));
+    let expected = "only for control planes, CNI plugins and ztunnels";
+    wait_until_denied(host, &object("shop"), expected).await;
+    let protected = with_owner(&object("kube-system"), &owner);
+    check_denied(host, &protected, "protected namespaces").await;
+    let forged = with_owner(&object("shop"), &owner);
+    host.apply(Some(ACCOUNT), &forged).await.unwrap();
+    // Other users are not affected.
+    let mut other = object("shop");
+    other["metadata"]["name"] = json!("other");
+    host.apply(None, &other).await.unwrap();
+    2
 }
 
 /// Returns the attributes of an update of a Lease.

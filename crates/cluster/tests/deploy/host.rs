@@ -106,6 +106,10 @@ impl Host {
             .collect()
     }
 
+    pub(crate) async fn delete_object(&self, object: &Value) {
+        self.delete(&path(object)).await;
+    }
+
     pub(crate) async fn delete(&self, path: &str) {
         let request = Request::delete(path).body(Body::empty()).unwrap();
         let response = self.client(None).await.send(request).await.unwrap();

@@ -17,7 +17,8 @@ use crate::translate::{Translator, translate};
 
 use super::claim::Claim;
 
-/// Plans the installation of a resource, without the default tag. Also returns the warnings.
+/// Plans the installation of a resource, without the default tag. Also returns the warnings. Fails if an
+/// object does not belong to the charts of the resource's components, or to their namespaces.
 pub fn plan_operator(
     operator: &IstioOperator,
     package: Package<'_>,
@@ -58,6 +59,7 @@ fn build_request<'a>(operator: &IstioOperator, package: Package<'a>, kube_versio
         force: false,
         gateway_lists: GatewayLists::default(),
         kube_version: Some(kube_version.to_owned()).filter(|version| !version.is_empty()),
+        is_confined: true,
         profiles: package.profiles,
         charts: package.charts,
     }

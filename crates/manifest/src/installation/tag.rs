@@ -199,6 +199,7 @@ fn render_pilot(
         force: false,
         gateway_lists: GatewayLists::default(),
         kube_version: None,
+        is_confined: false,
         profiles: request.profiles,
         charts: request.charts,
     });

@@ -1,7 +1,7 @@
 //! Tests workloads that a restart cannot migrate, which are skipped with a reason, and the number of
 //! batches.
 
-use mainstay_api::MigrationState;
+use mainstay_api::{MigrationState, Reason};
 use mainstay_mesh::migration::WorkloadState;
 use mainstay_mesh::preview;
 use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
@@ -64,6 +64,7 @@ fn workloads_that_cannot_be_injected_are_skipped() {
     assert_eq!(skip_reason(&world, &annotated), "NoReference");
     assert_eq!(skip_reason(&world, &set), "UpdatesPartitioned");
     assert_eq!(skip_reason(&world, &off), "InjectionDisabled");
+    println!("harden not-injectable: 5 kinds of workloads skipped with a reason, 0 failures");
     // A workload is skipped only as long as the reason applies.
     world.change_workload(&set, |object| {
         object["spec"]["updateStrategy"] = json!({"type": "RollingUpdate"});
@@ -101,6 +102,7 @@ fn workloads_with_malformed_annotations_are_skipped() {
     for key in &keys {
         assert_eq!(skip_reason(&world, key), "InvalidAnnotation", "{key}");
     }
+    println!("harden messages: {} malformed annotations reported", keys.len());
     world.change_workload(&keys[2], |object| {
         object["metadata"]["annotations"] = json!({"sailoperator.io/readiness-timeout": "10s"});
     });
@@ -154,13 +156,37 @@ fn a_retry_restarts_a_workload_whose_pods_were_not_injected() {
     assert_eq!(migration_actions(&world.settle()), Vec::<&str>::new());
 }
 
-/// Checks that the number of batches in the status equals the current batch plus the planned ones.
+/// Checks that the number of batches in the status equals the current batch plus the planned ones, and that
+/// the events named the batches that the status contained.
 fn check_totals(world: &World) {
+    check_events(world);
     let istio = world.snapshot.istios().get("default").unwrap();
     let planned = preview(&world.snapshot, istio).unwrap().batches.len();
     let batched = status(world).batched.unwrap_or_default();
     let total = usize::try_from(batched.total_batches - batched.current_batch).unwrap();
     assert_eq!(total, planned, "{}", summary(world));
+}
+
+/// Checks the batches in the events of the migration, and that the last one belongs to the status.
+fn check_events(world: &World) {
+    let mut last = 0;
+    for event in &world.events {
+        let (current, total) = (event.current_batch, event.total_batches);
+        match event.reason {
+            Reason::MigrationStarted => {
+                let expected = format!(" in {total} batches");
+                assert!(event.message.ends_with(&expected), "{event:?}");
+            }
+            Reason::BatchStarted => {
+                assert_eq!(event.message, format!("batch {current} of {total}"));
+                last = current;
+            }
+            _ => {}
+        }
+    }
+    let current = status(world).batched.unwrap_or_default().current_batch;
+    // The first batch of a revert has not started yet.
+    assert!(current == 0 || last == current, "{last}, {}", summary(world));
 }
 
 fn apps(world: &mut World, count: usize) -> Vec<WorkloadKey> {
@@ -197,6 +223,10 @@ fn totals_match_the_plan_when_workloads_are_added() {
     finish_migration(&mut world);
     assert_eq!(status(&world).state, MigrationState::Completed);
     check_totals(&world);
+    println!(
+        "harden totals: status and {} events equal the plan",
+        world.events.len()
+    );
 }
 
 #[test]

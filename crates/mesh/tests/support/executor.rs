@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use mainstay_api::{Kind, ObjectKind, ObjectMeta, Resource, Time, names};
-use mainstay_mesh::plan::{NewObject, NewStatus, Precondition, Release, ReleaseKey};
+use mainstay_mesh::plan::{Event, NewObject, NewStatus, Precondition, Release, ReleaseKey};
 use mainstay_mesh::snapshot::{Objects, ReleaseFact, Webhook, WebhookClient};
 use mainstay_mesh::{Action, Observation, Plan, Subject};
 use serde_json::Value;
 
-use super::{StoredKind, World};
+use super::{SentEvent, StoredKind, World};
 
 impl World {
     /// Executes a plan.
@@ -61,7 +61,8 @@ impl World {
             Action::Install(release) => self.install(release),
             Action::Uninstall(key) => self.uninstall(key),
             Action::WriteStatus { object, status } => self.write_status(object.name(), status),
-            Action::Event(_) | Action::Probe(_) => {}
+            Action::Event(event) => self.record_event(event),
+            Action::Probe(_) => {}
             Action::RelabelNamespace(relabel) => self.relabel(relabel),
             Action::MoveWorkload(step) => self.move_workload(step),
             Action::AnnotateWebhook {
@@ -82,6 +83,20 @@ impl World {
                 self.observe(Observation::Webhook(webhook));
             }
         }
+    }
+
+    fn record_event(&mut self, event: &Event) {
+        let istio = self.snapshot.istios().get("default");
+        let migration = istio.and_then(|istio| istio.status.workload_migration.clone());
+        let batched = migration
+            .and_then(|migration| migration.batched)
+            .unwrap_or_default();
+        self.events.push(SentEvent {
+            reason: event.reason.clone(),
+            message: event.message.clone(),
+            current_batch: batched.current_batch,
+            total_batches: batched.total_batches,
+        });
     }
 
     /// Asserts that a precondition matches the current version of its object.

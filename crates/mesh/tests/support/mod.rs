@@ -18,7 +18,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use mainstay_api::{
     Condition, ConditionType, Conditions, Istio, IstioCni, IstioRevision, IstioRevisionTag, Kind, ObjectKind,
-    ObjectMeta, Resource, Status, Time, ZTunnel,
+    ObjectMeta, Reason, Resource, Status, Time, ZTunnel,
 };
 use mainstay_mesh::plan::NewStatus;
 use mainstay_mesh::references::{Labels, ReferrerKey};
@@ -36,6 +36,8 @@ pub struct World {
     pub queue: BTreeSet<Subject>,
     /// Executed actions, one line each.
     pub executed: Vec<String>,
+    /// Sent events, with the batch in the status at that time.
+    pub events: Vec<SentEvent>,
     /// Whether installed releases become ready immediately.
     pub ready: bool,
     serial: u64,
@@ -44,6 +46,15 @@ pub struct World {
     /// Last observation of each object that cannot be read from a snapshot: namespaces, pods, Deployments,
     /// `DaemonSets`, webhooks and sources.
     last_observations: BTreeMap<String, Observation>,
+}
+
+/// An event, and current batch and number of batches in the status of the Istio `default` when it was sent.
+#[derive(Clone, Debug)]
+pub struct SentEvent {
+    pub reason: Reason,
+    pub message: String,
+    pub current_batch: i32,
+    pub total_batches: i32,
 }
 
 /// Start time of every world.
@@ -92,6 +103,7 @@ impl World {
             snapshot: Snapshot::new(now, Arc::new(settings), Arc::new(library())),
             queue: BTreeSet::new(),
             executed: Vec::new(),
+            events: Vec::new(),
             ready: true,
             serial: 0,
             workloads: BTreeMap::new(),

@@ -1,18 +1,22 @@
 //! Renders components: built-in types with `mainstay-rollout`, Helm charts with `mainstay-chart`.
 //!
-//! The Application contains the packaged chart as base64 text. The chart is rendered without a clock and
-//! without randomness, so that the same Application always has the same revision.
+//! The Application contains the packaged chart as base64 text. A chart whose objects depend on random values
+//! or on the time is rejected, so that the same Application always has the same revision, and no cluster
+//! gets a secret that others can guess.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_api::delivery::{Application, Component, RenderedComponent, component_type};
 use mainstay_chart::{
-    ChartError, Dialect, PrepareOptions, RenderOptions, load_archive, prepare, render, sort_manifests,
+    ChartError, Dialect, FixedHost, NotReproducible, PrepareOptions, Prepared, RenderOptions, load_archive,
+    prepare, render, render_reproducible, sort_manifests,
 };
 use mainstay_rollout::revision::render_component;
-use mainstay_template::NoHost;
+use mainstay_template::Host;
 use mainstay_yaml::{Budget, Map, Numbers, Options, parse_json_map, parse_with, to_json};
 use serde_json::Value;
+
+use crate::render::identify;
 
 const DIALECT: Dialect = Dialect::Helm4;
 
@@ -38,6 +42,12 @@ pub(crate) enum ComponentError {
     /// A rendered template is not valid YAML.
     #[error("component {component:?}: template {path:?} does not render valid YAML")]
     Manifest { component: String, path: String },
+    /// Two renders of the chart differ.
+    #[error("component {component:?}: {difference}")]
+    NotReproducible {
+        component: String,
+        difference: NotReproducible,
+    },
 }
 
 /// Renders all components of an application.
@@ -82,29 +92,75 @@ fn render_archive(
     bytes: &[u8],
     values: &Map,
 ) -> Result<Vec<Value>, ComponentError> {
-    let failed = |source| ComponentError::Chart {
-        component: component.name.clone(),
-        source: Box::new(source),
-    };
     let mut options = RenderOptions::new(DIALECT);
     options.release.name.clone_from(&component.name);
     application.namespace().clone_into(&mut options.release.namespace);
-    let loaded = load_archive(bytes, DIALECT).map_err(failed)?;
+    let prepared = prepare_archive(bytes, values, &options);
+    let prepared = prepared.map_err(|source| Failure::from(source).with_component(component))?;
+    let [mut first, mut second] = FixedHost::pair();
+    let objects = render_reproducible([&mut first, &mut second], identify, |host| {
+        render_objects(&prepared, &options, host)
+    });
+    objects.map_err(|failure| failure.with_component(component))
+}
+
+fn prepare_archive(bytes: &[u8], values: &Map, options: &RenderOptions) -> Result<Prepared, ChartError> {
+    let loaded = load_archive(bytes, DIALECT)?;
     let preparation = PrepareOptions {
         dialect: DIALECT,
         kube_version: options.capabilities.kube_version.clone(),
         skip_schema: false,
     };
-    let prepared = prepare(&loaded, values, &preparation, &mut Vec::new()).map_err(failed)?;
-    let rendered = render(&prepared, &options, &mut NoHost).map_err(failed)?;
-    let manifests = sort_manifests(&rendered.files, DIALECT).map_err(failed)?;
+    prepare(&loaded, values, &preparation, &mut Vec::new())
+}
+
+/// Failure of rendering a chart.
+enum Failure {
+    Chart(ChartError),
+    Manifest(String),
+    Differs(NotReproducible),
+}
+
+impl From<ChartError> for Failure {
+    fn from(error: ChartError) -> Self {
+        Self::Chart(error)
+    }
+}
+
+impl From<NotReproducible> for Failure {
+    fn from(error: NotReproducible) -> Self {
+        Self::Differs(error)
+    }
+}
+
+impl Failure {
+    fn with_component(self, component: &Component) -> ComponentError {
+        let component = component.name.clone();
+        match self {
+            Self::Chart(source) => ComponentError::Chart {
+                component,
+                source: Box::new(source),
+            },
+            Self::Manifest(path) => ComponentError::Manifest { component, path },
+            Self::Differs(difference) => ComponentError::NotReproducible {
+                component,
+                difference,
+            },
+        }
+    }
+}
+
+fn render_objects(
+    prepared: &Prepared,
+    options: &RenderOptions,
+    host: &mut dyn Host,
+) -> Result<Vec<Value>, Failure> {
+    let rendered = render(prepared, options, host)?;
+    let manifests = sort_manifests(&rendered.files, DIALECT)?;
     let mut objects = Vec::new();
     for manifest in &manifests.generic {
-        let object = read_manifest(manifest.content).ok_or_else(|| ComponentError::Manifest {
-            component: component.name.clone(),
-            path: manifest.path.to_owned(),
-        })?;
-        objects.push(object);
+        let object = read_manifest(manifest.content);
+        objects.push(object.ok_or_else(|| Failure::Manifest(manifest.path.to_owned()))?);
     }
     objects.retain(|object| !object.is_null());
     Ok(objects)
@@ -118,3 +174,6 @@ fn read_manifest(content: &[u8]) -> Option<Value> {
     let value = parse_with(content, &options).ok()?;
     serde_json::from_str(&to_json(&value).ok()?).ok()
 }
+
+#[cfg(test)]
+mod tests;

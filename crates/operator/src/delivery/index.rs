@@ -5,6 +5,7 @@
 //! observe_host(), observe_object(), set_link() ──▶ Index ──start_next(), snapshot()──▶ plans
 //! ```
 
+mod backoff;
 mod cluster;
 mod snapshot;
 mod store;
@@ -101,6 +102,8 @@ const MAX_MEASUREMENT_AGE: SignedDuration = SignedDuration::from_mins(10);
 impl Index {
     /// Stores an object of the host cluster. Older versions and objects that cannot be decoded are ignored.
     pub(crate) fn observe_host(&mut self, kind: HostKind, object: Value) {
+        let name = Name::from_object(&object);
+        let before = self.change_key(kind, &name);
         let stored = match kind {
             HostKind::Application => self.applications.observe(object),
             HostKind::Revision => self.revisions.observe(object),
@@ -111,7 +114,12 @@ impl Index {
             HostKind::Action => self.actions.observe(object),
         };
         match stored {
-            Ok(Some(name)) => self.host_changed(kind, &name),
+            Ok(Some(name)) => {
+                if self.change_key(kind, &name) != before {
+                    self.reset_backoff(kind, &name);
+                }
+                self.host_changed(kind, &name);
+            }
             Ok(None) => {}
             Err(error) => tracing::error!(error = %error, "ignoring an object that cannot be decoded"),
         }
@@ -121,6 +129,7 @@ impl Index {
     pub(crate) fn remove_host(&mut self, kind: HostKind, object: &Value) {
         let name = Name::from_object(object);
         // Called before the removal, because the references of the object are needed.
+        self.reset_backoff(kind, &name);
         self.host_changed(kind, &name);
         let uid = string_at(object, "/metadata/uid");
         match kind {
@@ -147,6 +156,7 @@ impl Index {
             HostKind::Action => self.actions.retain(names, version),
         };
         for name in gone {
+            self.reset_backoff(kind, &name);
             self.host_changed(kind, &name);
         }
         if self.listed.insert(kind) && self.is_host_listed() {

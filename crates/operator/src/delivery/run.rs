@@ -295,7 +295,11 @@ fn finish_reconcile(shared: &Shared, finished: ReconcileResult) {
                 Requeue::Immediately => index.enqueue(subject),
             }
         }
-        Outcome::Stale => index.queue.fail(&subject, now),
+        Outcome::Stale => {
+            if index.queue.conflict(&subject, now) {
+                tracing::warn!(subject = %subject, "repeated conflicts with other clients");
+            }
+        }
         Outcome::Failed(message) => {
             tracing::warn!(subject = %subject, message, "reconciliation failed");
             index.queue.fail(&subject, now);

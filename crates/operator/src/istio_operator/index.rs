@@ -85,6 +85,9 @@ impl Index {
             return Some(name);
         }
         let is_changed = known.is_none_or(|known| is_relevant_change(known, &operator));
+        if known.is_none_or(|known| change_key(known) != change_key(&operator)) {
+            self.queue.reset(&name);
+        }
         self.operators.insert(name.clone(), Arc::new(operator));
         if is_changed {
             self.enqueue_all(now);
@@ -126,6 +129,7 @@ impl Index {
         self.operators.remove(name);
         self.plans.remove(name);
         self.claims.remove(name);
+        self.queue.reset(name);
         self.enqueue_all(now);
     }
 
@@ -204,6 +208,12 @@ fn is_relevant_change(known: &IstioOperator, new: &IstioOperator) -> bool {
     key(known) != key(new)
 }
 
+/// Returns what identifies a resource and its desired state.
+fn change_key(operator: &IstioOperator) -> (&str, i64, bool) {
+    let metadata = &operator.metadata;
+    (&metadata.uid, metadata.generation, metadata.is_deleting())
+}
+
 fn object_owner(object: &Value) -> Name {
     let labels = object.pointer("/metadata/labels");
     let label = |name: &str| {
@@ -268,6 +278,29 @@ mod tests {
         index.remove(&Name::new("n", "a"), "u", NOW);
         index.observe(operator(8, 2, ""), NOW);
         assert!(index.get(&Name::new("n", "a")).is_none(), "deleted");
+    }
+
+    #[test]
+    fn an_edit_resets_the_backoff_and_a_status_does_not() {
+        let mut index = Index::default();
+        let name = Name::new("n", "a");
+        let fail = |index: &mut Index| {
+            assert!(index.queue.start_next(Timestamp::MAX).is_some());
+            index.queue.fail(&name, NOW);
+            index.queue.next_due().unwrap().duration_since(NOW).as_millis()
+        };
+        index.observe(operator(1, 1, ""), NOW);
+        for _ in 0..9 {
+            fail(&mut index);
+        }
+        index.observe(operator(2, 1, "ERROR"), NOW);
+        assert_eq!(fail(&mut index), 120_000);
+        index.observe(operator(3, 2, "ERROR"), NOW);
+        assert_eq!(fail(&mut index), 500, "edit");
+        let mut deleted = operator(4, 2, "ERROR");
+        deleted["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:00:00Z");
+        index.observe(deleted, NOW);
+        assert_eq!(fail(&mut index), 500, "deletion");
     }
 
     #[test]

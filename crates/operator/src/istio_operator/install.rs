@@ -38,6 +38,8 @@ pub(super) enum Requeue {
     After(Duration),
     /// After a back-off.
     Backoff(String),
+    /// Without delay, because the resource was changed since it was read.
+    Conflict(String),
 }
 
 /// Reconciler of `IstioOperator` resources.
@@ -59,19 +61,22 @@ pub(super) enum Failure {
     /// A failure that is reported in the status.
     Situation(Situation),
     /// A failed API call. The status does not change.
-    Call(String),
+    Call(WriteError),
 }
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
-        Self::Call(error.message)
+        Self::Call(error)
     }
 }
 
 impl From<InstallError> for Failure {
     fn from(error: InstallError) -> Self {
         match error {
-            InstallError::Read { .. } => Self::Call(error.to_string()),
+            InstallError::Read { what, error } => Self::Call(WriteError {
+                message: format!("cannot read {what}: {error}"),
+                ..error
+            }),
             other => Self::Situation(Situation::Failed(other.to_string())),
         }
     }
@@ -101,7 +106,7 @@ impl Reconciler {
         };
         match done {
             Ok(requeue) => requeue,
-            Err(Failure::Call(message)) => Requeue::Backoff(message),
+            Err(Failure::Call(error)) => requeue_after_error(error),
             Err(Failure::Situation(situation)) => self.report_failure(&operator, situation).await,
         }
     }
@@ -129,7 +134,7 @@ impl Reconciler {
             // A retry cannot succeed before the resource changes.
             Ok(()) if is_invalid => Requeue::OnEvent,
             Ok(()) => Requeue::Backoff(message),
-            Err(error) => Requeue::Backoff(error.message),
+            Err(error) => requeue_after_error(error),
         }
     }
 
@@ -369,6 +374,14 @@ impl Reconciler {
                 self.shared.observer.report(&Report::Written { action, reason });
             }
         }
+    }
+}
+
+fn requeue_after_error(error: WriteError) -> Requeue {
+    if error.code == 409 {
+        Requeue::Conflict(error.message)
+    } else {
+        Requeue::Backoff(error.message)
     }
 }
 

@@ -216,7 +216,7 @@ async fn reconcile(reconciler: &Reconciler, name: Name) -> (Name, Requeue) {
     let outcome = match &requeue {
         _ if is_panic => Outcome::Panicked,
         Requeue::Backoff(message) => Outcome::Failed(message),
-        Requeue::OnEvent | Requeue::After(_) => Outcome::Succeeded,
+        Requeue::OnEvent | Requeue::After(_) | Requeue::Conflict(_) => Outcome::Succeeded,
     };
     let duration = start.elapsed();
     let report = Report::InstallationReconciled { outcome, duration };
@@ -236,6 +236,11 @@ fn finish_reconcile(shared: &Shared, name: &Name, requeue: Requeue) {
         Requeue::Backoff(message) => {
             tracing::warn!(object = %name, message, "reconciliation of an IstioOperator failed");
             index.queue.fail(name, now);
+        }
+        Requeue::Conflict(message) => {
+            if index.queue.conflict(name, now) {
+                tracing::warn!(object = %name, message, "repeated conflicts with other clients");
+            }
         }
     });
 }

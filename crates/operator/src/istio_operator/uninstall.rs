@@ -57,7 +57,7 @@ impl Reconciler {
 
 fn to_failure(error: InstallError) -> Failure {
     match error {
-        InstallError::Read { .. } => Failure::Call(error.to_string()),
+        InstallError::Read { .. } => error.into(),
         other => Failure::Situation(Situation::NotDeleted(other.to_string())),
     }
 }

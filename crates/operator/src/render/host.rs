@@ -1,4 +1,4 @@
-//! Clock and random source for templates. Records whether they were used.
+//! Clock and random source of the system for templates.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,23 +11,17 @@ const SECOND_RENDER_OFFSET: Duration = Duration::from_hours(401 * 24);
 
 /// Clock and random source of the system. Templates have no access to network, files or environment.
 #[derive(Debug, Default)]
-pub(super) struct ReleaseHost {
-    is_used: bool,
+pub(super) struct SystemHost {
     error: Option<String>,
     offset: Duration,
 }
 
-impl ReleaseHost {
-    /// Whether a template used random bytes or the time.
-    pub(super) fn is_used(&self) -> bool {
-        self.is_used
-    }
-
+impl SystemHost {
     /// Returns a host with a later time, for the second render.
-    pub(super) fn with_later_time(&self) -> Self {
+    pub(super) fn later() -> Self {
         Self {
-            offset: self.offset + SECOND_RENDER_OFFSET,
-            ..Self::default()
+            error: None,
+            offset: SECOND_RENDER_OFFSET,
         }
     }
 
@@ -40,16 +34,14 @@ impl ReleaseHost {
     }
 }
 
-impl Host for ReleaseHost {
+impl Host for SystemHost {
     fn entropy(&mut self, buffer: &mut [u8]) {
-        self.is_used = true;
         if let Err(error) = getrandom::fill(buffer) {
             self.error.get_or_insert(error.to_string());
         }
     }
 
     fn now(&mut self) -> i128 {
-        self.is_used = true;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         i128::try_from((since + self.offset).as_nanos()).unwrap_or(i128::MAX)
     }

@@ -193,8 +193,8 @@ fn a_chart_that_generates_values_is_rejected() {
         let error = render_chart(&GENERATED.replace("VALUE", value)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "ConfigMap generated differs between two renders of chart \"istiod\", because it uses random values or the current \
-             time; use a chart without them",
+            "chart \"istiod\": ConfigMap generated differs between two renders, because the chart uses random values or the \
+             current time; use a chart without them",
             "{value}"
         );
     }

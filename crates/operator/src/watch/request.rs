@@ -26,8 +26,11 @@ pub(crate) struct Target {
 /// with a new list and recovers from missed events.
 pub(crate) const SMALL_RELIST_INTERVAL: Duration = Duration::from_mins(3);
 
-/// Number of objects per page, as in client-go.
-const PAGE_SIZE: usize = 500;
+/// Number of objects per page if only their metadata is requested, as in client-go.
+const METADATA_PAGE_SIZE: usize = 500;
+/// Number of whole objects per page. It is smaller, because an object may have a size of 1.5 MiB, and the
+/// server keeps a page in memory.
+const PAGE_SIZE: usize = 50;
 
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -66,7 +69,12 @@ impl Target {
         } else {
             format!("&continue={}", query_escape(token))
         };
-        self.build_request(METADATA_LIST, &format!("limit={PAGE_SIZE}{token}"), false)
+        let limit = if self.is_metadata {
+            METADATA_PAGE_SIZE
+        } else {
+            PAGE_SIZE
+        };
+        self.build_request(METADATA_LIST, &format!("limit={limit}{token}"), false)
     }
 
     fn build_request(
@@ -96,21 +104,11 @@ impl Target {
     }
 }
 
-/// A page of a list.
-#[derive(Debug, Deserialize)]
-#[serde(bound(deserialize = "T: serde::de::DeserializeOwned"))]
-pub(super) struct Page<T> {
-    #[serde(default)]
+/// A page of a list without its items.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Page {
     pub(super) metadata: PageMeta,
-    #[serde(default = "Vec::new", deserialize_with = "null_or_list")]
-    pub(super) items: Vec<T>,
-}
-
-/// Decodes a list. An API server returns `null` for an empty list of metadata.
-fn null_or_list<'de, T: serde::de::DeserializeOwned, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<T>, D::Error> {
-    Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -157,6 +155,11 @@ mod tests {
             pods.list("a=/+"),
             "/api/v1/pods?fieldSelector=a&limit=500&continue=a%3D%2F%2B",
         );
+    }
+
+    #[test]
+    fn whole_objects_are_listed_in_smaller_pages() {
+        check(target(false).list(""), "/api/v1/pods?fieldSelector=a&limit=50");
     }
 
     #[test]

@@ -9,6 +9,8 @@
     reason = "a panic is how a test fails, and values become parts of objects"
 )]
 
+mod backoff;
+mod confinement;
 mod definition;
 mod faults;
 #[path = "../support/final_state.rs"]

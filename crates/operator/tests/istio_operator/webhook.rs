@@ -62,6 +62,13 @@ fn resources_that_validate_rejects_are_rejected() {
             {"kind": "Deployment", "name": "absent", "patches": [{"path": "spec.replicas", "value": 2}]}]}}}});
         let message = rejection_message(&world, "c", overlay).await;
         assert!(message.contains("absent"), "{message}");
+        let moved = json!({"components": {"pilot": {"k8s": {"overlays": [
+            {"kind": "Deployment", "name": "istiod", "patches": [{"path": "metadata.namespace", "value": "kube-system"}]}]}}}});
+        let message = rejection_message(&world, "c", moved).await;
+        assert!(
+            message.contains("Deployment kube-system/istiod is outside the namespace"),
+            "{message}"
+        );
         let mut unknown = operator("d", json!({}));
         unknown["metadata"]["annotations"] = json!({"install.mainstay.dev/istio-version": "1.2.3"});
         let message = world.create(&unknown).await.unwrap_err().1;

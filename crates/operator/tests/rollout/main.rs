@@ -9,6 +9,7 @@
     reason = "a panic is how a test fails, and files to compare with"
 )]
 
+mod backoff;
 mod cluster_changes;
 mod end_state;
 mod faults;

@@ -8,6 +8,7 @@
     reason = "a panic is how a test fails"
 )]
 
+mod backoff;
 mod faults;
 mod input;
 mod quiet;

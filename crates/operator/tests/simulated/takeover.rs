@@ -6,7 +6,7 @@ use mainstay_sim::snapshot;
 
 use crate::support::World;
 use crate::support::calls;
-use crate::support::fault_scenarios::as_installed_by_sail;
+use crate::support::fault_scenarios::{as_installed_by_sail, as_sample_of_sail};
 use crate::support::fixtures::{self, NEW};
 use crate::support::path::{self, INSTALLED_KINDS, ObjectPath};
 use crate::support::virtual_time::run;
@@ -16,32 +16,94 @@ use crate::support::world::{Backing, injecting_options, plain_options, with_kind
 fn installed_by_sail(extra: Value) -> Vec<Value> {
     run(async {
         let world = World::simulated(&injecting_options()).await;
-        world.create(fixtures::istio("default", NEW, extra)).await;
+        let is_revision_based = extra == revision_based();
+        if is_revision_based {
+            let none = json!({"updateStrategy": {"type": "RevisionBased", "revisionTags": []}});
+            world.create(fixtures::istio("default", NEW, none)).await;
+        } else {
+            world.create(fixtures::istio("default", NEW, extra)).await;
+        }
+        let revision = if is_revision_based {
+            "default-v1-29-1"
+        } else {
+            "default"
+        };
         world
-            .until_condition(&path::revision("default"), "Reconciled=True/Reconciled")
+            .until_condition(&path::revision(revision), "Reconciled=True/Reconciled")
             .await;
         world.settle().await;
         world.stop_operator().await;
         let Backing::Sim(sim) = &world.backing else {
             panic!("no simulator")
         };
-        as_installed_by_sail(sim.sim().with(|state| snapshot::dump(state)))
+        let state = sim.sim().with(|state| snapshot::dump(state));
+        if is_revision_based {
+            as_sample_of_sail(state)
+        } else {
+            as_installed_by_sail(state)
+        }
     })
 }
 
-/// Returns the writes of an operator that starts with this state, except those of statuses and Events,
-/// which change because the loaded pods become ready again.
-fn writes_on(state: Vec<Value>) -> Vec<String> {
+/// Returns the spec of a RevisionBased Istio without `revisionTags`.
+fn revision_based() -> Value {
+    json!({"updateStrategy": {"type": "RevisionBased"}})
+}
+
+/// Result of starting an operator with a state.
+struct Takeover {
+    /// Writes, except those of statuses and Events, which change because the loaded pods become ready again.
+    writes: Vec<String>,
+    /// Pods and webhooks before the start.
+    before: Vec<Value>,
+    /// Pods and webhooks after the operator was idle.
+    after: Vec<Value>,
+}
+
+fn take_over(state: Vec<Value>) -> Takeover {
     run(async {
         let world = World::from_objects(&injecting_options(), state);
+        let before = pods_and_webhooks(&world);
         world.start_operator().await;
         world.wait_until_idle().await;
         let calls = world.calls(&world.mark_start());
         assert!(!calls.is_empty(), "the operator has not started");
         let is_report = |line: &&str| line.ends_with("/status") || line.contains("/events");
         let writes = calls::writes(&calls).into_iter().filter(|line| !is_report(line));
-        writes.map(str::to_owned).collect()
+        Takeover {
+            writes: writes.map(str::to_owned).collect(),
+            before,
+            after: pods_and_webhooks(&world),
+        }
     })
+}
+
+/// Returns identity and spec of all pods, and the webhooks of all configurations.
+fn pods_and_webhooks(world: &World) -> Vec<Value> {
+    let Backing::Sim(sim) = &world.backing else {
+        panic!("no simulator")
+    };
+    let state = sim.sim().with(|state| snapshot::dump(state));
+    let kinds = [
+        "Pod",
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+    ];
+    let objects = state
+        .into_iter()
+        .filter(|object| kinds.iter().any(|kind| object["kind"] == *kind));
+    let content = objects.map(|object| {
+        let metadata = &object["metadata"];
+        json!([
+            object["kind"],
+            metadata["name"],
+            metadata["uid"],
+            metadata["labels"],
+            object["spec"],
+            object["webhooks"]
+        ])
+    });
+    content.collect()
 }
 
 #[test]
@@ -51,10 +113,15 @@ fn a_takeover_writes_nothing() {
         json!({"values": {"profile": "remote"}}),
         json!({"values": {"profile": "remote", "global": {"remotePilotAddress": "192.0.2.7"}}}),
         json!({"values": {"pilot": {"resources": {"requests": {"cpu": "2000m", "memory": "2097152Ki"}}}}}),
+        // Unset `revisionTags` mean no tag for an Istio that has revisions.
+        revision_based(),
     ];
     let count = specs.len();
     for extra in specs {
-        assert_eq!(writes_on(installed_by_sail(extra.clone())), [""; 0], "{extra}");
+        let run = take_over(installed_by_sail(extra.clone()));
+        assert_eq!(run.writes, [""; 0], "{extra}");
+        assert!(!run.before.is_empty(), "{extra}");
+        assert_eq!(run.after, run.before, "pods and webhooks of {extra}");
     }
     println!("harden takeover: 0 writes in {count} takeovers");
 }

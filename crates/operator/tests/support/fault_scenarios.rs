@@ -6,6 +6,7 @@ pub mod migrations;
 use std::future::Future;
 use std::pin::Pin;
 
+use mainstay_api::names;
 use serde_json::{Value, json};
 
 use super::World;
@@ -63,7 +64,9 @@ macro_rules! each_fault_scenario {
             prune,
             name_clash,
             deletion,
-            takeover
+            takeover,
+            revision_takeover,
+            rejected_tag
         }
     };
 }
@@ -236,7 +239,98 @@ pub const FAULT_SCENARIOS: &[FaultScenario] = &[
             UPGRADE_IN_PLACE,
         )
     },
+    FaultScenario {
+        transform: as_sample_of_sail,
+        ..FaultScenario::new(
+            "revision_takeover",
+            steps!(world => {
+                create_healthy(world, fixtures::revision_based("default", OLD, LONG_GRACE, &[])).await;
+                world.namespace("istio.io/rev=default-v1-28-2").await;
+                world.until_condition(&path::revision("default-v1-28-2"), "InUse=True").await;
+            }),
+            steps!(world => {
+                upgrade(world).await;
+                world.until_state(&path::revision("default-v1-29-1"), "Healthy").await;
+                world.until_state(&path::istio("default"), "Healthy").await;
+                world.wait_until_idle().await;
+                assert!(world.get(&path::tag("default")).await.is_none(), "an implicit tag after a takeover");
+            }),
+        )
+    },
+    FaultScenario::new(
+        "rejected_tag",
+        steps!(world => { reject_tag(world, "blocked").await; }),
+        steps!(world => {
+            let tags = ["a", "blocked", "stable"];
+            world.create(fixtures::revision_based("default", NEW, LONG_GRACE, &tags)).await;
+            world.until_state(&path::istio("default"), "Healthy").await;
+            for tag in ["a", "stable"] {
+                world.until_condition(&path::tag(tag), "Reconciled=True/Reconciled").await;
+            }
+            world.until_condition(&path::istio("default"), "TagsReconciled=False/TagFailed").await;
+            world.delete(&ObjectPath::cluster_scoped("ValidatingAdmissionPolicyBinding", "tags")).await;
+            world.until_condition(&path::istio("default"), "TagsReconciled=True/TagsReconciled").await;
+            world.delete(&ObjectPath::cluster_scoped("ValidatingAdmissionPolicy", "tags")).await;
+        }),
+    ),
 ];
+
+/// Changes a state like [`as_installed_by_sail`], and removes what the Sail Operator's RevisionBased sample
+/// lacks: `revisionTags`, and our annotation on revisions.
+pub fn as_sample_of_sail(state: Vec<Value>) -> Vec<Value> {
+    let mut state = as_installed_by_sail(state);
+    for object in &mut state {
+        let (parent, key) = match object["kind"].as_str() {
+            Some("Istio") => ("/spec/updateStrategy", "revisionTags"),
+            Some("IstioRevision") => ("/metadata/annotations", names::IMPLICIT_TAG),
+            _ => continue,
+        };
+        if let Some(Value::Object(parent)) = object.pointer_mut(parent) {
+            parent.remove(key);
+        }
+    }
+    state
+}
+
+/// Returns a policy that rejects the creation of a tag with this name.
+fn tag_policy(name: &str) -> Value {
+    let rule = json!({"apiGroups": ["sailoperator.io"], "apiVersions": ["v1"], "operations": ["CREATE"],
+        "resources": ["istiorevisiontags"]});
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "tags"},
+        "spec": {
+            "failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": format!("object.metadata.name != '{name}'")}],
+        },
+    })
+}
+
+/// Lets the server reject the creation of a tag, until the binding `tags` is deleted.
+pub async fn reject_tag(world: &World, name: &str) {
+    for kind in ["ValidatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy"] {
+        world.delete(&ObjectPath::cluster_scoped(kind, "tags")).await;
+    }
+    world.create(tag_policy(name)).await;
+    world
+        .create(json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": "tags"}, "spec": {"policyName": "tags", "validationActions": ["Deny"]},
+        }))
+        .await;
+    world
+        .until("the policy is in effect", async |world: &World| {
+            let path = "/apis/sailoperator.io/v1/istiorevisiontags?dryRun=All";
+            let tag = fixtures::tag(name, "Istio", "default");
+            let (code, response) = world.call("POST", path, "application/json", Some(tag)).await;
+            if code == 422 {
+                Ok(())
+            } else {
+                Err(response.to_string())
+            }
+        })
+        .await;
+}
 
 /// Changes a state to one that the Sail Operator would have created: with its field manager, written by
 /// updates instead of server-side apply, and without our inventory.

@@ -9,6 +9,7 @@ pub(super) const ITEMS: &[Item] = &[
         key: "round-trip",
         claim: "generate: --uninject restores every input",
         goal: "every stored case, byte for byte",
+        before: "one case lost bytes",
         tests: &[
             integration(
                 "replaced",
@@ -23,6 +24,7 @@ pub(super) const ITEMS: &[Item] = &[
         key: "krm",
         claim: "generate: KRM function with existing results",
         goal: "valid YAML, nothing dropped",
+        before: "invalid YAML with exit 0, earlier results dropped",
         tests: &[
             integration("krm", "earlier_results_in_block_style_are_kept"),
             integration(
@@ -36,6 +38,7 @@ pub(super) const ITEMS: &[Item] = &[
         key: "formatters",
         claim: "generate: reformatted output counts as unchanged",
         goal: "prettier, kyaml, Helm 4 and yq",
+        before: "counted as changed",
         tests: &[
             integration("formats", "reformatted_output_is_unchanged"),
             integration(
@@ -48,12 +51,14 @@ pub(super) const ITEMS: &[Item] = &[
         key: "parsers",
         claim: "generate: output is readable by other parsers",
         goal: "every parser, same meaning",
+        before: "not tested",
         tests: &[integration("formats", "every_reader_finds_the_same_objects")],
     },
     Item {
         key: "files",
         claim: "generate: a file modified meanwhile is not overwritten",
         goal: "exit 2, nothing lost",
+        before: "overwritten",
         tests: &[
             integration("generate", "a_file_modified_between_read_and_write_is_kept"),
             integration("generate", "the_run_after_a_kill_removes_temporary_files"),
@@ -64,6 +69,7 @@ pub(super) const ITEMS: &[Item] = &[
         key: "inputs",
         claim: "generate: paths in use, pipes",
         goal: "named errors",
+        before: "unnamed errors, pipes rejected",
         tests: &[
             integration(
                 "generate",
@@ -78,6 +84,7 @@ pub(super) const ITEMS: &[Item] = &[
         key: "generate-memory",
         claim: "generate: memory of a large List in every layout, a large object; documented exceptions",
         goal: "≤ 8 × the input; exceptions as documented",
+        before: "21 MB needed 2.6 GiB",
         tests: &[
             integration("generate_memory", "memory_is_bounded_by_the_input"),
             unit("mainstay-inject", "pieces_have_the_result_of_the_whole_document"),

@@ -11,6 +11,7 @@ pub(super) const ITEMS: &[Item] = &[
         key: "concurrency",
         claim: "operator: scenarios, faults and real servers with 1 and with 5 concurrent reconciles",
         goal: "all pass; /healthz responds, SIGTERM ends",
+        before: "2 or more hung the operator at the first object",
         tests: &[
             unit(OPERATOR, "only_calls_that_enqueue_a_subject_notify_the_loop"),
             unit(OPERATOR, "a_subject_has_at_most_one_running_plan"),
@@ -28,6 +29,7 @@ pub(super) const ITEMS: &[Item] = &[
         key: "back-off",
         claim: "operator: an edit or deletion during a back-off is handled at once",
         goal: "no wait for the back-off; a 409 is no failure",
+        before: "41 s observed, up to 1,000 s",
         tests: &[
             unit(OPERATOR, "an_event_during_a_failing_execution_is_not_lost"),
             unit(OPERATOR, "an_event_that_changes_the_object_resets_its_back_off"),
@@ -36,12 +38,30 @@ pub(super) const ITEMS: &[Item] = &[
                 "an_event_that_changes_only_the_status_does_not_reset_the_back_off",
             ),
             unit(OPERATOR, "a_conflict_is_no_failure_until_it_persists"),
+            unit(OPERATOR, "conflicts_are_retried_without_delay_up_to_a_limit"),
+            unit(OPERATOR, "an_edit_or_a_deletion_ends_the_backoff"),
+            unit(OPERATOR, "an_action_ends_the_backoff"),
+            unit(OPERATOR, "an_edit_resets_the_backoff_and_a_status_does_not"),
+            integration(
+                "simulated",
+                "backoff::an_edit_and_a_deletion_are_handled_during_a_long_backoff",
+            ),
+            integration(
+                "rollout_fleet",
+                "backoff::an_edit_and_a_deletion_are_handled_during_a_long_backoff",
+            ),
+            integration("rollout_fleet", "backoff::conflicts_do_not_delay_a_deployment"),
+            integration(
+                "istio_operator",
+                "backoff::an_edit_and_a_deletion_are_handled_during_a_long_backoff",
+            ),
         ],
     },
     Item {
         key: "default-tag",
         claim: "operator: the default tag is created for new meshes only",
         goal: "no write for a mesh that has revisions",
+        before: "an unrequested tag, webhook and Service",
         tests: &[
             integration(
                 "managed_tags",
@@ -64,6 +84,7 @@ pub(super) const ITEMS: &[Item] = &[
         key: "tag-names",
         claim: "operator: an invalid tag name is rejected and affects no other tag",
         goal: "rejected by the schema",
+        before: "the whole Istio stopped, TagsReconciled=True",
         tests: &[
             integration(
                 "managed_tags",
@@ -81,6 +102,7 @@ pub(super) const ITEMS: &[Item] = &[
         key: "takeover",
         claim: "operator: details of a takeover from the Sail Operator",
         goal: "0 writes",
+        before: "152 of 157 adapted tests of Sail pass, baseline 156",
         tests: &[
             unit("mainstay-mesh", "quantities_have_kubernetes_canonical_form"),
             integration("simulated", "takeover::a_takeover_writes_nothing"),

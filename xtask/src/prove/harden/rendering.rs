@@ -8,6 +8,7 @@ pub(super) const ITEMS: &[Item] = &[
         key: "release-build",
         claim: "rendering: .Capabilities as in a release build of Helm 3 and 4",
         goal: "all equal",
+        before: "38 of 273 popular charts rejected",
         tests: &[
             integration(
                 "objects_differential",
@@ -20,6 +21,7 @@ pub(super) const ITEMS: &[Item] = &[
         key: "methods",
         claim: "rendering: methods of the objects that templates see",
         goal: "all equal to Helm 3 and 4",
+        before: "Cilium not rendered, AsMap was null",
         tests: &[integration(
             "objects_differential",
             "objects_have_helms_fields_and_methods",
@@ -29,6 +31,7 @@ pub(super) const ITEMS: &[Item] = &[
         key: "live-memory",
         claim: "rendering: memory is charged for live values only",
         goal: "4,000 appends fit",
+        before: "4,000 appends exceeded the limit",
         tests: &[
             integration("limits", "only_live_values_take_memory"),
             integration(

@@ -7,20 +7,32 @@ use crate::{deny, hostile};
 pub(super) const ITEMS: &[Item] = &[
     Item {
         key: "entropy",
-        claim: "operator: random values of charts are random and stable",
-        goal: "different per cluster, unchanged per reconcile",
+        claim: "operator, delivery, manifest: charts cannot generate secrets",
+        goal: "rejected with the object's name",
+        before: "the same secret in every cluster",
         tests: &[
             unit("mainstay-operator", "a_chart_that_generates_values_is_rejected"),
             unit(
                 "mainstay-operator",
                 "a_chart_may_use_the_current_time_where_it_changes_nothing",
             ),
+            unit("mainstay-operator", "a_chart_that_generates_a_secret_is_rejected"),
+            unit(
+                "mainstay-operator",
+                "the_same_application_always_has_the_same_objects",
+            ),
+            integration("randomness", "charts_that_generate_values_are_rejected"),
+            integration(
+                "randomness",
+                "unused_random_values_are_accepted_and_every_output_is_equal",
+            ),
         ],
     },
     Item {
         key: "confinement",
-        claim: "operator: an Istio resource cannot create foreign kinds or namespaces",
+        claim: "operator: Istio and IstioOperator resources cannot create foreign kinds or namespaces",
         goal: "rejected with the object's name",
+        before: "a Deployment with hostPID in kube-system",
         tests: &[
             unit("mainstay-operator", "a_value_cannot_add_an_object"),
             unit(
@@ -32,18 +44,36 @@ pub(super) const ITEMS: &[Item] = &[
                 "the_charts_of_the_catalog_stay_in_their_namespaces",
             ),
             integration("simulated", "istio::a_value_cannot_add_an_object"),
+            integration("confinement", "a_line_break_in_a_value_cannot_add_an_object"),
+            integration("confinement", "a_line_break_in_a_namespace_is_rejected"),
+            integration(
+                "confinement",
+                "an_overlay_cannot_move_an_object_or_change_its_kind",
+            ),
+            integration(
+                "istio_operator",
+                "confinement::a_value_of_a_resource_cannot_add_an_object",
+            ),
+            integration(
+                "istio_operator",
+                "confinement::an_invalid_change_leaves_the_installation_as_it_is",
+            ),
             unit(
                 "mainstay-cluster",
                 "own_rules_contain_no_wildcard_and_no_escalation_verb",
             ),
             integration("deploy", "every_statement_of_the_rbac_page_holds_simulated"),
             integration("deploy", "every_statement_of_the_rbac_page_holds_real"),
+            integration("deploy", "the_rbac_page_holds_with_delivery_real"),
+            integration("deploy", "the_rbac_page_holds_with_istio_operators_real"),
+            integration("deploy", "the_rbac_page_holds_without_definitions_real"),
         ],
     },
     Item {
         key: "cache",
         claim: "operator: memory with 1,000 large labeled objects",
         goal: "≤ 1.1 × before",
+        before: "400 objects exceeded the memory limit",
         tests: &[
             unit("mainstay-cluster", "objects_of_unknown_owners_are_not_kept_whole"),
             unit("mainstay-cluster", "tombstones_expire_with_the_second_relist"),
@@ -51,9 +81,25 @@ pub(super) const ITEMS: &[Item] = &[
         ],
     },
     Item {
+        key: "cache-lists",
+        claim: "operator: peak memory while 1,000 large objects are listed without streaming lists",
+        goal: "≤ 1.1 × before",
+        before: "450 MB in one response",
+        tests: &[
+            integration("memory", "large_labeled_objects_are_listed_one_at_a_time"),
+            unit("mainstay-operator", "items_are_separated_from_the_envelope"),
+            unit(
+                "mainstay-operator",
+                "brackets_quotes_and_keys_in_strings_are_text",
+            ),
+            unit("mainstay-operator", "whole_objects_are_listed_in_smaller_pages"),
+        ],
+    },
+    Item {
         key: "dump",
         claim: "snapshots: names cannot leave the directory; files are private",
         goal: "all rejected, 0700 and 0600",
+        before: "names left the directory, Secrets were 0644",
         tests: &[
             unit(
                 "mainstay-sim",
@@ -72,6 +118,7 @@ pub(super) const ITEMS: &[Item] = &[
         key: "requests",
         claim: "sandbox: a single request cannot exhaust it",
         goal: "rejected as by a real API server",
+        before: "each stopped the sandbox",
         tests: &[
             integration("limits", "objects_are_limited_by_the_request_size_of_etcd"),
             integration("limits", "defaults_of_a_definition_cannot_inflate_an_object"),
@@ -92,6 +139,7 @@ pub(super) const ITEMS: &[Item] = &[
         key: "supply-chain",
         claim: "supply chain: pinned tools, advisories, SBOM",
         goal: "checked",
+        before: "unpinned tools, unchecked advisories",
         tests: &[
             unit("xtask", "tools_are_pinned"),
             unit("xtask", "unpinned_tools_are_found"),
@@ -103,6 +151,7 @@ pub(super) const ITEMS: &[Item] = &[
         key: "secrets",
         claim: "log redaction, links, fenced writes and OCI realms",
         goal: "all hold",
+        before: "escaped values logged, links followed, late writes possible",
         tests: &[
             unit("mainstay-operator", "messages_are_redacted"),
             integration(

@@ -76,7 +76,7 @@ impl MemberFlags {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, CliError> {
-    std::fs::read(path).map_err(|error| {
+    crate::input::read_file(path).map_err(|error| {
         CliError::new(Kind::Config, format!("cannot read {}: {error}", path.display()))
             .hint("name the kubeconfig of the cluster with --cluster-kubeconfig")
     })

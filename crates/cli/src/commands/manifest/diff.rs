@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -147,12 +148,25 @@ fn read(path: &Path, charts: &ChartFlags) -> Result<Vec<Object>, CliError> {
     Ok(objects)
 }
 
+/// Reads at most [`MAX_BYTES`] bytes; more are an error.
+fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other(format!("larger than {MAX_BYTES} bytes")));
+    }
+    Ok(bytes)
+}
+
 fn read_file(path: &Path, size: u64, charts: &ChartFlags) -> Result<Vec<Object>, CliError> {
     let failed = |text: String| CliError::new(Kind::Io, format!("cannot read {}: {text}", path.display()));
     if size > MAX_BYTES {
         return Err(failed(format!("larger than {MAX_BYTES} bytes")));
     }
-    let bytes = fs::read(path).map_err(|error| failed(error.to_string()))?;
+    // A device has no size.
+    let bytes = read_limited(path).map_err(|error| failed(error.to_string()))?;
     let objects = parse_manifest(&bytes).map_err(|error| failed(error.to_string()))?;
     if objects.iter().any(|object| object.kind() == "IstioOperator") {
         return charts.generate_file(&path.to_string_lossy(), bytes);

@@ -88,6 +88,7 @@ impl ChartFlags {
                 force: false,
                 gateway_lists: GatewayLists::default(),
                 kube_version: None,
+                is_confined: false,
                 profiles: package.profiles,
                 charts: package.charts,
             };
@@ -243,6 +244,7 @@ impl InputFlags {
                     Lists::Replace => GatewayLists::Replace,
                 },
                 kube_version: self.kube_version.clone().or_else(|| detected.cloned()),
+                is_confined: false,
                 profiles: package.profiles,
                 charts: package.charts,
             };

@@ -246,7 +246,7 @@ fn rejected(file: &str, text: &str, error: &DocumentError) -> CliError {
         DocumentError::NoKind { line, column }
         | DocumentError::NoName { line, column }
         | DocumentError::UnknownKind { line, column, .. } => Some((*line, *column)),
-        DocumentError::NoJson { line } => Some((*line, 1)),
+        DocumentError::NoJson { line } | DocumentError::DocumentTooLarge { line, .. } => Some((*line, 1)),
         DocumentError::Syntax(error) if error.at.line > 0 => Some((error.at.line, error.at.column)),
         DocumentError::Syntax(_) | DocumentError::TooLong(_) => None,
     };

@@ -223,6 +223,70 @@ fn failed_steps_back_off_per_cluster_and_are_shown() {
     assert!(plan.clusters.contains_key("east"));
 }
 
+/// Returns an index in which the steps of the deployment have failed in "east" for minutes.
+fn index_in_backoff() -> Index {
+    let mut index = settled_index();
+    let name = Name::new("shop", "app");
+    for _ in 0..12 {
+        index.record_step_result(&name, "east", Some("forbidden".into()), now());
+        index.queue.fail(&Subject::Deployment(name.clone()), now());
+    }
+    assert!(is_held(&mut index));
+    index
+}
+
+/// Whether the steps in "east" wait for the end of a back-off.
+fn is_held(index: &mut Index) -> bool {
+    let mut plan = plan_for_clusters(["east"]);
+    index.drop_waiting_steps(&Name::new("shop", "app"), &mut plan, now());
+    plan.clusters.is_empty()
+}
+
+fn edited(change: impl Fn(&mut Value)) -> Value {
+    let mut object = object("ApplicationDeployment", "app", 50, &json!({"appRevisions": []}));
+    change(&mut object);
+    object
+}
+
+#[test]
+fn an_edit_or_a_deletion_ends_the_backoff() {
+    let edit = edited(|object| object["metadata"]["generation"] = json!(2));
+    let deletion = edited(|object| object["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:00:00Z"));
+    for change in [edit, deletion] {
+        let mut index = index_in_backoff();
+        index.observe_host(HostKind::Deployment, change.clone());
+        assert!(!is_held(&mut index), "{change}");
+        let started = index.queue.start_next(now()).unwrap();
+        assert_eq!(started.to_string(), APP, "{change}");
+        index.queue.fail(&started, now());
+        let pause = index.queue.next_due().unwrap().duration_since(now());
+        assert_eq!(pause.as_millis(), 500, "the count of failures starts again");
+    }
+}
+
+#[test]
+fn a_change_of_the_status_does_not_end_the_backoff() {
+    let mut index = index_in_backoff();
+    let status = edited(|object| object["status"] = json!({"phase": "Progressing"}));
+    index.observe_host(HostKind::Deployment, status);
+    assert!(is_held(&mut index));
+}
+
+#[test]
+fn an_action_ends_the_backoff() {
+    let mut index = index_in_backoff();
+    let spec = json!({"deploymentName": "app"});
+    index.observe_host(HostKind::Action, object("DeploymentAction", "abort", 51, &spec));
+    assert!(!is_held(&mut index));
+}
+
+#[test]
+fn a_deleted_deployment_leaves_no_failures() {
+    let mut index = index_in_backoff();
+    index.remove_host(HostKind::Deployment, &edited(|_| {}));
+    assert!(index.failures.is_empty());
+}
+
 /// Returns a plan that has an entry for each of these clusters.
 fn plan_for_clusters<const N: usize>(clusters: [&str; N]) -> Plan {
     Plan {
