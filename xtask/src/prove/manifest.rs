@@ -10,7 +10,7 @@ use mainstay_testkit::{SAMPLE, peer};
 use super::row::{Row, RowKind};
 use crate::build::{self, Profile};
 use crate::measure::{Cost, measured};
-use crate::programs::{self, Environment, ProgramName, TestRun};
+use crate::programs::{self, Environment, ProgramName};
 
 /// A test that prints `MARK: N run, M WORD`.
 struct Counted {
@@ -207,7 +207,7 @@ fn quick_rows() -> Vec<Row> {
         Ok(runs) => {
             let run = runs.iter().find(|run| run.is(counted.program()));
             let numbers = run.context("the test did not run");
-            counted.row(numbers.and_then(|run| numbers_of(counted, run)), true)
+            counted.row(numbers.and_then(|run| run.counts(counted.mark)), true)
         }
         Err(error) => counted.row(Err(anyhow!("{error:#}")), true),
     };
@@ -295,26 +295,9 @@ fn run_alone(counted: &Counted) -> anyhow::Result<(usize, usize)> {
             .args((!counted.filter.is_empty()).then_some(counted.filter))
             .envs(share(counted, false));
     })?;
-    numbers_of(counted, runs.first().context("the test did not run")?)
-}
-
-/// Returns the numbers that the test of a row printed.
-fn numbers_of(counted: &Counted, run: &TestRun) -> anyhow::Result<(usize, usize)> {
-    let (mut total, mut good) = (0, 0);
-    for (_, counts) in run
-        .output
-        .lines()
-        .filter_map(|line| line.split_once(counted.mark))
-    {
-        let mut numbers = counts
-            .split_whitespace()
-            .filter_map(|word| word.parse::<usize>().ok());
-        total += numbers.next().context("no number of runs")?;
-        good += numbers.next().context("no number of equal runs")?;
-    }
-    ensure!(total > 0, "the test {} prints no count", counted.test);
-    ensure!(run.passed || good < total, "the test {} failed", counted.test);
-    Ok((total, good))
+    runs.first()
+        .context("the test did not run")?
+        .counts(counted.mark)
 }
 
 /// Profiles whose generation is measured.
