@@ -269,6 +269,19 @@ async fn prechecks(host: Host) {
             .contains("missing permission to create deployments.apps"),
         "{denied:#?}"
     );
+    let impersonated = [
+        "precheck",
+        "-o",
+        "json",
+        "--as=guest",
+        "--as-group=system:authenticated",
+    ];
+    let impersonated = host.run(&impersonated).await;
+    assert_eq!(
+        (impersonated.code, &impersonated.stdout),
+        (denied.code, &denied.stdout),
+        "{impersonated:#?}"
+    );
     let before = host.inventory().await;
     let canceled = host.run(&["install", "--profile=minimal"]).await;
     assert_eq!(canceled.code, 1, "{canceled:#?}");
