@@ -70,7 +70,7 @@ enum Task {
     Prove(prove::Arguments),
     /// Measure Mainstay and its peers in the same run
     Bench(bench::Arguments),
-    /// Run hostile charts and values with limits on time and memory
+    /// Run hostile charts, values, manifests and profiles with limits on time and memory
     Hostile(hostile::Arguments),
     /// Run all fuzz targets
     Fuzz(fuzz::Arguments),

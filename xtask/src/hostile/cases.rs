@@ -11,6 +11,7 @@ pub(super) fn all() -> anyhow::Result<Vec<Hostile>> {
     cases.extend(super::functions::all());
     cases.extend(super::documents::all());
     cases.extend(super::inputs::all());
+    cases.extend(super::manifests::all());
     cases.extend(super::remote::all());
     Ok(cases)
 }

@@ -9,6 +9,7 @@ use mainstay_testkit::{SAMPLE, peer};
 
 use super::row::{Row, RowKind};
 use crate::build::{self, Profile};
+use crate::hostile;
 use crate::measure::{Cost, measured};
 use crate::programs::{self, Environment, ProgramName};
 
@@ -33,15 +34,6 @@ const COUNTED: &[Counted] = &[
         mark: "validation fixtures: ",
         goal: "at least 50, all equal",
         least: 50,
-    },
-    Counted {
-        claim: "hostile input stays within the limits",
-        package: "mainstay-manifest",
-        test: "hostile",
-        filter: "",
-        mark: "hostile manifests: ",
-        goal: "at least 40, all bounded",
-        least: 40,
     },
     Counted {
         claim: "every profile with 8 configurations",
@@ -193,6 +185,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
         .map(|counted| counted.row(run_alone(counted), false))
         .collect();
     rows.push(controller::matrix_row());
+    rows.push(hostile_row(false));
     rows.extend(speed_rows());
     rows
 }
@@ -211,7 +204,37 @@ fn quick_rows() -> Vec<Row> {
         }
         Err(error) => counted.row(Err(anyhow!("{error:#}")), true),
     };
-    quick_counted().map(row).collect()
+    quick_counted().map(row).chain([hostile_row(true)]).collect()
+}
+
+/// Returns the row of hostile files, `--set` expressions and profiles: a sample, or every case with an
+/// optimized build.
+fn hostile_row(quick: bool) -> Row {
+    let (claim, goal, least) = if quick {
+        (
+            "hostile input, one case of five, unoptimized build",
+            "each < 12 CPU s and < 256 MiB",
+            15,
+        )
+    } else {
+        (
+            "hostile input",
+            "at least 75 cases, each < 1 CPU s and < 256 MiB",
+            75,
+        )
+    };
+    let results = if quick {
+        hostile::run_sample(hostile::MANIFESTS, 5, Profile::Dev)
+    } else {
+        hostile::run_all(hostile::MANIFESTS, Profile::Release)
+    };
+    super::hostile::row(claim, goal, least, results)
+}
+
+fn quick_counted() -> impl Iterator<Item = &'static Counted> {
+    let all = COUNTED.iter().chain(controller::ROWS);
+    all.filter(|counted| !counted.is_slow())
+        .chain([&controller::FAULTS])
 }
 
 fn quick_counted() -> impl Iterator<Item = &'static Counted> {
