@@ -56,6 +56,15 @@ pub(super) const ROWS: &[Counted] = &[
         least: 40,
     },
     Counted {
+        claim: "webhook: the simulator rejects invalid resources",
+        package: "mainstay-operator",
+        test: SIMULATED,
+        filter: "webhook::resources_that_validate_rejects_are_rejected",
+        mark: "istio operator webhook simulated: ",
+        goal: "5, all rejected",
+        least: 5,
+    },
+    Counted {
         claim: "webhook: a real API server rejects invalid resources, also after renewal: certificates",
         package: "mainstay-operator",
         test: "istio_operator_real",
