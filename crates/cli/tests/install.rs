@@ -14,6 +14,7 @@
 mod install {
     pub(crate) mod host;
     pub(crate) mod kill;
+    pub(crate) mod overlaps;
     pub(crate) mod revisions;
     pub(crate) mod tags;
 }
@@ -22,7 +23,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use install::host::{Host, outcome};
-use install::{kill, revisions, tags};
+use install::{kill, overlaps, revisions, tags};
 use mainstay_catalog::Catalog;
 use mainstay_sim::script::Script;
 use mainstay_testkit::SAMPLE;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
             "life_cycle_real" => async { life_cycle(Host::real().await, &["--profile", "ambient"]).await },
             "revisions_simulated" => async { revisions::upgrade_tag_and_uninstall(Host::simulated().await).await },
             "a_failed_component_stops_its_children_real" => async { failed_component(Host::real().await).await },
+            "overlapping_webhooks_prevent_an_upgrade_simulated" => async { overlaps::prevent_an_upgrade(Host::simulated().await).await },
             "differences_are_reported_simulated" => async { differences(Host::simulated().await).await },
             "a_foreign_object_is_not_taken_simulated" => async { foreign(Host::simulated().await).await },
             "checks_before_an_installation_simulated" => async { prechecks(Host::simulated().await).await },
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
     if std::env::var_os(SAMPLE).is_none() {
         cases.extend(test_cases![
             "revisions_real" => async { revisions::upgrade_tag_and_uninstall(Host::real().await).await },
+            "overlapping_webhooks_prevent_an_upgrade_real" => async { overlaps::prevent_an_upgrade(Host::audited().await).await },
             "killed_installations_converge_real" => async { kill::kill_after_each_write_real().await },
         ]);
     }

@@ -13,7 +13,7 @@ use crate::build::{self, Profile};
 use crate::hostile;
 use crate::measure::{Cost, measured};
 use crate::programs::{self, Environment, ProgramName};
-use table::{COUNTED, KILLED, KILLED_REAL, REVISIONS_REAL};
+use table::{COUNTED, KILLED, KILLED_REAL, OVERLAPS_REAL, REVISIONS_REAL};
 
 /// A test that prints `MARK: N run, M WORD`.
 struct Counted {
@@ -35,7 +35,7 @@ const QUICK_KILLS: usize = 3;
 /// Tests that take minutes.
 const SLOW: [&str; 3] = ["golden", "conversion", "adoption"];
 /// Test cases on a real API server that take minutes. The test program omits them when it runs a sample.
-const SLOW_CASES: [&str; 2] = [KILLED_REAL, REVISIONS_REAL];
+const SLOW_CASES: [&str; 3] = [KILLED_REAL, OVERLAPS_REAL, REVISIONS_REAL];
 
 /// Returns all rows. The quick share omits slow tests and measurements, and runs each program once.
 pub(super) fn rows(quick: bool) -> Vec<Row> {

@@ -4,6 +4,8 @@ use super::Counted;
 
 /// The test case of revisions, pruning and tags on a real API server.
 pub(super) const REVISIONS_REAL: &str = "revisions_real";
+/// The test case of overlapping webhooks on a real API server.
+pub(super) const OVERLAPS_REAL: &str = "overlapping_webhooks_prevent_an_upgrade_real";
 /// The test case that kills installations on the simulator.
 pub(super) const KILLED: &str = "killed_installations_converge_simulated";
 /// The test case that kills installations on a real API server.
@@ -91,6 +93,24 @@ pub(super) const COUNTED: &[Counted] = &[
         mark: "tag objects real: ",
         goal: "at least 2, all deleted",
         least: 2,
+    },
+    Counted {
+        claim: "commands with overlapping webhooks write nothing, on the simulator",
+        package: "mainstay",
+        test: "install",
+        filter: "overlapping_webhooks_prevent_an_upgrade_simulated",
+        mark: "commands with overlapping webhooks simulated: ",
+        goal: "3, none writes",
+        least: 3,
+    },
+    Counted {
+        claim: "commands with overlapping webhooks write nothing, on a real API server",
+        package: "mainstay",
+        test: "install",
+        filter: OVERLAPS_REAL,
+        mark: "commands with overlapping webhooks real: ",
+        goal: "3, none writes",
+        least: 3,
     },
     Counted {
         claim: "SIGKILL during an installation: the next run converges",
