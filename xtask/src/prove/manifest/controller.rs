@@ -9,7 +9,9 @@ use super::Counted;
 pub(super) const QUICK_FAULTS: &str = "2";
 
 /// Scenarios of the fault matrix.
-const FAULT_SCENARIOS: [&str; 6] = ["install", "change", "prune", "drift", "deletion", "handover"];
+const FAULT_SCENARIOS: [&str; 7] = [
+    "install", "change", "upgrade", "prune", "drift", "deletion", "handover",
+];
 
 /// Returns the row of the whole fault matrix: every fault at every call of every scenario.
 pub(super) fn matrix_row() -> Row {
@@ -82,6 +84,6 @@ pub(super) const FAULTS: Counted = Counted {
     test: SIMULATED,
     filter: "faults::",
     mark: "controller faults: ",
-    goal: "12, all as without",
-    least: 12,
+    goal: "14, all as without",
+    least: 14,
 };
