@@ -75,6 +75,15 @@ pub(super) const ROWS: &[Counted] = &[
         goal: "2, all served",
         least: 2,
     },
+    Counted {
+        claim: "webhook: the same through the Service of the chart, with its roles: rejected",
+        package: "mainstay-operator",
+        test: "istio_operator_real",
+        filter: "webhook_with_the_charts_account_real",
+        mark: "istio operator webhook with the chart's account: ",
+        goal: "2, all as expected",
+        least: 2,
+    },
 ];
 
 /// Faults at some API calls, for the quick share.
