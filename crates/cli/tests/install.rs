@@ -12,6 +12,7 @@
 )]
 
 mod install {
+    pub(crate) mod addons;
     pub(crate) mod host;
     pub(crate) mod kill;
     pub(crate) mod overlaps;
@@ -23,7 +24,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use install::host::{Host, outcome};
-use install::{kill, overlaps, revisions, tags};
+use install::{addons, kill, overlaps, revisions, tags};
 use mainstay_catalog::Catalog;
 use mainstay_sim::script::Script;
 use mainstay_testkit::SAMPLE;
@@ -44,6 +45,8 @@ fn main() -> ExitCode {
             "revisions_simulated" => async { revisions::upgrade_tag_and_uninstall(Host::simulated().await).await },
             "a_failed_component_stops_its_children_real" => async { failed_component(Host::real().await).await },
             "overlapping_webhooks_prevent_an_upgrade_simulated" => async { overlaps::prevent_an_upgrade(Host::simulated().await).await },
+            "addons_are_installed_and_uninstalled_simulated" => async { addons::life_cycle(Host::simulated().await).await },
+            "addons_without_definitions_fail_alone_simulated" => async { addons::missing_definitions(Host::simulated().await).await },
             "differences_are_reported_simulated" => async { differences(Host::simulated().await).await },
             "a_foreign_object_is_not_taken_simulated" => async { foreign(Host::simulated().await).await },
             "checks_before_an_installation_simulated" => async { prechecks(Host::simulated().await).await },
