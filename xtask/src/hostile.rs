@@ -1,5 +1,5 @@
-//! `cargo xtask hostile`: runs the binary on hostile charts, archives and values. Each must fail with the
-//! expected message, within the limits on time and memory.
+//! `cargo xtask hostile`: runs the binary on hostile charts, archives, values, manifests and profiles. Each
+//! must fail with the expected message, within the limits on time and memory.
 
 pub(crate) mod archive;
 mod cases;
@@ -7,6 +7,7 @@ mod commands;
 mod documents;
 mod functions;
 mod inputs;
+mod manifests;
 mod remote;
 
 use std::fmt;
@@ -39,6 +40,8 @@ pub(crate) struct Hostile {
     files: Vec<(String, Vec<u8>)>,
     /// Named pipes to create.
     pipes: Vec<&'static str>,
+    /// Symbolic links to create, with their targets.
+    links: Vec<(&'static str, &'static str)>,
     /// The subcommand, before `arguments`.
     command: &'static [&'static str],
     /// Everything after the subcommand. `@name` is the path of a file of the case, `@server` the address of
@@ -72,6 +75,7 @@ impl Hostile {
             name: name.into(),
             files,
             pipes: Vec::new(),
+            links: Vec::new(),
             command: &["template", "x"],
             arguments: arguments.iter().map(ToString::to_string).collect(),
             server: None,
@@ -154,19 +158,24 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Part of the names of the cases with `IstioOperator` files and profiles.
+pub(crate) const MANIFESTS: &str = manifests::PREFIX;
+
 /// Runs every case whose name contains `only`.
 pub(crate) fn run_all(only: &str, profile: Profile) -> anyhow::Result<Vec<CaseResult>> {
-    run_cases(profile, |_, case| case.name.contains(only))
+    run_sample(only, 1, profile)
 }
 
-/// Runs every `step`-th case.
-pub(crate) fn run_sample(step: usize, profile: Profile) -> anyhow::Result<Vec<CaseResult>> {
-    run_cases(profile, |index, _| index.is_multiple_of(step))
+/// Runs every `step`-th case whose name contains `only`.
+pub(crate) fn run_sample(only: &str, step: usize, profile: Profile) -> anyhow::Result<Vec<CaseResult>> {
+    let mut cases = cases::all()?;
+    cases.retain(|case| case.name.contains(only));
+    run_cases(profile, cases.iter().step_by(step))
 }
 
-fn run_cases(
+fn run_cases<'a>(
     profile: Profile,
-    is_wanted: impl Fn(usize, &Hostile) -> bool,
+    cases: impl Iterator<Item = &'a Hostile>,
 ) -> anyhow::Result<Vec<CaseResult>> {
     let mainstay = crate::build::mainstay_binary(profile)?.display().to_string();
     let slowness = if let Profile::Dev = profile {
@@ -174,14 +183,7 @@ fn run_cases(
     } else {
         1
     };
-    let cases = cases::all()?;
-    let wanted = cases
-        .iter()
-        .enumerate()
-        .filter(|(index, case)| is_wanted(*index, case));
-    wanted
-        .map(|(_, case)| run_case(case, &mainstay, slowness))
-        .collect()
+    cases.map(|case| run_case(case, &mainstay, slowness)).collect()
 }
 
 /// Returns the highest costs of all cases.
@@ -208,6 +210,9 @@ fn run_case(case: &Hostile, mainstay: &str, slowness: u32) -> anyhow::Result<Cas
         let path = scratch.path().join(name);
         fs::create_dir_all(path.parent().unwrap_or(scratch.path()))?;
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU)?;
+    }
+    for (name, target) in &case.links {
+        std::os::unix::fs::symlink(target, scratch.path().join(name))?;
     }
     let server = case.server.map(remote::start).transpose()?;
     let words = case.command.iter().copied();

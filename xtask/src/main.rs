@@ -64,13 +64,13 @@ enum Task {
     Dist(dist::Arguments),
     /// Build the documentation as a book into `target/docs`, with the generated references
     Docs(docs::Arguments),
-    /// Compare `mainstay template` with the real helm, byte for byte
+    /// Compare `mainstay template` with the real helm, byte for byte, or manifests with the real istioctl
     Parity(parity::Arguments),
     /// Run a proof and print one row per claim
     Prove(prove::Arguments),
     /// Measure Mainstay and its peers in the same run
     Bench(bench::Arguments),
-    /// Run hostile charts and values with limits on time and memory
+    /// Run hostile charts, values, manifests and profiles with limits on time and memory
     Hostile(hostile::Arguments),
     /// Run all fuzz targets
     Fuzz(fuzz::Arguments),
@@ -121,5 +121,52 @@ fn dispatch(task: Task) -> anyhow::Result<()> {
         Task::FuzzReplay(arguments) => fuzz::replay(arguments),
         Task::Tidy => tidy::run(),
         Task::Measure(arguments) => measure::run(&arguments),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use clap::CommandFactory;
+    use mainstay_testkit::repository_root;
+
+    use super::*;
+
+    /// Returns the Markdown files of the repository that describe the current version.
+    fn pages() -> Vec<PathBuf> {
+        let root = repository_root();
+        let entries = [root.clone(), root.join("docs")].map(|path| std::fs::read_dir(path).unwrap());
+        let paths = entries.into_iter().flatten().map(|entry| entry.unwrap().path());
+        paths
+            .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+            .filter(|path| !path.ends_with("CHANGELOG.md"))
+            .collect()
+    }
+
+    #[test]
+    fn documented_tasks_and_flags_exist() {
+        let command = Arguments::command();
+        let mut flags = 0;
+        for page in pages() {
+            let text = std::fs::read_to_string(&page).unwrap();
+            for words in text.split("`cargo xtask ").skip(1) {
+                let words = words.split(['`', '&']).next().unwrap();
+                let mut words = words.split(|c: char| c.is_whitespace() || "[]=".contains(c));
+                let name = words.next().unwrap();
+                let task = command.find_subcommand(name);
+                let task = task.unwrap_or_else(|| panic!("{}: no task {name}", page.display()));
+                for flag in words.filter_map(|word| word.strip_prefix("--")) {
+                    let mut known = task.get_arguments().filter_map(clap::Arg::get_long);
+                    assert!(
+                        known.any(|one| one == flag),
+                        "{}: {name} --{flag}",
+                        page.display()
+                    );
+                    flags += 1;
+                }
+            }
+        }
+        assert!(flags >= 10, "{flags} flags");
     }
 }

@@ -1,10 +1,12 @@
 //! `cargo xtask parity`: runs the real helm and `mainstay template` on charts and value sets with the same
-//! arguments and reports every difference in standard output, exit status and error text.
+//! arguments and reports every difference in standard output, exit status and error text. With `--istioctl`,
+//! compares `mainstay manifest generate` with the real istioctl instead.
 
 mod case;
 mod compare;
 mod edge_case;
 mod functions;
+mod istioctl;
 mod matrix;
 
 use std::collections::BTreeMap;
@@ -32,6 +34,9 @@ pub(crate) struct Arguments {
     /// Print the first differing lines of this many cases
     #[arg(long, default_value_t = 5)]
     pub(crate) show: usize,
+    /// Compare `mainstay manifest generate` with the real istioctl, object for object
+    #[arg(long, conflicts_with_all = ["only", "quick", "show"])]
+    pub(crate) istioctl: bool,
 }
 
 /// Interval of the cases of the matrix that CI runs, in addition to all edge cases.
@@ -63,6 +68,9 @@ pub(crate) struct Count {
 
 /// Prints all differences; fails if there are any.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if arguments.istioctl {
+        return istioctl::run();
+    }
     let begin = Instant::now();
     let findings = find(arguments)?;
     for difference in findings.differences.iter().take(arguments.show) {

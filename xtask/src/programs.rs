@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use mainstay_testkit::{SAMPLE, repository_root};
 use serde_json::Value;
 
@@ -146,6 +146,21 @@ impl TestRun {
     /// Whether this is a run of the program called `name`.
     pub(crate) fn is(&self, name: ProgramName) -> bool {
         self.name == format!("{} {}", name.package, name.target)
+    }
+
+    /// Sums up the lines `MARK N run, M WORD` that the program printed. Fails if there is none, or if the
+    /// program failed although all counted cases are good.
+    pub(crate) fn counts(&self, mark: &str) -> anyhow::Result<(usize, usize)> {
+        let (mut total, mut good) = (0, 0);
+        for (_, counts) in self.output.lines().filter_map(|line| line.split_once(mark)) {
+            let words = counts.split_whitespace();
+            let mut numbers = words.filter_map(|word| word.parse::<usize>().ok());
+            total += numbers.next().context("no number of runs")?;
+            good += numbers.next().context("no number of good runs")?;
+        }
+        ensure!(total > 0, "{} prints no count", self.name);
+        ensure!(self.passed || good < total, "{} failed", self.name);
+        Ok((total, good))
     }
 }
 
@@ -370,6 +385,27 @@ mod tests {
             ignored: 1,
         };
         assert_eq!(Totals::parse(output), expected);
+    }
+
+    #[test]
+    fn counts_sum_all_marked_lines() {
+        let run = |output: &str, passed| TestRun {
+            name: "mainstay-manifest istioctl".into(),
+            output: output.into(),
+            passed,
+            duration: Duration::ZERO,
+        };
+        let check = |output: &str, passed, expected: Option<(usize, usize)>| {
+            assert_eq!(run(output, passed).counts("inputs: ").ok(), expected, "{output}");
+        };
+        check(
+            "inputs: 3 run, 2 equal\ntest a ... inputs: 4 run, 4 equal\n",
+            false,
+            Some((7, 6)),
+        );
+        check("others: 3 run, 3 equal\n", true, None);
+        check("inputs: 3 run, 3 equal\n", false, None);
+        check("inputs: 3 run, 3 equal\n", true, Some((3, 3)));
     }
 
     #[test]

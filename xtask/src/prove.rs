@@ -7,6 +7,7 @@ mod clusters;
 mod first_hour;
 mod fuzzed;
 mod harden;
+mod hostile;
 mod inject;
 mod manifest;
 mod migration;

@@ -228,6 +228,47 @@ mod tests {
         check(&command());
     }
 
+    /// Whether a command, such as `manifest generate`, or one of its subcommands has a flag; without a flag,
+    /// whether the command exists.
+    fn exists(command: &clap::Command, words: &[&str]) -> bool {
+        match words {
+            [] => true,
+            [flag, ..] if flag.starts_with('-') => {
+                let is_named = |one: &clap::Arg| {
+                    let long = one.get_long().is_some_and(|long| format!("--{long}") == *flag);
+                    long || one.get_short().is_some_and(|short| format!("-{short}") == *flag)
+                };
+                let mut below = command.get_subcommands();
+                command.get_arguments().any(is_named) || below.any(|one| exists(one, words))
+            }
+            [name, rest @ ..] => command.find_subcommand(name).is_some_and(|one| exists(one, rest)),
+        }
+    }
+
+    #[test]
+    fn flags_that_are_documented_as_missing_do_not_exist() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let page = std::fs::read_to_string(root.join("docs/from-istioctl.md")).unwrap();
+        let (_, table) = page
+            .split_once("These flags of istioctl do not exist:\n")
+            .unwrap();
+        let rows = table.lines().skip(3).take_while(|line| line.starts_with('|'));
+        let cells = rows.map(|row| row.split('|').nth(1).unwrap());
+        let all: Vec<&str> = cells
+            .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+            .collect();
+        assert!(all.len() >= 15, "{all:?}");
+        for text in all {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            // `template` has the flags of Helm, `-c` is a flag of other commands.
+            assert!(!exists(&command(), &words) || text == "-c", "{text}");
+        }
+        assert!(exists(&command(), &["manifest", "generate", "--component"]));
+        assert!(exists(&command(), &["uninstall", "-f"]));
+        let install = command();
+        assert!(!exists(install.find_subcommand("install").unwrap(), &["-c"]));
+    }
+
     fn flag(argv: &[&str]) -> Result<bool, clap::Error> {
         let matches = command().try_get_matches_from(argv)?;
         match Cli::from_arg_matches(&matches)?.command {

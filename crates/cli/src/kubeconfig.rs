@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::config::AuthInfo;
 use kube::{Client, Config};
 use mainstay_cluster::connect::{Fence, connect, guard, observe};
 
@@ -27,6 +28,48 @@ pub(crate) struct ClusterFlags {
     /// Context of the kubeconfig to use
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
+
+    #[command(flatten)]
+    impersonation: ImpersonationFlags,
+}
+
+/// Flags that select the user of the requests.
+#[derive(clap::Args, Clone, Debug, Default)]
+struct ImpersonationFlags {
+    /// User to impersonate; system:serviceaccount:NAMESPACE:NAME is a service account
+    #[arg(id = "impersonated-user", long = "as", value_name = "USER")]
+    user: Option<String>,
+
+    /// Group to impersonate (several: repeat)
+    #[arg(
+        id = "impersonated-group",
+        long = "as-group",
+        value_name = "GROUP",
+        requires = "impersonated-user"
+    )]
+    groups: Vec<String>,
+
+    /// UID to impersonate
+    #[arg(
+        id = "impersonated-uid",
+        long = "as-uid",
+        value_name = "UID",
+        requires = "impersonated-user"
+    )]
+    uid: Option<String>,
+}
+
+impl ImpersonationFlags {
+    /// Replaces the impersonation of a configuration, if a user is given.
+    fn apply_to(&self, auth: &mut AuthInfo) {
+        if self.user.is_none() {
+            return;
+        }
+        auth.impersonate.clone_from(&self.user);
+        auth.impersonate_uid.clone_from(&self.uid);
+        auth.impersonate_groups = (!self.groups.is_empty()).then(|| self.groups.clone());
+        auth.impersonate_user_extra = None;
+    }
 }
 
 /// Flags that select the namespaces of a report.
@@ -64,7 +107,16 @@ struct Endpoint {
 impl ClusterFlags {
     /// Selects a context of a kubeconfig.
     pub(crate) fn new(kubeconfig: Option<PathBuf>, context: Option<String>) -> Self {
-        Self { kubeconfig, context }
+        Self {
+            kubeconfig,
+            context,
+            ..Self::default()
+        }
+    }
+
+    /// Whether no flag is given.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kubeconfig.is_none() && self.context.is_none() && self.impersonation.user.is_none()
     }
 
     /// Creates a client and checks that the server responds.
@@ -81,10 +133,12 @@ impl ClusterFlags {
 
     /// Returns the configuration and its origin.
     pub(crate) async fn config(&self) -> Result<(Config, String), CliError> {
-        match select::files(self.kubeconfig.as_deref())? {
-            Some(files) => files.select(self.context.as_deref()).await,
-            None => select::service_account(self.context.as_deref()),
-        }
+        let (mut config, origin) = match select::files(self.kubeconfig.as_deref())? {
+            Some(files) => files.select(self.context.as_deref()).await?,
+            None => select::service_account(self.context.as_deref())?,
+        };
+        self.impersonation.apply_to(&mut config.auth_info);
+        Ok((config, origin))
     }
 }
 

@@ -12,8 +12,11 @@
 )]
 
 mod install {
+    pub(crate) mod addons;
     pub(crate) mod host;
     pub(crate) mod kill;
+    pub(crate) mod overlaps;
+    pub(crate) mod revisions;
     pub(crate) mod tags;
 }
 
@@ -21,7 +24,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use install::host::{Host, outcome};
-use install::{kill, tags};
+use install::{addons, kill, overlaps, revisions, tags};
 use mainstay_catalog::Catalog;
 use mainstay_sim::script::Script;
 use mainstay_testkit::SAMPLE;
@@ -39,8 +42,11 @@ fn main() -> ExitCode {
     let mut cases = test_cases![
             "life_cycle_simulated" => async { life_cycle(Host::simulated().await, &["--profile", "demo"]).await },
             "life_cycle_real" => async { life_cycle(Host::real().await, &["--profile", "ambient"]).await },
-            "revisions_simulated" => async { revisions(Host::simulated().await).await },
+            "revisions_simulated" => async { revisions::upgrade_tag_and_uninstall(Host::simulated().await).await },
             "a_failed_component_stops_its_children_real" => async { failed_component(Host::real().await).await },
+            "overlapping_webhooks_prevent_an_upgrade_simulated" => async { overlaps::prevent_an_upgrade(Host::simulated().await).await },
+            "addons_are_installed_and_uninstalled_simulated" => async { addons::life_cycle(Host::simulated().await).await },
+            "addons_without_definitions_fail_alone_simulated" => async { addons::missing_definitions(Host::simulated().await).await },
             "differences_are_reported_simulated" => async { differences(Host::simulated().await).await },
             "a_foreign_object_is_not_taken_simulated" => async { foreign(Host::simulated().await).await },
             "checks_before_an_installation_simulated" => async { prechecks(Host::simulated().await).await },
@@ -49,11 +55,13 @@ fn main() -> ExitCode {
             "killed_installations_converge_simulated" => async { kill::kill_after_each_write().await },
         ]
         .to_vec();
-    // Takes minutes on a real server, so only the full proof runs it.
+    // These take minutes on a real server, so only the full proof runs them.
     if std::env::var_os(SAMPLE).is_none() {
-        cases.extend(
-            test_cases!["killed_installations_converge_real" => async { kill::kill_after_each_write_real().await }],
-        );
+        cases.extend(test_cases![
+            "revisions_real" => async { revisions::upgrade_tag_and_uninstall(Host::real().await).await },
+            "overlapping_webhooks_prevent_an_upgrade_real" => async { overlaps::prevent_an_upgrade(Host::audited().await).await },
+            "killed_installations_converge_real" => async { kill::kill_after_each_write_real().await },
+        ]);
     }
     suite::main(&peers, &cases)
 }
@@ -97,52 +105,10 @@ async fn life_cycle(host: Host, profile: &[&str]) {
     host.until_inventory(&before).await;
     let left = host.inventory().await;
     let deleted = installed.iter().filter(|object| !left.contains(*object)).count();
-    println!("life cycle: {} run, {deleted} deleted", installed.len());
-}
-
-/// Two revisions share the definitions, the first keeps the default tag, and disabled components are pruned.
-async fn revisions(host: Host) {
-    let before = host.inventory().await;
-    host.ok(&["install", "--profile=minimal", "-y"]).await;
-    host.ok(&["install", "--profile=demo", "--revision=canary", "-y"])
-        .await;
-    let tags = host.ok(&["tag", "list"]).await;
-    assert_eq!(tags, "TAG      REVISION  NAMESPACES\ndefault  default\n");
-    let pruned = host
-        .ok(&[
-            "install",
-            "--profile=demo",
-            "--revision=canary",
-            "--set=components.egressGateways.[0].enabled=false",
-            "-y",
-        ])
-        .await;
-    assert!(
-        pruned.contains("pruned Deployment istio-egressgateway"),
-        "{pruned}"
-    );
-    host.until_no_pods("istio-egressgateway").await;
-    assert_eq!(host.run(&["uninstall"]).await.code, 2);
-    let listed = host.ok(&["uninstall", "--revision=canary", "--dry-run"]).await;
-    assert!(
-        listed.contains("would delete Deployment istio-system/istiod-canary"),
-        "{listed}"
-    );
-    assert!(!listed.contains("CustomResourceDefinition"), "{listed}");
-    let unknown = host.run(&["uninstall", "--revision=other", "-y"]).await;
-    assert!(
-        unknown
-            .stderr
-            .contains("no installation has the revision \"other\""),
-        "{unknown:#?}"
-    );
-    host.ok(&["uninstall", "--revision=canary", "-y"]).await;
-    host.ok(&["verify"]).await;
-    host.ok(&["uninstall", "--purge", "-y"]).await;
-    host.until_inventory(&before).await;
-    assert_eq!(
-        host.ok(&["uninstall", "--purge", "-y"]).await,
-        "No installations found\n"
+    println!(
+        "life cycle {}: {} run, {deleted} deleted",
+        host.kind(),
+        installed.len()
     );
 }
 
@@ -268,6 +234,19 @@ async fn prechecks(host: Host) {
             .stdout
             .contains("missing permission to create deployments.apps"),
         "{denied:#?}"
+    );
+    let impersonated = [
+        "precheck",
+        "-o",
+        "json",
+        "--as=guest",
+        "--as-group=system:authenticated",
+    ];
+    let impersonated = host.run(&impersonated).await;
+    assert_eq!(
+        (impersonated.code, &impersonated.stdout),
+        (denied.code, &denied.stdout),
+        "{impersonated:#?}"
     );
     let before = host.inventory().await;
     let canceled = host.run(&["install", "--profile=minimal"]).await;

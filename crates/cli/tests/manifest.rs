@@ -2,7 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+
+use mainstay_testkit::http;
 
 const HEAD: &str = "apiVersion: install.istio.io/v1alpha1\nkind: IstioOperator\nspec:\n  profile: empty\n";
 
@@ -212,4 +216,157 @@ fn charts_of_helm_are_converted_with_their_comments() {
     assert!(err(&wrong).contains("expected CHART=FILE"), "{}", err(&wrong));
     let none = migrate(&["--to", "istio-operator"]);
     assert!(err(&none).contains("needs charts of Helm"), "{}", err(&none));
+}
+
+#[test]
+fn components_are_selected_by_name() {
+    let generate = |more: &[&str]| {
+        run(
+            &[&["manifest", "generate", "--profile", "ambient"], more].concat(),
+            "",
+        )
+    };
+    let kinds = |output: &Output| {
+        let text = out(output);
+        let lines = text.lines().filter_map(|line| line.strip_prefix("kind: "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let output = generate(&["--component", "ztunnel"]);
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(
+        kinds(&output).contains(&"DaemonSet".to_owned()),
+        "{}",
+        out(&output)
+    );
+    assert!(
+        !kinds(&output).contains(&"Deployment".to_owned()),
+        "{}",
+        out(&output)
+    );
+    let all: usize = ["Base", "Pilot", "Cni", "Ztunnel"]
+        .map(|name| kinds(&generate(&["--component", name])).len())
+        .iter()
+        .sum();
+    assert_eq!(all, kinds(&generate(&[])).len());
+    let two = generate(&["--component", "Pilot,Cni"]);
+    let one_by_one = generate(&["--component", "Pilot", "--component", "Cni"]);
+    assert!(
+        two.status.success() && out(&two) == out(&one_by_one),
+        "{}",
+        err(&two)
+    );
+    let disabled = generate(&["--component", "EgressGateways"]);
+    assert_eq!(disabled.status.code(), Some(1), "{}", err(&disabled));
+    assert!(
+        err(&disabled).contains("component EgressGateways is not enabled"),
+        "{}",
+        err(&disabled)
+    );
+    let unknown = generate(&["--component", "Pilots"]);
+    assert_eq!(unknown.status.code(), Some(2), "{}", err(&unknown));
+    assert!(err(&unknown).contains("Pilot"), "{}", err(&unknown));
+}
+
+/// Requests to a server, as their lines.
+type Requests = Arc<Mutex<Vec<String>>>;
+
+/// Serves an empty cluster on GKE, writes its kubeconfig to `path`, and returns the requests.
+fn serve_gke(path: &Path) -> Requests {
+    let requests = Requests::default();
+    let recorded = requests.clone();
+    let address = http::serve(move |head, stream| {
+        recorded.lock().unwrap().push(format!("{head:?}"));
+        let (status, body) = match head.path() {
+            "/version" => (
+                "200 OK",
+                "{\"major\": \"1\", \"minor\": \"36+\", \"gitVersion\": \"v1.36.1-gke.100\"}",
+            ),
+            path if path.starts_with("/apis/apps/v1/deployments") => ("200 OK", "{\"items\": []}"),
+            _ => (
+                "404 Not Found",
+                "{\"kind\": \"Status\", \"code\": 404, \"reason\": \"NotFound\"}",
+            ),
+        };
+        stream.write_all(&http::response(status, body.as_bytes()))
+    })
+    .unwrap();
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{{name: a, cluster: {{server: \"http://{address}\"}}}}]\n\
+         contexts: [{{name: a, context: {{cluster: a, user: a}}}}]\nusers: [{{name: a, user: {{as: other, as-groups: [other]}}}}]\n"
+    );
+    std::fs::write(path, text).unwrap();
+    requests
+}
+
+#[test]
+fn the_platform_of_a_cluster_is_detected() {
+    let directory = tempfile::tempdir().unwrap();
+    let kubeconfig = directory.path().join("kubeconfig");
+    let requests = serve_gke(&kubeconfig);
+    let kubeconfig = kubeconfig.to_str().unwrap();
+    let generate = ["manifest", "generate", "--profile=ambient", "--component=Cni"];
+    let cluster = ["--cluster-specific", "--kubeconfig", kubeconfig];
+    let detected = run(&[&generate[..], &cluster].concat(), "");
+    assert!(detected.status.success(), "{}", err(&detected));
+    assert!(
+        out(&detected).contains("namespace: kube-system"),
+        "{}",
+        out(&detected)
+    );
+    assert!(!requests.lock().unwrap().is_empty());
+    let usual = run(&generate, "");
+    assert!(!out(&usual).contains("namespace: kube-system"), "{}", out(&usual));
+    let ignored = run(&[&generate[..], &["--kubeconfig", kubeconfig]].concat(), "");
+    assert_eq!(ignored.status.code(), Some(1), "{}", err(&ignored));
+    assert!(
+        err(&ignored).contains("require --cluster-specific"),
+        "{}",
+        err(&ignored)
+    );
+}
+
+#[test]
+fn requests_impersonate_the_given_user() {
+    let directory = tempfile::tempdir().unwrap();
+    let kubeconfig = directory.path().join("kubeconfig");
+    let requests = serve_gke(&kubeconfig);
+    let generate = |flags: &[&str]| {
+        requests.lock().unwrap().clear();
+        let cluster = ["--cluster-specific", "--kubeconfig", kubeconfig.to_str().unwrap()];
+        let command = ["manifest", "generate", "--profile=empty"];
+        let output = run(&[&command[..], &cluster, flags].concat(), "");
+        (output, requests.lock().unwrap().clone())
+    };
+    let flags = ["--as=jane", "--as-group=a", "--as-group=b", "--as-uid=42"];
+    let (output, sent) = generate(&flags);
+    assert!(output.status.success(), "{}", err(&output));
+    let headers = [
+        "impersonate-user: jane",
+        "impersonate-group: a",
+        "impersonate-group: b",
+        "impersonate-uid: 42",
+    ];
+    for request in &sent {
+        for header in headers {
+            assert!(request.contains(header), "no {header}: {request}");
+        }
+        assert!(!request.contains("other"), "{request}");
+    }
+    let (_, configured) = generate(&[]);
+    assert!(
+        configured
+            .iter()
+            .all(|request| request.contains("impersonate-user: other")),
+        "{configured:#?}"
+    );
+    assert!(!sent.is_empty() && !configured.is_empty());
+    for flag in ["--as-group=a", "--as-uid=42"] {
+        let (output, sent) = generate(&[flag]);
+        assert_eq!(
+            (output.status.code(), sent.len()),
+            (Some(2), 0),
+            "{}",
+            err(&output)
+        );
+    }
 }

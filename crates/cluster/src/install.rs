@@ -67,7 +67,7 @@ impl Installer {
         for planned in &plan.components {
             let key = set_key(plan, planned.component);
             let objects = member::to_json(&planned.objects)?;
-            let applied = |error| InstallError::Apply(planned.component, Box::new(error));
+            let applied = |error| InstallError::apply(planned.component, error);
             let (served, unserved) = self.engine.split_served(objects).await.map_err(applied)?;
             let desired = self.engine.desired(key, None, served).await.map_err(applied)?;
             let desired = desired.with_accepted_sets(accepted.clone());

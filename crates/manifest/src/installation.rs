@@ -15,7 +15,9 @@ pub use difference::{
     ChangedObject, DiffOptions, DiffOptionsError, FieldDifference, ObjectDifference, ObjectSelector,
     compare_object_sets, compare_values,
 };
-pub use eligibility::{ControlPlane, EligibilityFinding, UpgradeRequest, check_upgrade, is_end_of_life};
+pub use eligibility::{
+    ControlPlane, EligibilityFinding, Month, UpgradeRequest, check_upgrade, is_end_of_life,
+};
 pub use network::{NetworkSettings, check_network};
 pub use overlap::{Overlap, find_overlaps};
 pub use plan::{DefaultTag, InstallationPlan, LiveTag, PlannedComponent, decide_default_tag};

@@ -43,7 +43,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Location, Severity};
 pub use generate::{ComponentObjects, Rendered, configuration, generate};
 pub use installation::{
     CanonicalWebhook, ChangedObject, ControlPlane, DefaultTag, DiffOptions, DiffOptionsError,
-    EligibilityFinding, FieldDifference, InstallationPlan, LiveTag, NetworkSettings, ObjectDifference,
+    EligibilityFinding, FieldDifference, InstallationPlan, LiveTag, Month, NetworkSettings, ObjectDifference,
     ObjectSelector, Overlap, Package, PlannedComponent, Schedule, SkippedComponent, TagError, TagRequest,
     UpgradeRequest, add_default_tag, check_network, check_upgrade, check_webhooks, compare_object_sets,
     compare_values, deactivate, decide_default_tag, find_overlaps, is_end_of_life, platform_file,

@@ -15,6 +15,9 @@ pub(crate) const DEFAULT_PROFILE: &str = "default";
 /// Former and current names of renamed profiles.
 const RENAMED: &[(&str, &str)] = &[("external", "remote")];
 
+/// Maximum number of profiles that an error lists.
+const MAX_LISTED: usize = 30;
+
 /// A merged profile.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
@@ -62,19 +65,35 @@ fn profile_path() -> Path {
 }
 
 fn unknown_profile(profiles: &dyn Profiles, name: &str, error: &PackageError) -> Diagnostic {
-    let names = profiles.profile_names().unwrap_or_default();
-    let renamed = RENAMED.iter().find(|(former, _)| *former == name);
-    let hint = renamed
-        .map(|(_, now)| format!("use {now:?}, its name since Istio 1.24"))
-        .or_else(|| did_you_mean(name, names.iter().map(String::as_str)))
-        .or_else(|| (!names.is_empty()).then(|| format!("use one of {}", names.join(", "))));
-    let message = match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
+    let result = Diagnostic::fatal(profile_path(), mainstay_gostd::error::chain(error));
+    let hint = match error {
+        PackageError::NotFound { .. } => other_profiles(profiles, name),
+        PackageError::Read { .. } => {
+            Some("fix the file of the profile, or choose another profile".to_owned())
+        }
     };
-    let result = Diagnostic::fatal(profile_path(), message);
     match hint {
         Some(hint) => result.hint(hint),
         None => result,
+    }
+}
+
+/// Returns a hint with the profile that was probably meant, or with the first profiles.
+fn other_profiles(profiles: &dyn Profiles, name: &str) -> Option<String> {
+    let names = profiles.profile_names().unwrap_or_default();
+    let renamed = RENAMED.iter().find(|(former, _)| *former == name);
+    renamed
+        .map(|(_, now)| format!("use {now:?}, its name since Istio 1.24"))
+        .or_else(|| did_you_mean(name, names.iter().map(String::as_str)))
+        .or_else(|| (!names.is_empty()).then(|| format!("use one of {}", listed(&names))))
+}
+
+/// Returns the first names, and the number of further ones.
+fn listed(names: &[String]) -> String {
+    let text = names.iter().take(MAX_LISTED).map(String::as_str);
+    let text = text.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_LISTED) {
+        0 => text,
+        more => format!("{text} and {more} more"),
     }
 }

@@ -135,7 +135,11 @@ fn check_fields(
         } else {
             key.clone()
         };
-        let found = fields.iter().find(|(field, _)| field == key || *field == camel);
+        // Protobuf also accepts the name of a field in camel case.
+        let is_named = |field: &str| field.contains('_') && camel_case(field) == *key;
+        let found = fields
+            .iter()
+            .find(|(field, _)| field == key || *field == camel || is_named(field));
         match found {
             Some((_, kind)) => check_type(value, kind, &path.key(key), diagnostics),
             None => diagnostics.push(unknown_field(key, fields, path)),

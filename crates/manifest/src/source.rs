@@ -21,7 +21,7 @@ pub struct InputFile {
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
     name: String,
-    lines: Vec<String>,
+    lines: Lines,
     document: Document<'static>,
     /// Parsed content. All numbers are floats, as in istioctl.
     pub(crate) value: Map,
@@ -52,10 +52,9 @@ impl Layer {
     }
 
     fn empty(file: &InputFile) -> Self {
-        let text = String::from_utf8_lossy(&file.text);
         Self {
             name: file.name.clone(),
-            lines: text.lines().map(ToOwned::to_owned).collect(),
+            lines: Lines::new(&file.text),
             document: Document {
                 span: mainstay_yaml::Span::default(),
                 nodes: Vec::new(),
@@ -81,7 +80,7 @@ impl Layer {
 
     fn location(&self, id: Option<NodeId>) -> Option<Location> {
         let start = self.document.node(id?)?.span.start;
-        Some(location(&self.name, &self.lines, start))
+        Some(location(&self.name, self.lines.get(start.line), start))
     }
 
     /// Returns the node that represents the location of a child, and the child.
@@ -128,9 +127,32 @@ impl Layer {
     }
 }
 
-fn location(file: &str, lines: &[String], at: Position) -> Location {
+/// A text with an index of its lines, which takes less memory than a string per line.
+#[derive(Clone, Debug)]
+struct Lines {
+    text: String,
+    starts: Vec<u32>,
+}
+
+impl Lines {
+    fn new(text: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(text).into_owned();
+        let ends = || text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let mut starts = Vec::with_capacity(ends().count() + 1);
+        starts.push(0);
+        starts.extend(ends().filter_map(|(at, _)| u32::try_from(at + 1).ok()));
+        Self { text, starts }
+    }
+
+    /// Returns a line by its number, which starts at 1.
+    fn get(&self, number: usize) -> Option<&str> {
+        let start = *self.starts.get(number.checked_sub(1)?)?;
+        self.text.get(usize::try_from(start).ok()?..)?.lines().next()
+    }
+}
+
+fn location(file: &str, line: Option<&str>, at: Position) -> Location {
     const WIDTH: usize = 400;
-    let line = lines.get(at.line.saturating_sub(1));
     Location {
         file: file.to_owned(),
         line: at.line,
@@ -149,9 +171,11 @@ fn is_object(document: &Document<'_>) -> bool {
 }
 
 fn with_location(file: &InputFile, diagnostic: Diagnostic, at: Position) -> Diagnostic {
+    let Some(before) = at.line.checked_sub(1) else {
+        return diagnostic.at(None);
+    };
     let text = String::from_utf8_lossy(&file.text);
-    let lines: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
-    diagnostic.at((at.line > 0).then(|| location(&file.name, &lines, at)))
+    diagnostic.at(Some(location(&file.name, text.lines().nth(before), at)))
 }
 
 fn syntax_error(file: &InputFile, error: &Error) -> Diagnostic {
@@ -215,5 +239,25 @@ pub(crate) fn whole_numbers(value: Value) -> Value {
                 .collect(),
         ),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_by_number() {
+        let check = |text: &str| {
+            let lines = Lines::new(text.as_bytes());
+            for (index, line) in text.lines().enumerate() {
+                assert_eq!(lines.get(index + 1), Some(line), "{text:?}");
+            }
+            assert_eq!(lines.get(0), None, "{text:?}");
+            assert_eq!(lines.get(text.lines().count() + 2), None, "{text:?}");
+        };
+        check("");
+        check("a\n\nb\r\nc");
+        check("a: \u{fc}\n");
     }
 }

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use mainstay_gostd::error::chain;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 use tokio::time::Instant;
@@ -105,7 +106,7 @@ fn main_inside(
             ExitCode::FAILURE
         }
         Err(error) => {
-            eprintln!("error: {}", error_chain(&*error));
+            eprintln!("error: {}", chain(&*error));
             ExitCode::FAILURE
         }
     }
@@ -258,12 +259,6 @@ fn print_summary(all: usize, failures: &[Failure]) -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
-}
-
-/// Formats an error and its sources.
-pub fn error_chain(error: &dyn std::error::Error) -> String {
-    let sources = std::iter::successors(error.source(), |error| error.source());
-    sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ impl TestMesh {
     async fn start() -> Self {
         let mesh = Mesh::start(MeshOptions::default())
             .await
-            .unwrap_or_else(|error| panic!("{}", suite::error_chain(&error)));
+            .unwrap_or_else(|error| panic!("{}", mainstay_gostd::error::chain(&error)));
         let client = mesh.cluster().client("admin").unwrap();
         Self {
             pods: Api::default_namespaced(client.clone()),

@@ -12,6 +12,7 @@ pub(super) fn all() -> anyhow::Result<Vec<Hostile>> {
     cases.extend(super::documents::all());
     cases.extend(super::inputs::all());
     cases.extend(super::commands::all());
+    cases.extend(super::manifests::all());
     cases.extend(super::remote::all());
     Ok(cases)
 }

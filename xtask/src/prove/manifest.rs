@@ -1,6 +1,7 @@
 //! Proof of the `IstioOperator` engine: equality with istioctl, golden cases, validation, limits, speed.
 
 mod controller;
+mod table;
 
 use std::collections::BTreeSet;
 
@@ -9,8 +10,10 @@ use mainstay_testkit::{SAMPLE, peer};
 
 use super::row::{Row, RowKind};
 use crate::build::{self, Profile};
+use crate::hostile;
 use crate::measure::{Cost, measured};
-use crate::programs::{self, Environment, ProgramName, TestRun};
+use crate::programs::{self, Environment, ProgramName};
+use table::{COUNTED, KILLED, KILLED_REAL, OVERLAPS_REAL, REVISIONS_REAL};
 
 /// A test that prints `MARK: N run, M WORD`.
 struct Counted {
@@ -24,157 +27,6 @@ struct Counted {
     least: usize,
 }
 
-const COUNTED: &[Counted] = &[
-    Counted {
-        claim: "validation fixtures print the stored text",
-        package: "mainstay-manifest",
-        test: "validation",
-        filter: "",
-        mark: "validation fixtures: ",
-        goal: "at least 50, all equal",
-        least: 50,
-    },
-    Counted {
-        claim: "hostile input stays within the limits",
-        package: "mainstay-manifest",
-        test: "hostile",
-        filter: "",
-        mark: "hostile manifests: ",
-        goal: "at least 40, all bounded",
-        least: 40,
-    },
-    Counted {
-        claim: "every profile with 8 configurations",
-        package: "mainstay-manifest",
-        test: "golden",
-        filter: "",
-        mark: "golden manifests: ",
-        goal: "at least 80, all equal",
-        least: 80,
-    },
-    Counted {
-        claim: "objects equal those of istioctl 1.29.1",
-        package: "mainstay-manifest",
-        test: "istioctl",
-        filter: "",
-        mark: "differential manifest generate and istioctl: ",
-        goal: "at least 60, all equal",
-        least: 60,
-    },
-    Counted {
-        claim: "install, verify, upgrade, tag, uninstall on a real API server: objects deleted",
-        package: "mainstay",
-        test: "install",
-        filter: "life_cycle_real",
-        mark: "life cycle: ",
-        goal: "at least 40, all deleted",
-        least: 40,
-    },
-    Counted {
-        claim: "SIGKILL during an installation: the next run converges",
-        package: "mainstay",
-        test: "install",
-        filter: KILLED,
-        mark: "killed installations: ",
-        goal: "20 points (quick: 3), all converge",
-        least: 3,
-    },
-    Counted {
-        claim: "SIGKILL during an installation on a real API server",
-        package: "mainstay",
-        test: "install",
-        filter: KILLED_REAL,
-        mark: "killed installations on a real server: ",
-        goal: "20 points, all converge",
-        least: 1,
-    },
-    Counted {
-        claim: "tags equal those of istioctl 1.29.1",
-        package: "mainstay",
-        test: "install",
-        filter: "tags_equal",
-        mark: "differential tag generate and istioctl: ",
-        goal: "at least 7, all equal",
-        least: 7,
-    },
-    Counted {
-        claim: "custom resources render the objects of their IstioOperator",
-        package: "mainstay-adopt",
-        test: "conversion",
-        filter: "configurations_render",
-        mark: "migrated manifests: ",
-        goal: "at least 16, all equal",
-        least: 16,
-    },
-    Counted {
-        claim: "IstioOperators render the objects of the charts they were converted from",
-        package: "mainstay-adopt",
-        test: "conversion",
-        filter: "as_an_operator",
-        mark: "charts as IstioOperator: ",
-        goal: "at least 20, all equal",
-        least: 20,
-    },
-    Counted {
-        claim: "custom resources render the objects of the charts they were converted from",
-        package: "mainstay-adopt",
-        test: "conversion",
-        filter: "charts_render_the_same_objects_as_resources",
-        mark: "charts as resources: ",
-        goal: "at least 20, all equal",
-        least: 20,
-    },
-    Counted {
-        claim: "Helm 3 and 4: adopted without a new generation, and back",
-        package: "mainstay-adopt",
-        test: "adoption",
-        filter: "helm_installations_are_adopted",
-        mark: "adopted from Helm: ",
-        goal: "at least 600, all equal",
-        least: 600,
-    },
-    Counted {
-        claim: "istioctl: adopted without a new generation, and back",
-        package: "mainstay-adopt",
-        test: "adoption",
-        filter: "istioctl_installations_are_adopted",
-        mark: "adopted from istioctl: ",
-        goal: "at least 250, all equal",
-        least: 250,
-    },
-    Counted {
-        claim: "the old in-cluster operator: adopted without a new generation, removed, and back",
-        package: "mainstay-adopt",
-        test: "adoption",
-        filter: "in_cluster_operator_installations_are_adopted",
-        mark: "adopted from the in-cluster operator: ",
-        goal: "at least 60, all equal",
-        least: 60,
-    },
-    Counted {
-        claim: "controllers run: adopt, operator, undo, hand-over and helm upgrade keep every pod",
-        package: "mainstay-adopt",
-        test: "adoption",
-        filter: "no_pod_restarts",
-        mark: "observed without a restart: ",
-        goal: "at least 6, all equal",
-        least: 6,
-    },
-    Counted {
-        claim: "handed to Helm 3 and 4 with gateways: upgrade without a change, uninstall",
-        package: "mainstay-adopt",
-        test: "adoption",
-        filter: "istioctl_installations_are_transferred",
-        mark: "handed to Helm: ",
-        goal: "at least 100, all equal",
-        least: 100,
-    },
-];
-
-/// The test case that kills installations on the simulator.
-const KILLED: &str = "killed_installations_converge_simulated";
-/// The test case that kills installations on a real API server.
-const KILLED_REAL: &str = "killed_installations_converge_real";
 /// Kill points of an installation.
 const KILLS: usize = 20;
 /// Kill points in the quick share, on the simulator.
@@ -182,6 +34,8 @@ const QUICK_KILLS: usize = 3;
 
 /// Tests that take minutes.
 const SLOW: [&str; 3] = ["golden", "conversion", "adoption"];
+/// Test cases on a real API server that take minutes. The test program omits them when it runs a sample.
+const SLOW_CASES: [&str; 3] = [KILLED_REAL, OVERLAPS_REAL, REVISIONS_REAL];
 
 /// Returns all rows. The quick share omits slow tests and measurements, and runs each program once.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
@@ -193,6 +47,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
         .map(|counted| counted.row(run_alone(counted), false))
         .collect();
     rows.push(controller::matrix_row());
+    rows.push(hostile_row(false));
     rows.extend(speed_rows());
     rows
 }
@@ -207,11 +62,35 @@ fn quick_rows() -> Vec<Row> {
         Ok(runs) => {
             let run = runs.iter().find(|run| run.is(counted.program()));
             let numbers = run.context("the test did not run");
-            counted.row(numbers.and_then(|run| numbers_of(counted, run)), true)
+            counted.row(numbers.and_then(|run| run.counts(counted.mark)), true)
         }
         Err(error) => counted.row(Err(anyhow!("{error:#}")), true),
     };
-    quick_counted().map(row).collect()
+    quick_counted().map(row).chain([hostile_row(true)]).collect()
+}
+
+/// Returns the row of hostile files, `--set` expressions and profiles: a sample, or every case with an
+/// optimized build.
+fn hostile_row(quick: bool) -> Row {
+    let (claim, goal, least) = if quick {
+        (
+            "hostile input, one case of five, unoptimized build",
+            "each < 12 CPU s and < 256 MiB",
+            15,
+        )
+    } else {
+        (
+            "hostile input",
+            "at least 75 cases, each < 1 CPU s and < 256 MiB",
+            75,
+        )
+    };
+    let results = if quick {
+        hostile::run_sample(hostile::MANIFESTS, 5, Profile::Dev)
+    } else {
+        hostile::run_all(hostile::MANIFESTS, Profile::Release)
+    };
+    super::hostile::row(claim, goal, least, results)
 }
 
 fn quick_counted() -> impl Iterator<Item = &'static Counted> {
@@ -264,7 +143,7 @@ pub(super) fn quick_programs() -> impl Iterator<Item = ProgramName> {
 impl Counted {
     /// Whether only the full proof runs the test.
     fn is_slow(&self) -> bool {
-        SLOW.contains(&self.test) || self.filter == KILLED_REAL
+        SLOW.contains(&self.test) || SLOW_CASES.contains(&self.filter)
     }
 
     /// Returns the row for the numbers that the test printed.
@@ -295,26 +174,7 @@ fn run_alone(counted: &Counted) -> anyhow::Result<(usize, usize)> {
             .args((!counted.filter.is_empty()).then_some(counted.filter))
             .envs(share(counted, false));
     })?;
-    numbers_of(counted, runs.first().context("the test did not run")?)
-}
-
-/// Returns the numbers that the test of a row printed.
-fn numbers_of(counted: &Counted, run: &TestRun) -> anyhow::Result<(usize, usize)> {
-    let (mut total, mut good) = (0, 0);
-    for (_, counts) in run
-        .output
-        .lines()
-        .filter_map(|line| line.split_once(counted.mark))
-    {
-        let mut numbers = counts
-            .split_whitespace()
-            .filter_map(|word| word.parse::<usize>().ok());
-        total += numbers.next().context("no number of runs")?;
-        good += numbers.next().context("no number of equal runs")?;
-    }
-    ensure!(total > 0, "the test {} prints no count", counted.test);
-    ensure!(run.passed || good < total, "the test {} failed", counted.test);
-    Ok((total, good))
+    runs.first().context("the test did not run")?.counts(counted.mark)
 }
 
 /// Profiles whose generation is measured.

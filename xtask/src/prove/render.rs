@@ -18,7 +18,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     let mut rows = parity_rows(quick);
     rows.extend(differential_rows(quick));
     if !quick {
-        rows.extend(hostile_rows());
+        rows.push(hostile_row());
     }
     rows.extend(fuzzed::rows(
         |target| !target.starts_with("inject"),
@@ -215,28 +215,8 @@ fn parse_count_line(line: &str) -> Option<(String, String)> {
         .then(|| (name.to_owned(), counts.to_owned()))
 }
 
-fn hostile_rows() -> Vec<Row> {
-    let goal = "an error, < 1 s, < 256 MiB";
+fn hostile_row() -> Row {
     // The limits apply to an optimized build.
-    match hostile::run_all("", Profile::Release) {
-        Ok(results) => {
-            for result in results.iter().filter(|result| result.problem.is_some()) {
-                println!("{result}");
-            }
-            let bad = results.iter().filter(|result| result.problem.is_some()).count();
-            let figure = format!("{} cases, {bad} bad, {}", results.len(), hostile::worst(&results));
-            vec![Row::correct(
-                "hostile input",
-                figure,
-                goal,
-                bad == 0 && !results.is_empty(),
-            )]
-        }
-        Err(error) => vec![Row::not_measured(
-            "hostile input",
-            goal,
-            RowKind::Correctness,
-            &error,
-        )],
-    }
+    let results = hostile::run_all("", Profile::Release);
+    super::hostile::row("hostile input", "an error, < 1 s, < 256 MiB", 1, results)
 }

@@ -7,6 +7,7 @@ use mainstay_cluster::desired::ObjectId;
 use mainstay_cluster::install::{Installer, RemovalEvent, RemovalPlan, UninstallRequest};
 
 use super::install::confirm;
+use super::manifest::inputs::{ClusterDefaults, InputFlags};
 use crate::commands::{print, print_styled};
 use crate::error::{CliError, Kind};
 use crate::kubeconfig::{ClusterFlags, block_on};
@@ -20,10 +21,12 @@ const MAX_LISTED: usize = 30;
 #[command(after_help = "Examples:
   mainstay uninstall --revision canary
   mainstay uninstall --revision default --dry-run
+  mainstay uninstall -f mesh.yaml
   mainstay uninstall --purge -y
 
-A revision is removed without what other revisions share, such as custom resource definitions; --purge removes
-everything that `mainstay install` and `mainstay tag set` wrote. Namespaces stay.
+A revision is removed without what other revisions share, such as custom resource definitions; -f selects the
+revision that a file configures; --purge removes everything that `mainstay install` and `mainstay tag set`
+wrote. Namespaces stay.
 
 Exit codes: 0 if everything is deleted, 1 otherwise, 2 for wrong usage.")]
 #[allow(clippy::struct_excessive_bools, reason = "one per flag")]
@@ -33,10 +36,14 @@ pub(crate) struct Args {
         short,
         long,
         value_name = "NAME",
-        required_unless_present = "purge",
+        required_unless_present_any = ["purge", "filename"],
         conflicts_with = "purge"
     )]
     revision: Option<String>,
+
+    /// Uninstall the revision of an `IstioOperator` file, `-` for stdin (several: repeat)
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["revision", "purge"])]
+    filename: Vec<String>,
 
     /// Uninstall all revisions, tags and shared objects; custom resources are deleted with their definitions
     #[arg(long)]
@@ -60,10 +67,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let request = match &args.revision {
-        Some(revision) => UninstallRequest::Revision(revision.clone()),
-        None => UninstallRequest::Purge,
-    };
+    let request = request(args)?;
     block_on(async {
         let installer = Installer::new(args.cluster.client().await?, Duration::ZERO);
         let plan = installer.plan_removal(&request).await?;
@@ -84,6 +88,18 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         let deleted = installer.uninstall(plan, &show).await?;
         print(format!("Uninstall complete: {deleted} objects deleted\n").as_bytes())
     })
+}
+
+fn request(args: &Args) -> Result<UninstallRequest, CliError> {
+    if args.purge {
+        return Ok(UninstallRequest::Purge);
+    }
+    if let Some(revision) = &args.revision {
+        return Ok(UninstallRequest::Revision(revision.clone()));
+    }
+    let inputs = InputFlags::for_files(args.filename.clone(), args.force);
+    let revision = inputs.plan(&ClusterDefaults::default(), |plan, _| Ok(plan.revision))?;
+    Ok(UninstallRequest::Revision(revision))
 }
 
 fn event_line(event: &RemovalEvent<'_>) -> String {

@@ -1,6 +1,8 @@
 //! Progress on stderr or stdout: spinners and bars on a terminal, plain lines otherwise.
 
 mod bar;
+#[cfg(test)]
+pub(crate) mod screen;
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
@@ -101,6 +103,8 @@ pub(crate) struct BarRow {
 pub(crate) struct Bars {
     all: MultiProgress,
     bars: BTreeMap<usize, ProgressBar>,
+    /// Number of columns; `None` for that of the terminal, which may change.
+    columns: Option<usize>,
 }
 
 impl Bars {
@@ -109,6 +113,18 @@ impl Bars {
         Self {
             all: MultiProgress::with_draw_target(ProgressDrawTarget::stdout()),
             bars: BTreeMap::new(),
+            columns: None,
+        }
+    }
+
+    /// Creates an empty display on a screen in memory.
+    #[cfg(test)]
+    pub(crate) fn on_screen(screen: &screen::Screen) -> Self {
+        let target = ProgressDrawTarget::term_like(Box::new(screen.clone()));
+        Self {
+            all: MultiProgress::with_draw_target(target),
+            columns: Some(screen.columns()),
+            ..Self::new()
         }
     }
 
@@ -125,7 +141,7 @@ impl Bars {
                 self.all.remove(&bar);
             }
         }
-        let lines = bar::lines(rows, terminal_columns());
+        let lines = bar::lines(rows, self.columns.unwrap_or_else(terminal_columns));
         for (index, line) in lines.into_iter().enumerate() {
             let bar = self.bars.entry(index).or_insert_with(|| self.all.add(new_bar()));
             bar.set_message(line);

@@ -31,6 +31,9 @@ const DERIVED: &[&str] = &[
     "IPAddress",
 ];
 
+/// Names that the simulator may record for the binary.
+pub(crate) const CLIENTS: [&str; 2] = ["mainstay", "unnamed"];
+
 enum Running {
     Simulated {
         cluster: mainstay_sim::Cluster,
@@ -46,6 +49,23 @@ enum Running {
 pub(crate) struct Host {
     server: Running,
     directory: tempfile::TempDir,
+}
+
+/// Numbers of requests of the binary, and on a real cluster also of the tests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Requests {
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+}
+
+impl Requests {
+    /// Returns the requests since an earlier count.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            reads: self.reads - earlier.reads,
+            writes: self.writes - earlier.writes,
+        }
+    }
 }
 
 /// Result of one run of the binary.
@@ -138,6 +158,14 @@ impl Host {
         .await;
     }
 
+    /// Returns the kind of server, for counts.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self.server {
+            Running::Simulated { .. } => "simulated",
+            Running::Real { .. } => "real",
+        }
+    }
+
     pub(crate) fn simulator(&self) -> &mainstay_sim::Cluster {
         match &self.server {
             Running::Simulated { cluster, .. } => cluster,
@@ -150,6 +178,28 @@ impl Host {
         match &self.server {
             Running::Real { cluster, .. } => cluster.audit(),
             Running::Simulated { .. } => panic!("not real"),
+        }
+    }
+
+    /// Returns the requests up to now; a real cluster needs an audit log.
+    pub(crate) fn requests(&self) -> Requests {
+        match &self.server {
+            Running::Simulated { cluster, .. } => cluster.with(|state| {
+                let counts = CLIENTS.map(|client| state.faults.counts(client));
+                let writes = counts.iter().map(|count| count.writes).sum();
+                let requests: u64 = counts.iter().map(|count| count.requests).sum();
+                Requests {
+                    reads: requests - writes,
+                    writes,
+                }
+            }),
+            Running::Real { cluster, .. } => {
+                let count = cluster.audit().counts().unwrap()["admin"];
+                Requests {
+                    reads: count.reads as u64,
+                    writes: count.writes as u64,
+                }
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use mainstay_sim::fault::{Fault, Rule, Trigger};
 use mainstay_testkit::case_count;
 use mainstay_testkit::cluster::Audit;
 
-use super::host::Host;
+use super::host::{CLIENTS, Host};
 
 const INSTALL: [&str; 4] = ["install", "--profile=demo", "-y", "--readiness-timeout=2m"];
 
@@ -63,8 +63,7 @@ async fn kill_at(host: &Host, client: &str, write: u64, arguments: &[&str]) {
 async fn installing_client(host: &Host) -> String {
     host.ok(&INSTALL).await;
     let writes = |name: &str| host.simulator().with(|state| state.faults.counts(name).writes);
-    let names = ["mainstay", "unnamed"];
-    let found = names.into_iter().find(|name| writes(name) > 0);
+    let found = CLIENTS.into_iter().find(|name| writes(name) > 0);
     found.expect("the installation wrote nothing").to_owned()
 }
 

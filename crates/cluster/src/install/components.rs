@@ -229,7 +229,7 @@ impl Installer {
         report(InstallEvent::Applying(component, planned.objects.len()));
         let objects = member::to_json(&planned.objects)?;
         let key = set_key(plan, component);
-        let failed = |error: ApplyError| InstallError::Apply(component, Box::new(error));
+        let failed = |error: ApplyError| InstallError::apply(component, error);
         let desired = self.engine.desired(key, None, objects).await.map_err(failed)?;
         let desired = desired.with_accepted_sets(accepted.to_vec());
         let changes = self.apply_with_retries(&desired).await.map_err(failed)?;

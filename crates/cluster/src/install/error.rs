@@ -5,7 +5,7 @@ use std::time::Duration;
 use mainstay_manifest::ComponentName;
 
 use crate::apply::ApplyError;
-use crate::desired::ObjectId;
+use crate::desired::{DesiredError, ObjectId};
 use crate::write::WriteError;
 
 /// Errors of installing, verifying and uninstalling.
@@ -33,6 +33,17 @@ pub enum InstallError {
     /// A component cannot be applied.
     #[error("{}: {}", .0.title(), .1)]
     Apply(ComponentName, #[source] Box<ApplyError>),
+    /// The cluster does not serve the kind of an object of a component.
+    #[error(
+        "{}: {}: the cluster does not serve {} in {}; install its definition, or disable the component or add-on that contains it",
+        .component.title(), label(.id), .id.kind, .id.api_version()
+    )]
+    NotServed {
+        /// Component that contains the object.
+        component: ComponentName,
+        /// Identity of the object.
+        id: Box<ObjectId>,
+    },
     /// A set cannot be written or pruned.
     #[error("set {set}: {error}")]
     Set {
@@ -90,6 +101,14 @@ pub(super) fn label(id: &ObjectId) -> String {
 }
 
 impl InstallError {
+    /// Creates the error of applying a component.
+    pub(super) fn apply(component: ComponentName, error: ApplyError) -> Self {
+        match error {
+            ApplyError::Desired(DesiredError::UnknownKind(id)) => Self::NotServed { component, id },
+            error => Self::Apply(component, Box::new(error)),
+        }
+    }
+
     /// Creates a read error.
     pub(super) fn read(what: impl Into<String>, error: WriteError) -> Self {
         Self::Read {

@@ -142,8 +142,8 @@ impl Installer {
         Ok(())
     }
 
-    /// Deletes all objects of a tag, regardless of the tool that created them. Returns the number of
-    /// objects.
+    /// Deletes all objects of a tag, regardless of the tool that created them, and the inventory of the last
+    /// tag. Returns the number of objects of the tag.
     pub async fn remove_tag(&self, tag: &str) -> Result<usize, InstallError> {
         let selector = format!("istio.io/tag={tag}");
         let mut count = 0;
@@ -153,7 +153,18 @@ impl Installer {
                 count += 1;
             }
         }
+        self.delete_empty_inventories().await?;
         Ok(count)
+    }
+
+    async fn delete_empty_inventories(&self) -> Result<(), InstallError> {
+        let sets = installed_sets(&self.client).await?;
+        for set in sets.iter().filter(|set| set.name == SetName::Tags) {
+            if member::members(&self.client, set).await?.is_empty() {
+                self.delete_inventory(set).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn delete(&self, collection: &str, object: &Value) -> Result<(), InstallError> {

@@ -204,17 +204,22 @@ impl Installer {
                 deleted.push(change.id);
             }
             let has_kept = self.await_deletion(&set, &kept, report).await?;
-            if has_kept {
-                continue;
+            if !has_kept {
+                self.delete_inventory(&set).await?;
             }
-            let known = Known {
-                inventory: Some(Arc::new(set.live.clone())),
-                ..Known::default()
-            };
-            let changes = self.engine.uninstall(&set.key, known).await;
-            changes.map_err(|partial| set_error(&set.key, partial))?;
         }
         Ok(deleted.len())
+    }
+
+    /// Deletes the inventory of a set without members.
+    pub(super) async fn delete_inventory(&self, set: &InstalledSet) -> Result<(), InstallError> {
+        let known = Known {
+            inventory: Some(Arc::new(set.live.clone())),
+            ..Known::default()
+        };
+        let changes = self.engine.uninstall(&set.key, known).await;
+        changes.map_err(|partial| set_error(&set.key, partial))?;
+        Ok(())
     }
 
     /// Waits until all objects of a set except `kept` are removed, which finalizers may delay. Returns

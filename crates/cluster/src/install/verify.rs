@@ -70,7 +70,7 @@ impl Installer {
         object: Value,
         accepted: &[String],
     ) -> Result<Option<VerifiedObject>, InstallError> {
-        let failed = |error| InstallError::Apply(component, Box::new(error));
+        let failed = |error| InstallError::apply(component, error);
         let (served, unserved) = self.engine.split_served(vec![object]).await.map_err(failed)?;
         let problem = |id: ObjectId, problem| {
             Some(VerifiedObject {

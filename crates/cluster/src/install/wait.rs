@@ -64,7 +64,7 @@ impl Installer {
         let mut unready = Vec::new();
         for id in ids {
             let live = self.engine.read(id).await;
-            let live = live.map_err(|error| InstallError::Apply(component, Box::new(error)))?;
+            let live = live.map_err(|error| InstallError::apply(component, error))?;
             let state = live.as_ref().map_or_else(
                 || Readiness::Waiting("not found".to_owned()),
                 |live| readiness(&id.kind, live),

@@ -6,15 +6,30 @@ use crate::diagnostic::Severity;
 use crate::package::Minor;
 use crate::translate::Translator;
 
-/// First month in which istioctl reports the end of life of a minor version: minor number of Istio 1, year,
-/// month. There is no row for 1.28, because its constant in istioctl is that of an older version.
-const END_OF_LIFE: &[(u64, i16, i8)] = &[
-    (24, 2025, 7),
-    (25, 2025, 10),
-    (26, 2026, 2),
-    (27, 2026, 5),
-    (29, 2026, 11),
-    (30, 2027, 2),
+/// A month of a year.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Month {
+    /// Year.
+    pub year: i16,
+    /// Number of the month, starting at 1.
+    pub month: i8,
+}
+
+impl Month {
+    const fn new(year: i16, month: i8) -> Self {
+        Self { year, month }
+    }
+}
+
+/// First month in which istioctl reports the end of life of a minor version of Istio 1. There is no row for
+/// 1.28, because its constant in istioctl is that of an older version.
+const END_OF_LIFE: &[(u64, Month)] = &[
+    (24, Month::new(2025, 7)),
+    (25, Month::new(2025, 10)),
+    (26, Month::new(2026, 2)),
+    (27, Month::new(2026, 5)),
+    (29, Month::new(2026, 11)),
+    (30, Month::new(2027, 2)),
 ];
 
 /// A running control plane.
@@ -39,8 +54,8 @@ pub struct UpgradeRequest<'a> {
     pub must_be_installed: bool,
     /// Minor version of the cluster's Kubernetes 1.
     pub kube_minor: u64,
-    /// Current year and month.
-    pub today: (i16, i8),
+    /// Current month.
+    pub month: Month,
 }
 
 /// A reason against an upgrade.
@@ -82,16 +97,16 @@ pub fn check_upgrade(request: &UpgradeRequest<'_>) -> Vec<EligibilityFinding> {
     );
     findings.extend(check_kubernetes(request.target, request.kube_minor));
     findings
-        .extend(is_end_of_life(request.target, request.today).then(|| end_of_life_finding(request.target)));
+        .extend(is_end_of_life(request.target, request.month).then(|| end_of_life_finding(request.target)));
     findings
 }
 
-/// Whether istioctl of this version reports its end of life in the month `today`.
+/// Whether istioctl of this version reports its end of life in a month.
 #[must_use]
-pub fn is_end_of_life(version: &Version, today: (i16, i8)) -> bool {
+pub fn is_end_of_life(version: &Version, month: Month) -> bool {
     let (major, minor) = version.minor();
     let row = END_OF_LIFE.iter().find(|row| major == 1 && row.0 == minor);
-    row.is_some_and(|row| today >= (row.1, row.2))
+    row.is_some_and(|row| month >= row.1)
 }
 
 fn end_of_life_finding(version: &Version) -> EligibilityFinding {
@@ -165,18 +180,18 @@ mod tests {
 
     /// Checks an upgrade of the revision `default` and compares the messages.
     fn check(installed: &[(&str, &str)], target: &str, expected: &[&str]) {
-        check_on(installed, target, (36, (2026, 6)), expected);
+        check_on(installed, target, 36, Month::new(2026, 6), expected);
     }
 
-    fn check_on(installed: &[(&str, &str)], target: &str, on: (u64, (i16, i8)), expected: &[&str]) {
+    fn check_on(installed: &[(&str, &str)], target: &str, kube_minor: u64, month: Month, expected: &[&str]) {
         let installed: Vec<_> = installed.iter().map(|one| plane(one.0, one.1)).collect();
         let shown = messages(&UpgradeRequest {
             revision: "default",
             target: &target.parse().unwrap(),
             installed: &installed,
             must_be_installed: true,
-            kube_minor: on.0,
-            today: on.1,
+            kube_minor,
+            month,
         });
         assert_eq!(shown, expected, "{installed:?} to {target}");
     }
@@ -228,7 +243,7 @@ mod tests {
                 installed,
                 must_be_installed: false,
                 kube_minor: 20,
-                today: (2026, 6),
+                month: Month::new(2026, 6),
             };
             assert_eq!(messages(&request), expected, "{installed:?}");
         };
@@ -255,13 +270,14 @@ mod tests {
         check_on(
             &[("default", "1.28.2")],
             "1.29.1",
-            (20, (2026, 11)),
+            20,
+            Month::new(2026, 11),
             &[
                 "error: Istio 1.29.1 requires Kubernetes 1.30 or later, the cluster has 1.20",
                 "warning: Istio 1.29.1 has reached its end of life",
             ],
         );
-        assert!(!is_end_of_life(&"1.29.1".parse().unwrap(), (2026, 10)));
-        assert!(is_end_of_life(&"1.24.2".parse().unwrap(), (2026, 1)));
+        assert!(!is_end_of_life(&"1.29.1".parse().unwrap(), Month::new(2026, 10)));
+        assert!(is_end_of_life(&"1.24.2".parse().unwrap(), Month::new(2026, 1)));
     }
 }

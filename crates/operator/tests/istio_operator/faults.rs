@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
+use mainstay_api::istio_operator::ISTIO_VERSION;
 use mainstay_harness::SimulatedCluster;
 use mainstay_sim::fault::RequestCounts;
 use mainstay_sim::snapshot;
@@ -43,6 +44,25 @@ const SCENARIOS: &[Scenario] = &[
             let change = json!({"spec": {"components": {"cni": {"enabled": true}}, "meshConfig": {"accessLogFile": "/dev/stdout"}}});
             world.patch(&operator_path("mesh"), change).await;
             world.until_state("mesh", "HEALTHY").await;
+        }),
+    },
+    Scenario {
+        name: "upgrade",
+        set_up: steps!(world => {
+            let mut old = operator("mesh", json!({"profile": "minimal"}));
+            old["metadata"]["annotations"] = json!({ISTIO_VERSION: "1.28.2"});
+            world.create(&old).await.unwrap();
+            world.until_state("mesh", "HEALTHY").await;
+        }),
+        action: steps!(world => {
+            let upgrade = json!({"metadata": {"annotations": {ISTIO_VERSION: null}}});
+            world.patch(&operator_path("mesh"), upgrade).await;
+            let version = world.catalog.default_version().unwrap().to_string();
+            world.until(&operator_path("mesh"), "the default version", |object| {
+                let status = &object["status"];
+                let has_version = |component: &str| status["componentStatus"][component]["version"] == version;
+                status["status"] == "HEALTHY" && ["Base", "Pilot"].into_iter().all(has_version)
+            }).await;
         }),
     },
     Scenario {
@@ -204,4 +224,4 @@ macro_rules! tests {
     };
 }
 
-tests! { install, change, prune, drift, deletion, handover }
+tests! { install, change, upgrade, prune, drift, deletion, handover }

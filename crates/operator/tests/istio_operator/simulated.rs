@@ -57,6 +57,61 @@ fn an_invalid_resource_affects_no_other_one() {
     });
 }
 
+const INJECTORS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+
+/// Returns a webhook configuration of another tool that handles the pods of the default tag.
+fn other_injector() -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "other-injector", "labels": {"istio.io/rev": "other"}},
+        "webhooks": [{
+            "name": "namespace.sidecar-injector.istio.io",
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "failurePolicy": "Ignore",
+            "clientConfig": {"url": "https://127.0.0.1:1/inject"},
+            "namespaceSelector": {"matchLabels": {"istio-injection": "enabled"}},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        }],
+    })
+}
+
+#[test]
+fn overlapping_webhooks_prevent_a_change() {
+    run(async {
+        let mut world = World::simulated().await;
+        let mut old = operator("mesh", minimal());
+        old["metadata"]["annotations"] = json!({"install.mainstay.dev/istio-version": "1.28.2"});
+        world.create(&old).await.unwrap();
+        world.until_state("mesh", "HEALTHY").await;
+        world.until_idle().await;
+        let istiod = path("apis/apps/v1", "deployments", "istiod");
+        world
+            .send("POST", INJECTORS, Some(&other_injector()))
+            .await
+            .unwrap();
+        let installed = (world.inventory().await, world.get(&istiod).await);
+        let upgrade = json!({"metadata": {"annotations": {"install.mainstay.dev/istio-version": null}}});
+        world.patch(&operator_path("mesh"), upgrade).await;
+        let live = world.until_state("mesh", "ERROR").await;
+        let reconciled = condition(&live, "Reconciled");
+        assert_eq!(reconciled["reason"], "WebhookOverlap", "{live}");
+        let message = reconciled["message"].as_str().unwrap();
+        assert!(
+            message.contains("other-injector/namespace.sidecar-injector.istio.io")
+                && message.contains("handle the same pods (namespace istio-injection=enabled"),
+            "{message}"
+        );
+        assert!(world.event_reasons("mesh").await.contains("WebhookOverlap"));
+        world.sleep(Duration::from_mins(15)).await;
+        assert_eq!(installed, (world.inventory().await, world.get(&istiod).await));
+        world.delete(&format!("{INJECTORS}/other-injector")).await;
+        let live = world.until_state("mesh", "HEALTHY").await;
+        assert_ne!(live["status"]["componentStatus"]["Pilot"]["version"], "1.28.2");
+    });
+}
+
 #[test]
 fn an_annotation_disables_the_controller() {
     run(async {

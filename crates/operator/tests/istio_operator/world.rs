@@ -10,6 +10,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use mainstay_api::crd::istio_operator_definition;
 use mainstay_catalog::Catalog;
+use mainstay_cluster::admission::CONFIGURATION;
 use mainstay_cluster::connect::{Fence, Meter, connect};
 use mainstay_cluster::definitions;
 use mainstay_harness::{ClusterOptions, SimulatedCluster};
@@ -133,10 +134,19 @@ impl World {
     /// account of the chart, so that its roles and admission policies apply.
     #[allow(dead_code, reason = "each test program uses a part")]
     pub(crate) async fn real_with_chart(cluster: Cluster, kubelet: Kubelet) -> Self {
+        let mut world = Self::real_with_idle_chart(cluster, kubelet).await;
+        // The webhook of the chart is deleted, because no operator process serves it here.
+        world.delete(&webhook_path()).await;
+        world.start();
+        world
+    }
+
+    /// Creates a world with a real cluster and the operator's chart, and without a running operator.
+    #[allow(dead_code, reason = "each test program uses a part")]
+    pub(crate) async fn real_with_idle_chart(cluster: Cluster, kubelet: Kubelet) -> Self {
         let account = install_chart(&cluster).await;
         let mut world = Self::with_definition(cluster, kubelet).await;
         world.account = Some(account);
-        world.start();
         world
     }
 
@@ -262,6 +272,16 @@ impl World {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, (u16, String)> {
+        Self::send_as(&self.user, method, path, body).await
+    }
+
+    /// Sends a request with a client.
+    pub(crate) async fn send_as(
+        client: &Client,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Value, (u16, String)> {
         let content = if method == "PATCH" {
             "application/merge-patch+json"
         } else {
@@ -273,7 +293,7 @@ impl World {
             .header("content-type", content)
             .body(body.map(|body| body.to_string().into_bytes()).unwrap_or_default())
             .unwrap();
-        match self.user.request::<Value>(request).await {
+        match client.request::<Value>(request).await {
             Ok(value) => Ok(value),
             Err(kube::Error::Api(status)) => Err((status.code, status.message)),
             Err(error) => panic!("{method} {path}: {error:?}"),
@@ -425,8 +445,13 @@ impl Drop for World {
     }
 }
 
+/// Returns the path of the webhook's configuration.
+pub(crate) fn webhook_path() -> String {
+    format!("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{CONFIGURATION}")
+}
+
 /// Namespace of the operator's chart.
-const CHART_NAMESPACE: &str = "sail-operator";
+pub(crate) const CHART_NAMESPACE: &str = "sail-operator";
 
 /// Installs the operator's definitions and chart with the real Helm, and returns a client with the chart's
 /// account.
@@ -457,11 +482,6 @@ async fn install_chart(cluster: &Cluster) -> Client {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    // The webhook of the chart is deleted, because no operator process serves it here.
-    let webhook =
-        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/mainstay-istio-operator";
-    let request = Request::delete(webhook).body(Vec::new()).unwrap();
-    admin.request::<Value>(request).await.unwrap();
     let text = std::fs::read_to_string(cluster.kubeconfig("admin")).unwrap();
     let kubeconfig = Kubeconfig::from_yaml(&text).unwrap();
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;

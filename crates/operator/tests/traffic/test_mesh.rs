@@ -75,7 +75,7 @@ impl TestMesh {
         let definitions = tokio::task::spawn_blocking(all_definitions);
         let mesh = Mesh::start(options)
             .await
-            .unwrap_or_else(|error| panic!("{}", mainstay_testkit::suite::error_chain(&error)));
+            .unwrap_or_else(|error| panic!("{}", mainstay_gostd::error::chain(&error)));
         let client = mesh.cluster().client("tester").unwrap();
         let mut mesh = Self {
             operator: None,

@@ -39,8 +39,15 @@ pub(super) struct CalculatedCluster<'a> {
     timers: BTreeMap<(Timestamp, u64), Timer>,
     next: u64,
     pods: u64,
-    /// Deployments of each release, as namespace and name.
-    istiods: BTreeMap<ReleaseKey, Vec<(String, String)>>,
+    /// Deployments of each release.
+    istiods: BTreeMap<ReleaseKey, Vec<DeploymentKey>>,
+}
+
+/// Identity of a Deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct DeploymentKey {
+    namespace: String,
+    name: String,
 }
 
 struct Namespace {
@@ -452,7 +459,7 @@ impl<'a> CalculatedCluster<'a> {
         let objects = self.renderer.render(release);
         let objects = objects.map_err(|error| WriteError::local(ErrorClass::Other, error.to_string()))?;
         let known = self.istiods.entry(release.key.clone()).or_default().clone();
-        let mut places = Vec::new();
+        let mut deployments = Vec::new();
         for object in &objects {
             match text(object, "/kind") {
                 "Deployment" => {
@@ -460,13 +467,15 @@ impl<'a> CalculatedCluster<'a> {
                         "" => release.key.namespace.clone(),
                         namespace => namespace.to_owned(),
                     };
-                    let place = (namespace, text(object, "/metadata/name").to_owned());
-                    if !known.contains(&place)
-                        && reconciler.snapshot().deployment(&place.0, &place.1).is_none()
-                    {
-                        self.start_deployment(&place, object, now, reconciler);
+                    let key = DeploymentKey {
+                        namespace,
+                        name: text(object, "/metadata/name").to_owned(),
+                    };
+                    let live = reconciler.snapshot().deployment(&key.namespace, &key.name);
+                    if !known.contains(&key) && live.is_none() {
+                        self.start_deployment(&key, object, now, reconciler);
                     }
-                    places.push(place);
+                    deployments.push(key);
                 }
                 "MutatingWebhookConfiguration" => {
                     let metadata = object.get("metadata").cloned().unwrap_or_default();
@@ -479,7 +488,7 @@ impl<'a> CalculatedCluster<'a> {
                 _ => {}
             }
         }
-        self.istiods.insert(release.key.clone(), places);
+        self.istiods.insert(release.key.clone(), deployments);
         let fact = ReleaseFact::Applied(release.clone());
         reconciler.observe(Observation::Release(release.key.clone(), fact));
         Ok(())
@@ -487,7 +496,7 @@ impl<'a> CalculatedCluster<'a> {
 
     fn start_deployment(
         &mut self,
-        place: &(String, String),
+        key: &DeploymentKey,
         object: &Value,
         now: Timestamp,
         reconciler: &mut Reconciler,
@@ -495,17 +504,15 @@ impl<'a> CalculatedCluster<'a> {
         let replicas = at(object, "/spec/replicas").and_then(Value::as_i64).unwrap_or(1);
         let replicas = i32::try_from(replicas).unwrap_or(i32::MAX);
         let fact = Deployment { replicas, ready: 0 };
-        reconciler.observe(Observation::Deployment(
-            place.0.clone(),
-            place.1.clone(),
-            Some(fact),
-        ));
+        let (namespace, name) = (key.namespace.clone(), key.name.clone());
+        let observed = Observation::Deployment(namespace.clone(), name.clone(), Some(fact));
+        reconciler.observe(observed);
         let ready = super::later(now, self.model.control_plane);
-        self.schedule(ready, Timer::Istiod(place.0.clone(), place.1.clone(), replicas));
+        self.schedule(ready, Timer::Istiod(namespace, name, replicas));
     }
 
     fn uninstall(&mut self, key: &ReleaseKey, reconciler: &mut Reconciler) {
-        for (namespace, name) in self.istiods.remove(key).unwrap_or_default() {
+        for DeploymentKey { namespace, name } in self.istiods.remove(key).unwrap_or_default() {
             reconciler.observe(Observation::Deployment(namespace, name, None));
         }
         reconciler.observe(Observation::Release(key.clone(), ReleaseFact::Absent));

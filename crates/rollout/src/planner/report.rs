@@ -146,30 +146,40 @@ fn report_traffic(draft: &mut Draft<'_>, stage: &Stage<'_>) {
             .get(cluster)
             .is_some_and(|state| state.is_reachable);
         let entry = if routes.is_verified && is_reachable {
-            (&routes.weights, true)
+            ReportedRoutes {
+                weights: &routes.weights,
+                verified: true,
+            }
         } else {
-            (known.map_or(&none, |known| &known.routes), false)
+            ReportedRoutes {
+                weights: known.map_or(&none, |known| &known.routes),
+                verified: false,
+            }
         };
-        if !entry.0.is_empty() || !routes.manifests.is_empty() {
+        if !entry.weights.is_empty() || !routes.manifests.is_empty() {
             add_traffic(&mut draft.status.traffic, cluster, entry);
         }
     }
 }
 
+/// Weights of the routes of a cluster, and whether they were read from the cluster.
+#[derive(Clone, Copy)]
+struct ReportedRoutes<'a> {
+    weights: &'a [RouteWeights],
+    verified: bool,
+}
+
 /// Adds a cluster to the entry with equal weights, or adds a new entry.
-fn add_traffic(
-    traffic: &mut Vec<ClusterTraffic>,
-    cluster: &str,
-    (routes, verified): (&Vec<RouteWeights>, bool),
-) {
-    let is_equal = |entry: &&mut ClusterTraffic| entry.verified == verified && entry.routes == *routes;
+fn add_traffic(traffic: &mut Vec<ClusterTraffic>, cluster: &str, reported: ReportedRoutes<'_>) {
+    let ReportedRoutes { weights, verified } = reported;
+    let is_equal = |entry: &&mut ClusterTraffic| entry.verified == verified && entry.routes == weights;
     if let Some(entry) = traffic.iter_mut().find(is_equal) {
         entry.cluster_names.push(cluster.to_owned());
         return;
     }
     traffic.push(ClusterTraffic {
         cluster_names: vec![cluster.to_owned()],
-        routes: routes.clone(),
+        routes: weights.to_vec(),
         verified,
     });
 }

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use mainstay_yaml::{Budget, Numbers, Options};
+use mainstay_yaml::{Budget, Numbers, Options, Position};
 use serde_json::{Map, Number, Value};
 
 use super::{Place, SnapshotError};
@@ -45,7 +45,7 @@ pub fn parse_each<T: Send>(text: &str, convert: &Convert<'_, T>) -> Result<Vec<T
         }
         let value = parse_whole(document).map_err(|source| SnapshotError::Document {
             number,
-            place: locate(text, range.start, (source.at.line, source.at.column)),
+            place: locate(text, range.start, source.at),
             source: source.into(),
         })?;
         match value {
@@ -57,7 +57,11 @@ pub fn parse_each<T: Send>(text: &str, convert: &Convert<'_, T>) -> Result<Vec<T
             }
             _ => {
                 let blank_lines = document.lines().take_while(|line| line.trim().is_empty());
-                let place = locate(text, range.start, (blank_lines.count() + 1, 1));
+                let at = Position {
+                    line: blank_lines.count() + 1,
+                    ..Position::start()
+                };
+                let place = locate(text, range.start, at);
                 return Err(SnapshotError::NoObject { number, place });
             }
         }
@@ -65,15 +69,14 @@ pub fn parse_each<T: Send>(text: &str, convert: &Convert<'_, T>) -> Result<Vec<T
     Ok(objects)
 }
 
-/// Returns the place of a line and column of the document that starts at the byte `start`. Lines and columns
-/// start at 1.
-fn locate(text: &str, start: usize, (line, column): (usize, usize)) -> Place {
+/// Returns the place of a position in the document that starts at the byte `start`.
+fn locate(text: &str, start: usize, at: Position) -> Place {
     let before = text.get(..start).unwrap_or_default();
-    let line = before.matches('\n').count() + line.max(1);
+    let line = before.matches('\n').count() + at.line.max(1);
     let source = text.lines().nth(line - 1).unwrap_or_default();
     Place {
         line,
-        column: column.max(1),
+        column: at.column.max(1),
         source: (source.len() <= MAX_QUOTED_LINE).then(|| source.to_owned()),
     }
 }

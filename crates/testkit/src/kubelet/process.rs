@@ -18,7 +18,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::peer::PeerError;
-use crate::suite::error_chain;
 
 /// Future that creates a pod's process. It may call the API first.
 pub type PodProcessFuture = Pin<Box<dyn Future<Output = Result<PodProcess, PodProcessError>> + Send>>;
@@ -135,7 +134,10 @@ impl Running {
             let code = match process.await {
                 Ok(backed) => (backed.0)(channel).await,
                 Err(error) => {
-                    eprintln!("a pod's process was not started: {}", error_chain(&error));
+                    eprintln!(
+                        "a pod's process was not started: {}",
+                        mainstay_gostd::error::chain(&error)
+                    );
                     NOT_STARTED
                 }
             };

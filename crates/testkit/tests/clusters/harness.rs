@@ -189,7 +189,7 @@ async fn a_cluster_starts_only_in_isolation() {
     ip("link add stranger type veth peer name other");
     ip("link set stranger up");
     let rejected = Cluster::start(Options::default()).await.unwrap_err();
-    let rejected = mainstay_testkit::suite::error_chain(&rejected);
+    let rejected = mainstay_gostd::error::chain(&rejected);
     ip("link delete stranger");
     assert_eq!(
         rejected,

@@ -187,21 +187,11 @@ pub(super) fn hostile_row(quick: bool) -> Row {
         )
     };
     let results = if quick {
-        hostile::run_sample(HOSTILE_STEP, Profile::Dev)
+        hostile::run_sample("", HOSTILE_STEP, Profile::Dev)
     } else {
         hostile::run_all("", Profile::Release)
     };
-    match results {
-        Ok(results) => {
-            for result in results.iter().filter(|result| result.problem.is_some()) {
-                println!("{result}");
-            }
-            let bad = results.iter().filter(|result| result.problem.is_some()).count();
-            let figure = format!("{} cases, {bad} bad, {}", results.len(), hostile::worst(&results));
-            Row::correct(claim, figure, goal, bad == 0 && results.len() >= least)
-        }
-        Err(error) => Row::not_measured(claim, goal, RowKind::Correctness, &error),
-    }
+    super::super::hostile::row(claim, goal, least, results)
 }
 
 /// Returns the rows of the full proof.

@@ -9,7 +9,9 @@ use super::Counted;
 pub(super) const QUICK_FAULTS: &str = "2";
 
 /// Scenarios of the fault matrix.
-const FAULT_SCENARIOS: [&str; 6] = ["install", "change", "prune", "drift", "deletion", "handover"];
+const FAULT_SCENARIOS: [&str; 7] = [
+    "install", "change", "upgrade", "prune", "drift", "deletion", "handover",
+];
 
 /// Returns the row of the whole fault matrix: every fault at every call of every scenario.
 pub(super) fn matrix_row() -> Row {
@@ -56,12 +58,30 @@ pub(super) const ROWS: &[Counted] = &[
         least: 40,
     },
     Counted {
+        claim: "webhook: the simulator rejects invalid resources",
+        package: "mainstay-operator",
+        test: SIMULATED,
+        filter: "webhook::resources_that_validate_rejects_are_rejected",
+        mark: "istio operator webhook simulated: ",
+        goal: "5, all rejected",
+        least: 5,
+    },
+    Counted {
         claim: "webhook: a real API server rejects invalid resources, also after renewal: certificates",
         package: "mainstay-operator",
         test: "istio_operator_real",
         filter: "webhook_real",
         mark: "istio operator webhook real: ",
         goal: "2, all served",
+        least: 2,
+    },
+    Counted {
+        claim: "webhook: the same through the Service of the chart, with its roles: rejected",
+        package: "mainstay-operator",
+        test: "istio_operator_real",
+        filter: "webhook_with_the_charts_account_real",
+        mark: "istio operator webhook with the chart's account: ",
+        goal: "2, all as expected",
         least: 2,
     },
 ];
@@ -73,6 +93,6 @@ pub(super) const FAULTS: Counted = Counted {
     test: SIMULATED,
     filter: "faults::",
     mark: "controller faults: ",
-    goal: "12, all as without",
-    least: 12,
+    goal: "14, all as without",
+    least: 14,
 };

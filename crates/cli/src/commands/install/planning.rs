@@ -6,8 +6,8 @@ use std::io::Write as _;
 use kube::Client;
 use mainstay_cluster::install::{ClusterFacts, Installer, SetName, installed_sets, read_cluster_facts};
 use mainstay_manifest::{
-    DefaultTag, EligibilityFinding, InputFile, InstallationPlan, Severity, UpgradeRequest, add_default_tag,
-    check_network, check_upgrade, check_webhooks,
+    DefaultTag, EligibilityFinding, InputFile, InstallationPlan, Month, Severity, UpgradeRequest,
+    add_default_tag, check_network, check_upgrade, check_webhooks,
 };
 
 use super::Purpose;
@@ -83,7 +83,10 @@ fn findings(
         installed: &facts.control_planes,
         must_be_installed: purpose == Purpose::Upgrade,
         kube_minor: facts.kube_minor,
-        today: (today.year(), today.month()),
+        month: Month {
+            year: today.year(),
+            month: today.month(),
+        },
     };
     let mut findings = check_upgrade(&request);
     if purpose != Purpose::Upgrade {

@@ -24,7 +24,10 @@ struct State {
 impl ComponentDisplay {
     /// Starts the display.
     pub(crate) fn new() -> Self {
-        let bars = std::io::stdout().is_terminal().then(Bars::new);
+        Self::with_bars(std::io::stdout().is_terminal().then(Bars::new))
+    }
+
+    fn with_bars(bars: Option<Bars>) -> Self {
         Self {
             state: Mutex::new(State {
                 bars,
@@ -101,5 +104,108 @@ impl State {
             // A closed stdout is reported by the next print.
             None => drop(writeln!(anstream::stdout(), "{text}")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use mainstay_cluster::desired::ObjectId;
+    use mainstay_cluster::install::InstallError;
+    use serde_json::json;
+
+    use super::*;
+    use crate::ui::progress::screen::Screen;
+
+    const COLUMNS: usize = 80;
+
+    /// Shows events on a terminal with 80 columns, and compares the screen after each of them.
+    fn check(steps: Vec<(InstallEvent, String)>) {
+        let screen = Screen::new(COLUMNS);
+        let display = ComponentDisplay::with_bars(Some(Bars::on_screen(&screen)));
+        let mut last = String::new();
+        for (event, expected) in steps {
+            let label = format!("{event:?}");
+            display.show(event);
+            assert_eq!(screen.lines().join("\n"), expected, "{label}");
+            last = expected;
+        }
+        drop(display);
+        assert_eq!(screen.lines().join("\n"), last, "after the end");
+    }
+
+    fn id(kind: &str, name: &str) -> ObjectId {
+        let metadata = json!({"name": name, "namespace": "istio-system"});
+        ObjectId::from_object(&json!({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata})).unwrap()
+    }
+
+    fn waiting(component: ComponentName, reason: &str) -> InstallEvent {
+        InstallEvent::Waiting {
+            component,
+            ready: 1,
+            total: 2,
+            reason: reason.into(),
+        }
+    }
+
+    #[test]
+    fn an_installation_on_a_terminal() {
+        use ComponentName::{Base, Pilot};
+        let ready = |objects, written| ComponentOutcome::Ready { objects, written };
+        let applying = "Istio core [                   ] 0/16 applying 16 objects";
+        let base = "Istio core [===================] 16/16 ready (16 objects, 16 written)";
+        let lines = |pilot: &str| format!("{base}\n{pilot}");
+        let pilot = "Istiod     [===================] 25/25 ready (25 objects, 3 written)";
+        let long = "Deployment istio-system/istiod: 0 of 1 replicas are ready, and this reason is too long";
+        check(vec![
+            (InstallEvent::Applying(Base, 16), applying.to_owned()),
+            (InstallEvent::Applied(Base, 16), applying.to_owned()),
+            (InstallEvent::Finished(Base, ready(16, 16)), base.to_owned()),
+            (
+                InstallEvent::Applying(Pilot, 25),
+                lines("Istiod     [                   ]  0/25 applying 25 objects"),
+            ),
+            (
+                waiting(Pilot, long),
+                lines("Istiod     [=========>         ]   1/2 waiting for Deployment istio-system/ist…"),
+            ),
+            (InstallEvent::Finished(Pilot, ready(25, 3)), lines(pilot)),
+            (
+                InstallEvent::Pruned(id("Deployment", "istio-egressgateway")),
+                format!("pruned Deployment istio-egressgateway\n{}", lines(pilot)),
+            ),
+        ]);
+    }
+
+    #[test]
+    fn a_failed_installation_on_a_terminal() {
+        use ComponentName::{IngressGateways, Pilot};
+        let error = InstallError::NotReady {
+            component: Pilot,
+            after: Duration::from_secs(90),
+            unready: vec![(
+                id("Deployment", "istiod"),
+                "container discovery: ErrImagePull".into(),
+            )],
+        };
+        let reason = "Istiod: not ready after 90 s\n  Deployment istio-system/istiod: container discovery: ErrImagePull";
+        check(vec![
+            (
+                InstallEvent::Applying(Pilot, 25),
+                "Istiod [                   ] 0/25 applying 25 objects".to_owned(),
+            ),
+            (
+                InstallEvent::Finished(Pilot, ComponentOutcome::Failed(error)),
+                format!("{reason}\nIstiod [                   ] 0/1 failed"),
+            ),
+            (
+                InstallEvent::Finished(IngressGateways, ComponentOutcome::Skipped(Pilot)),
+                format!(
+                    "{reason}\nIstiod           [                   ] 0/1 failed\n\
+                     Ingress gateways [                   ] 0/1 skipped because Istiod failed"
+                ),
+            ),
+        ]);
     }
 }

@@ -18,7 +18,7 @@ use crate::error::{CliError, Kind};
 const MAX_BYTES: u64 = 4 << 20;
 
 /// Flags that all commands on `IstioOperator` files share.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Debug, Default)]
 pub(crate) struct InputFlags {
     /// `IstioOperator` file, `-` for stdin (several: repeat; later files override earlier ones)
     #[arg(short, long, value_name = "FILE")]
@@ -49,7 +49,7 @@ pub(crate) struct InputFlags {
 }
 
 /// Flags that select charts and profiles.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct ChartFlags {
     /// Istio version of charts and profiles
     #[arg(long, value_name = "VERSION")]
@@ -134,9 +134,10 @@ impl Sources {
     }
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
 enum Lists {
     /// By name, as before Istio 1.24
+    #[default]
     Merge,
     /// The last list wins, as in istioctl 1.24 and later
     Replace,
@@ -151,6 +152,15 @@ struct Sources {
 }
 
 impl InputFlags {
+    /// Returns the flags that select these files; `force` continues in spite of validation errors.
+    pub(crate) fn for_files(filename: Vec<String>, force: bool) -> Self {
+        Self {
+            filename,
+            force,
+            ..Self::default()
+        }
+    }
+
     /// Opens the catalog and resolves the version of the charts.
     pub(crate) fn catalog(&self) -> Result<(Catalog, mainstay_catalog::Version), CliError> {
         let catalog = self.sources.charts.open()?;
@@ -252,9 +262,10 @@ impl InputFlags {
         })
     }
 
-    /// Generates the objects and prints warnings.
-    pub(crate) fn generate(&self) -> Result<Rendered, CliError> {
-        let rendered = self.with_request(generate)?;
+    /// Generates the objects for a cluster and prints warnings.
+    pub(crate) fn generate(&self, defaults: &ClusterDefaults) -> Result<Rendered, CliError> {
+        let run = |request: &Request<'_>, _: &Version| generate(request).map_err(|it| report::failure(&it));
+        let rendered = self.with_package(defaults, run)?;
         report::print(&rendered.warnings);
         Ok(rendered)
     }

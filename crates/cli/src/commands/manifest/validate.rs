@@ -1,6 +1,6 @@
 //! `mainstay manifest validate`: checks `IstioOperator` files.
 
-use super::inputs::InputFlags;
+use super::inputs::{ClusterDefaults, InputFlags};
 use crate::commands::print;
 use crate::error::CliError;
 
@@ -18,7 +18,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let rendered = args.inputs.generate()?;
+    let rendered = args.inputs.generate(&ClusterDefaults::default())?;
     match rendered.warnings.list().len() {
         0 => print(b"No problems found\n"),
         1 => print(b"1 warning, no errors\n"),

@@ -45,6 +45,13 @@ pub(super) async fn run(args: &Args) -> Result<(), CliError> {
     }
 }
 
+/// A revision of the spec, and the one that replaces it.
+#[derive(Clone, Copy)]
+struct Replacement<'a> {
+    from: &'a str,
+    to: &'a str,
+}
+
 async fn replace(
     args: &Args,
     delivery: &Delivery,
@@ -56,10 +63,11 @@ async fn replace(
         let message = format!("{} already runs revision {to:?}", deployment.name());
         return Err(CliError::new(Kind::Usage, message).hint("name another revision"));
     }
+    let replacement = Replacement { from: &from, to };
     check_revision(delivery, deployment, &from, to).await?;
     let change = replaced(deployment, &from, to);
     if args.common.dry_run == Some(DryRun::Client) {
-        return show(args, deployment, (&from, to), &change);
+        return show(args, deployment, replacement, &change);
     }
     let dry = if args.common.dry_run.is_some() {
         "&dryRun=All"
@@ -75,13 +83,13 @@ async fn replace(
     );
     let stored = super::api::merge(&delivery.client, &path, &change).await;
     let stored = stored.map_err(|error| failed(&error, kind))?;
-    show(args, deployment, (&from, to), &stored)
+    show(args, deployment, replacement, &stored)
 }
 
 fn show(
     args: &Args,
     deployment: &ApplicationDeployment,
-    (from, to): (&str, &str),
+    replacement: Replacement<'_>,
     object: &Value,
 ) -> Result<(), CliError> {
     if !matches!(args.common.output, Format::Text | Format::Wide) {
@@ -92,7 +100,7 @@ fn show(
         Some(DryRun::Client) => " (client dry run)",
         Some(DryRun::Server) => " (server dry run)",
     };
-    let name = deployment.name();
+    let (name, Replacement { from, to }) = (deployment.name(), replacement);
     print_styled(&format!(
         "{name}: replace {from} by {to} with the strategy of the spec\napplicationdeployment/{name} configured{suffix}\n"
     ))

@@ -88,9 +88,11 @@ pub(super) fn parse(text: &[u8], policy: AddressPolicy) -> Result<Kubeconfig> {
     let users = entries(&root, "users", "user", read_user)?;
     let contexts = entries(&root, "contexts", "context", read_context)?;
     let current = required_text(&root, "current-context", "kubeconfig")?;
-    let context = resolve(&contexts, &current, ("current-context", "contexts"))?;
-    let (server, authorities) = resolve(&clusters, &context.cluster, ("context.cluster", "clusters"))?;
-    let credential = resolve(&users, &context.user, ("context.user", "users"))?;
+    let reference = |path, list| Reference { path, list };
+    let context = resolve(&contexts, &current, reference("current-context", "contexts"))?;
+    let cluster = reference("context.cluster", "clusters");
+    let (server, authorities) = resolve(&clusters, &context.cluster, cluster)?;
+    let credential = resolve(&users, &context.user, reference("context.user", "users"))?;
     Ok(Kubeconfig {
         server,
         authorities,
@@ -211,11 +213,14 @@ fn entries<T>(
     Ok(named)
 }
 
-fn resolve<T: Clone>(
-    entries: &BTreeMap<String, T>,
-    name: &str,
-    (path, list): (&'static str, &'static str),
-) -> Result<T> {
+/// Place of a name that refers to an entry of a list.
+struct Reference {
+    path: &'static str,
+    list: &'static str,
+}
+
+fn resolve<T: Clone>(entries: &BTreeMap<String, T>, name: &str, reference: Reference) -> Result<T> {
+    let Reference { path, list } = reference;
     let found = entries.get(name).cloned();
     found.ok_or(KubeconfigError::Unresolved { path, list })
 }
