@@ -90,6 +90,13 @@ const GATEWAY_SETTINGS: &[(&str, &str)] = &[
     ("/k8s/hpaSpec/maxReplicas", "/autoscaling/maxReplicas"),
 ];
 
+/// Returns the tags that the chart of istiod creates.
+fn revision_tags(values: &Values) -> Vec<String> {
+    let tags = values.get("revisionTags").and_then(Value::as_array);
+    let tags = tags.into_iter().flatten().filter_map(Value::as_str);
+    tags.map(ToOwned::to_owned).collect()
+}
+
 fn is_empty(value: &Value) -> bool {
     value.is_null() || value == &json!({}) || value == &json!([])
 }

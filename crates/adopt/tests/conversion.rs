@@ -1,5 +1,6 @@
 //! Tests the conversion of `IstioOperator` configurations to custom resources: every profile and selected
-//! settings render the same objects before and after, and settings that cannot be converted are reported.
+//! settings render the same objects before and after, all files render the same objects up to the reported
+//! differences, and settings that cannot be converted are reported.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -11,6 +12,8 @@
 
 #[path = "conversion/helm.rs"]
 mod helm;
+#[path = "conversion/round_trip.rs"]
+mod round_trip;
 
 use std::sync::Arc;
 
@@ -19,6 +22,7 @@ use mainstay_catalog::{Catalog, Version};
 use mainstay_manifest::{CatalogPackage, InputFile, Request, generate};
 use mainstay_testkit::CaseCounts;
 
+/// Converts settings, and checks that the migration reports every difference.
 fn convert(sets: &[&str]) -> Migration {
     let catalog = Arc::new(Catalog::embedded().unwrap());
     let version: Version = "1.29.1".parse().unwrap();
@@ -26,7 +30,11 @@ fn convert(sets: &[&str]) -> Migration {
     let mut request = Request::new(&package);
     request.sets = sets.iter().map(|set| (*set).to_owned()).collect();
     let rendered = generate(&request).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
-    to_resources(&rendered, &catalog, &version, &[]).unwrap_or_else(|error| panic!("{sets:?}: {error:?}"))
+    let migration = to_resources(&rendered, &catalog, &version, &[]);
+    let migration = migration.unwrap_or_else(|error| panic!("{sets:?}: {error:?}"));
+    let checked = round_trip::check_report(&rendered, &migration, &catalog);
+    checked.unwrap_or_else(|wrong| panic!("{sets:?}: {wrong}"));
+    migration
 }
 
 /// Configurations that render the same objects before and after.

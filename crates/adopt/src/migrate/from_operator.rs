@@ -14,7 +14,7 @@ use crate::migrate::comments::KeyPath;
 use crate::migrate::compare::index_objects;
 use crate::migrate::draft::leaves;
 use crate::migrate::resources::{OperatorCharts, Resources};
-use crate::migrate::{Comments, GATEWAY_SETTINGS, GatewayValues, Migration, is_empty};
+use crate::migrate::{Comments, GATEWAY_SETTINGS, GatewayValues, Migration, is_empty, revision_tags};
 
 /// Converts a rendered `IstioOperator`. `version` is its Istio version, `files` the texts from which it
 /// was read.
@@ -148,6 +148,10 @@ impl Converter<'_> {
             "" => names::DEFAULT_REVISION,
             revision => revision,
         };
+        let tags = match kind {
+            ComponentKind::Istiod => revision_tags(&values),
+            _ => Vec::new(),
+        };
         Component {
             kind,
             namespace: namespace.to_owned(),
@@ -157,7 +161,7 @@ impl Converter<'_> {
             installer: Installer::Unknown,
             values,
             values_from: String::new(),
-            tags: Vec::new(),
+            tags,
             instance: String::new(),
         }
     }

