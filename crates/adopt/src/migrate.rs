@@ -9,6 +9,7 @@ pub(crate) mod compare;
 mod draft;
 mod from_helm;
 mod from_operator;
+mod gateways;
 mod helm_source;
 mod resources;
 mod to_operator;
@@ -25,6 +26,7 @@ use serde_json::{Value, json};
 
 use crate::derive::Dropped;
 use crate::differences::FieldDifference;
+use compare::Comparison;
 
 /// Kubernetes version with which templates are rendered.
 const KUBE_VERSION: &str = "v1.32.0";
@@ -64,6 +66,11 @@ impl Migration {
     #[must_use]
     pub fn is_equal(&self) -> bool {
         self.differences.iter().all(|one| one.harmless.is_some())
+    }
+
+    fn add(&mut self, comparison: Comparison) {
+        self.equal_objects += comparison.equal;
+        self.differences.extend(comparison.differences);
     }
 
     fn drop_field(&mut self, path: impl Into<String>, reason: &str) {

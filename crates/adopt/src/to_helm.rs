@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::AdoptError;
 use crate::chart_release::ChartRelease;
-use crate::differences::{FieldDifference, describe, object_name};
+use crate::differences::{FieldDifference, ObjectPair, describe, object_name};
 use crate::found::{Component, ComponentKind, Installer, Observed, components};
 use crate::helm::{HelmRelease, NewRelease, stored_chart};
 use crate::ownership::{OwnershipChange, has_free_annotations, transfer_to_helm};
@@ -341,9 +341,11 @@ impl Session {
         };
         let owned = transfer_to_helm(&id, &live, &wanted);
         let found = content_differences(&wanted, &owned.object);
-        let described = found
-            .iter()
-            .map(|one| describe(source.kind, &id, one, (Some(&owned.object), &wanted)));
+        let pair = ObjectPair {
+            live: &owned.object,
+            desired: &wanted,
+        };
+        let described = found.iter().map(|one| describe(source.kind, &id, one, pair));
         plan.differences.extend(described);
         plan.objects.push(owned);
         Ok(())

@@ -20,20 +20,26 @@ use crate::migrate::{Migration, revision_tags};
 /// resource.
 pub fn helm_to_resources(sources: &[HelmSource], catalog: &Arc<Catalog>) -> Result<Migration, AdoptError> {
     let charts = OperatorCharts::new(catalog);
+    let resources = |version| Resources {
+        charts: &charts,
+        catalog,
+        version,
+    };
     let mut migration = Migration::default();
+    let mut planes = Vec::new();
     for source in sources {
         let Some(component) = convert_component(source, &mut migration) else {
             continue;
         };
-        let resources = Resources {
-            charts: &charts,
-            catalog,
-            version: &source.version,
-        };
         let before = index_objects(source.objects(catalog)?.into_iter());
         let first = migration.resources.len();
-        resources.add(&component, &before, &mut migration)?;
+        let derived = resources(&source.version).add(&component, &before, &mut migration)?;
+        planes.extend(derived.filter(|_| source.chart == HelmChart::Istiod));
         move_comments(source, &mut migration, first);
+    }
+    for source in sources.iter().filter(|source| source.chart == HelmChart::Base) {
+        let before = index_objects(source.objects(catalog)?.into_iter());
+        resources(&source.version).compare_base(&planes, &before, &mut migration)?;
     }
     Ok(migration)
 }

@@ -1,6 +1,6 @@
 //! Tests the round trip of `IstioOperator` files: the written resources are installed as the operator
-//! does, and their objects differ from those of the file in exactly the fields that the migration
-//! reports.
+//! does, the values of gateways as Helm does, and the objects differ from those of the file in exactly
+//! the fields that the migration reports.
 //!
 //! The files are the inputs that are compared with istioctl, and the samples in the pinned Istio module.
 
@@ -12,10 +12,12 @@ mod fields;
 mod operator;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::process::Command;
+use std::sync::{Arc, Mutex, OnceLock};
 
-use mainstay_adopt::{Migration, to_resources};
-use mainstay_catalog::Catalog;
+use mainstay_adopt::{GatewayValues, Migration, parse_objects, to_resources};
+use mainstay_catalog::{Catalog, Flavour};
+use mainstay_cluster::definitions::istio_definitions;
 use mainstay_manifest::{CatalogPackage, ComponentName, Rendered, generate};
 use mainstay_testkit::{CaseCounts, peer};
 use serde_json::Value;
@@ -31,8 +33,8 @@ const SAMPLES: [&str; 3] = [
     "istio-operator-sample-spire",
 ];
 
-/// Components that become resources.
-const CONVERTED: [ComponentName; 3] = [ComponentName::Pilot, ComponentName::Cni, ComponentName::Ztunnel];
+/// The definitions that `mainstay crds install` installs.
+static DEFINITIONS: OnceLock<Vec<Value>> = OnceLock::new();
 
 /// Minimum number of files.
 const LEAST: usize = 70;
@@ -64,8 +66,18 @@ pub(super) fn check_report(
     migration: &Migration,
     catalog: &Arc<Catalog>,
 ) -> Result<(), String> {
-    let after = Operator::new(catalog).install(migration);
-    let found = changes(&fields_of(&objects(rendered)), &fields_of(&after));
+    let before = objects(rendered);
+    let mut after = Operator::new(catalog).install(migration);
+    let gateways = migration.gateways.iter();
+    after.extend(gateways.flat_map(|gateway| gateway_objects(gateway, catalog)));
+    if before
+        .iter()
+        .any(|object| object["kind"] == "CustomResourceDefinition")
+    {
+        let definitions = || istio_definitions(catalog, &VERSION.parse().unwrap()).unwrap();
+        after.extend(DEFINITIONS.get_or_init(definitions).iter().cloned());
+    }
+    let found = changes(&fields_of(&before), &fields_of(&after));
     let reported = reported_changes(migration);
     if found == reported {
         return Ok(());
@@ -77,12 +89,33 @@ pub(super) fn check_report(
     ))
 }
 
-/// Returns the objects of the components that become resources.
+/// Returns the objects of all components except add-ons, which a migration only names.
 fn objects(rendered: &Rendered) -> Vec<Value> {
     let components = rendered.components.iter();
-    let converted = components.filter(|one| CONVERTED.contains(&one.component));
-    let objects = converted.flat_map(|one| &one.objects);
+    let compared = components.filter(|one| one.component != ComponentName::Addons);
+    let objects = compared.flat_map(|one| &one.objects);
     objects.map(|object| Value::from(object.0.clone())).collect()
+}
+
+/// Returns the objects that Helm renders for a gateway.
+fn gateway_objects(gateway: &GatewayValues, catalog: &Catalog) -> Vec<Value> {
+    let directory = tempfile::tempdir().unwrap();
+    let files = catalog.chart(&VERSION.parse().unwrap(), Flavour::Installer, "gateway");
+    for (name, data) in files.unwrap() {
+        let file = directory.path().join("gateway").join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, data).unwrap();
+    }
+    let values = mainstay_cluster::deploy::document(&Value::Object(gateway.values.clone())).unwrap();
+    std::fs::write(directory.path().join("values.yaml"), values).unwrap();
+    let mut helm = Command::new(peer("helm4").unwrap());
+    helm.current_dir(directory.path());
+    helm.args(["template", &gateway.release, "gateway", "-f", "values.yaml"]);
+    helm.args(["--namespace", &gateway.namespace]);
+    let output = helm.output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {error}", gateway.release);
+    parse_objects(&String::from_utf8_lossy(&output.stdout)).unwrap()
 }
 
 fn reported_changes(migration: &Migration) -> Changes {

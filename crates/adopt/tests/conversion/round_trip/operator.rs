@@ -92,8 +92,6 @@ impl Operator {
                 let revision = new_revision(new);
                 return self.snapshot.observe(Observation::Revision(revision));
             }
-            // No resource contains the objects of the component `base`.
-            Action::Install(release) if release.chart == names::BASE_CHART => {}
             Action::Install(release) => {
                 let objects = self.renderer.render(release).unwrap();
                 self.releases.insert(release.key.clone(), objects);
