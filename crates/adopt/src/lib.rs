@@ -20,6 +20,7 @@ mod plan;
 mod record;
 mod releases;
 mod session;
+mod stored_operator;
 mod text;
 mod to_helm;
 mod umbrella;

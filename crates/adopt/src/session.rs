@@ -20,6 +20,7 @@ use crate::helm::{HelmRelease, newest_versions};
 use crate::plan::{ComponentPlan, LiveObjects, with_live_values, without_chart_defaults};
 use crate::record::{HiddenRelease, Record, Resource};
 use crate::releases::{Environment, Owners, PlaceholderOwners};
+use crate::stored_operator::{describe, is_record};
 
 /// Default namespace of the operator, unless a Lease or a flag specifies another one.
 pub const OPERATOR_NAMESPACE: &str = "sail-operator";
@@ -115,7 +116,7 @@ impl Session {
     /// change are included only if `allow_differences` is true.
     pub async fn plan(&self, allow_differences: bool) -> Result<Adoption, AdoptError> {
         let (observed, secrets_error) = self.observe().await?;
-        let found = components(&observed);
+        let found = components(&observed, &self.catalog);
         let mut adoption = Adoption {
             plans: Vec::new(),
             rejected: Vec::new(),
@@ -495,19 +496,19 @@ impl Adoption {
     }
 }
 
-/// Returns the note about a resource of the in-cluster operator. The running operator would install it
-/// again, and deleting the resource would delete the mesh.
+/// Returns the note about a stored `IstioOperator`. A running in-cluster operator would install a
+/// resource again, and deleting the resource would delete the mesh; nothing reconciles a record of
+/// istioctl.
 fn skipped_operator(object: &Value) -> Skipped {
-    let text = |at: &str| mainstay_cluster::installer::text(object, at);
+    let reason = if is_record(object) {
+        "a record of `istioctl install` that nothing reconciles; delete it after the adoption"
+    } else {
+        "scale the Deployment of the in-cluster operator to 0 before the adoption; afterwards remove the finalizer of \
+         this resource and delete it"
+    };
     Skipped {
-        what: format!(
-            "IstioOperator {}/{}",
-            text("/metadata/namespace"),
-            text("/metadata/name")
-        ),
-        reason: "scale the Deployment of the in-cluster operator to 0 before the adoption; afterwards remove the finalizer of \
-                 this resource and delete it"
-            .to_owned(),
+        what: describe(object),
+        reason: reason.to_owned(),
     }
 }
 

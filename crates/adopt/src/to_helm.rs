@@ -89,7 +89,7 @@ impl Session {
     /// Plans the transfer of all components that Helm does not manage.
     pub async fn plan_helm(&self) -> Result<HelmTransfer, AdoptError> {
         let (observed, _) = self.observe().await?;
-        let found = components(&observed);
+        let found = components(&observed, &self.catalog);
         let mut plan = HelmTransfer::default();
         let planes = found
             .iter()

@@ -411,7 +411,7 @@ async fn istioctl_installations_are_transferred_to_helm() {
             .unwrap_or_else(|error| panic!("{error}"))
             .0;
         let is_helm = |one: &Component| matches!(one.installer, Installer::Helm { .. });
-        let found = components(&found);
+        let found = components(&found, &environment.catalog);
         counts.count(found.len() == 3 && found.iter().all(is_helm), || {
             format!("{generation}: {found:#?}")
         });

@@ -45,7 +45,7 @@ pub(crate) fn adopt_planes<'a>(
         return adopted;
     }
     let observed = observe(input);
-    let planes = components(&observed).into_iter();
+    let planes = components(&observed, catalog).into_iter();
     for plane in planes.filter(is_unmanaged) {
         let mut versions = plane
             .versions
