@@ -27,8 +27,6 @@ pub struct Observed {
     pub values: Vec<Value>,
     /// Deployments of gateways.
     pub gateways: Vec<Value>,
-    /// Namespace of the operator.
-    pub operator_namespace: String,
     /// Stored `IstioOperators`: those of the in-cluster operator, and records of istioctl.
     pub operators: Vec<Value>,
 }

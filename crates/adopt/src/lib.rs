@@ -8,6 +8,7 @@
 //! *Invariants:* An adoption writes only metadata, custom resources, its record, and labels of Helm's
 //! Secrets. Every write is recorded first and can be undone.
 
+mod assumed;
 mod chart_release;
 mod derive;
 mod differences;
@@ -25,6 +26,7 @@ mod text;
 mod to_helm;
 mod umbrella;
 
+pub use assumed::{AssumedAdoption, assume_adoptions};
 pub use derive::{Derivation, Derived, Dropped, derive};
 pub use differences::FieldDifference;
 pub use error::AdoptError;

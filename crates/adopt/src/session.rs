@@ -65,6 +65,28 @@ pub struct Skipped {
     pub reason: String,
 }
 
+impl Observed {
+    /// Reads a mesh from a cluster, and the error of reading Helm's releases, if any.
+    pub async fn read(client: &Client) -> Result<(Self, Option<String>), AdoptError> {
+        let found = read_installed_mesh(client).await;
+        let found = found.map_err(AdoptError::call("cannot read the mesh"))?;
+        let mut releases = Vec::new();
+        for secret in &found.secrets {
+            releases.extend(HelmRelease::from_secret(secret)?);
+        }
+        let observed = Self {
+            releases: newest_versions(releases),
+            deployments: found.deployments,
+            daemon_sets: found.daemon_sets,
+            webhooks: found.webhooks,
+            values: found.values,
+            gateways: found.gateways,
+            operators: found.operators,
+        };
+        Ok((observed, found.secrets_error))
+    }
+}
+
 impl Session {
     /// Creates a session. `operator_namespace` is the namespace of the operator that will manage the
     /// mesh.
@@ -93,23 +115,7 @@ impl Session {
 
     /// Reads the mesh, and the error of reading Helm's releases, if any.
     pub async fn observe(&self) -> Result<(Observed, Option<String>), AdoptError> {
-        let found = read_installed_mesh(&self.client).await;
-        let found = found.map_err(AdoptError::call("cannot read the mesh"))?;
-        let mut releases = Vec::new();
-        for secret in &found.secrets {
-            releases.extend(HelmRelease::from_secret(secret)?);
-        }
-        let observed = Observed {
-            releases: newest_versions(releases),
-            deployments: found.deployments,
-            daemon_sets: found.daemon_sets,
-            webhooks: found.webhooks,
-            values: found.values,
-            gateways: found.gateways,
-            operator_namespace: self.settings.operator_namespace.clone(),
-            operators: found.operators,
-        };
-        Ok((observed, found.secrets_error))
+        Observed::read(&self.client).await
     }
 
     /// Plans the adoption of all components that no operator manages. Components that the operator would

@@ -1,5 +1,5 @@
-//! `install`, `verify`, `upgrade`, `tag`, `manifest diff`, `precheck` and `uninstall` of the real binary on a
-//! simulated cluster and on a real API server, and SIGKILL during an installation.
+//! `install`, `verify`, `upgrade`, `tag`, `manifest diff`, `precheck`, `uninstall` and `adopt` of the
+//! real binary on a simulated cluster and on a real API server, and SIGKILL during an installation.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,6 +12,8 @@
 )]
 
 mod install {
+    pub(crate) mod adopt;
+    pub(crate) mod helm;
     pub(crate) mod host;
     pub(crate) mod kill;
     pub(crate) mod tags;
@@ -21,7 +23,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use install::host::{Host, outcome};
-use install::{kill, tags};
+use install::{adopt, kill, tags};
 use mainstay_catalog::Catalog;
 use mainstay_sim::script::Script;
 use mainstay_testkit::SAMPLE;
@@ -35,7 +37,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let mut peers = PARTS.to_vec();
-    peers.push("istioctl");
+    peers.extend(["istioctl", "helm3", "helm4"]);
     let mut cases = test_cases![
             "life_cycle_simulated" => async { life_cycle(Host::simulated().await, &["--profile", "demo"]).await },
             "life_cycle_real" => async { life_cycle(Host::real().await, &["--profile", "ambient"]).await },
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
             "checks_before_an_installation_simulated" => async { prechecks(Host::simulated().await).await },
             "manifests_are_compared_simulated" => async { manifest_diff(Host::simulated().await).await },
             "tags_equal_those_of_istioctl_simulated" => async { tags::equal_to_istioctl(Host::simulated().await).await },
+            "a_dump_of_a_helm_installation_is_rehearsed_simulated" => async { adopt::a_dump_of_a_helm_installation_is_rehearsed(Host::simulated().await).await },
             "killed_installations_converge_simulated" => async { kill::kill_after_each_write().await },
         ]
         .to_vec();

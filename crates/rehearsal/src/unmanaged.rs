@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use mainstay_adopt::{Component, ComponentKind, Observed, components, derive};
+use mainstay_adopt::{Installer, Observed, assume_adoptions};
 use mainstay_api::names;
 use mainstay_catalog::Catalog;
 use serde_json::{Value, json};
@@ -44,25 +44,16 @@ pub(crate) fn adopt_planes<'a>(
     if is_complete {
         return adopted;
     }
-    let observed = observe(input);
-    let planes = components(&observed, catalog).into_iter();
-    for plane in planes.filter(is_unmanaged) {
-        let mut versions = plane
-            .versions
-            .iter()
-            .filter_map(|name| catalog.resolve(name).ok());
-        let Some(version) = versions.next() else { continue };
-        let Some(derivation) = derive(&plane, &version.name()) else {
-            continue;
-        };
+    for assumed in assume_adoptions(&observe(input), catalog) {
+        let plane = &assumed.plane;
         let input = adopted.input.to_mut();
         input
             .objects
             .retain(|object| !belongs_to(object, &plane.namespace, &plane.revision));
-        input.add(derivation.derived.documents());
+        input.add(assumed.documents());
         adopted.planes.push(AdoptedPlane {
-            what: format!("{}, installed by {}", plane.describe(), plane.installer),
-            revision: plane.revision,
+            what: assumed.describe(),
+            revision: plane.revision.clone(),
         });
     }
     adopted
@@ -70,11 +61,8 @@ pub(crate) fn adopt_planes<'a>(
 
 /// Whether the cluster has a control plane that no operator manages.
 pub(crate) fn has_planes(input: &Input) -> bool {
-    components(&observe(input)).iter().any(is_unmanaged)
-}
-
-fn is_unmanaged(component: &Component) -> bool {
-    component.kind == ComponentKind::Istiod && !component.is_managed()
+    let is_managed = |plane: &Value| matches!(Installer::from_object(plane), Installer::Operator { .. });
+    !observe(input).deployments.iter().all(is_managed)
 }
 
 fn observe(input: &Input) -> Observed {
