@@ -32,8 +32,8 @@ pub use differences::FieldDifference;
 pub use error::AdoptError;
 pub use found::{Component, ComponentKind, Installer, Observed, components};
 pub use migrate::{
-    Comments, GatewayValues, HelmChart, HelmSource, Migration, helm_to_operator, helm_to_resources,
-    to_resources,
+    Comments, GatewayValues, HelmChart, HelmSource, Migration, SourceFile, helm_to_operator,
+    helm_to_resources, to_resources,
 };
 pub use ownership::{OriginalState, OwnershipChange, adopt, restore, restore_records};
 pub use plan::{ComponentPlan, LiveObjects};

@@ -17,7 +17,7 @@ mod to_operator;
 pub use comments::Comments;
 pub use from_helm::helm_to_resources;
 pub use from_operator::to_resources;
-pub use helm_source::{HelmChart, HelmSource};
+pub use helm_source::{HelmChart, HelmSource, SourceFile};
 pub use to_operator::helm_to_operator;
 
 use mainstay_api::Values;

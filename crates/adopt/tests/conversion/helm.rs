@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mainstay_adopt::{HelmChart, HelmSource, Migration, helm_to_operator, helm_to_resources};
+use mainstay_adopt::{HelmChart, HelmSource, Migration, SourceFile, helm_to_operator, helm_to_resources};
 use mainstay_api::Values;
 use mainstay_catalog::{Catalog, Version};
 use mainstay_testkit::{CaseCounts, case_count};
@@ -20,7 +20,11 @@ fn sources(charts: &[(HelmChart, &str)]) -> Vec<HelmSource> {
     }
     for (chart, text) in charts {
         let file = format!("{}.yaml", chart.name());
-        let source = HelmSource::from_values(*chart, &version(), (&file, text.as_bytes()));
+        let file = SourceFile {
+            name: &file,
+            text: text.as_bytes(),
+        };
+        let source = HelmSource::from_values(*chart, &version(), file);
         sources.push(source.unwrap_or_else(|error| panic!("{text}: {error}")));
     }
     sources
