@@ -85,6 +85,8 @@ pub struct OwnershipChange {
     pub patch: Option<Value>,
     /// Owner references that were removed.
     pub released: Vec<Value>,
+    /// Object with the marks of the new owner.
+    pub wanted: Value,
 }
 
 /// Returns the change that sets the ownership marks of `wanted` on `live`.
@@ -123,6 +125,7 @@ pub fn adopt(id: &ObjectId, live: &Value, wanted: &Value) -> OwnershipChange {
         original,
         patch,
         released: Vec::new(),
+        wanted: wanted.clone(),
     }
 }
 

@@ -24,6 +24,9 @@ use crate::session::{Applied, Session, Skipped, secret_id};
 use crate::umbrella::{Part, combine};
 use skip::SkipReason;
 
+/// Maximum number of attempts to change an object that controllers change at the same time.
+const MAX_ATTEMPTS: usize = 5;
+
 /// Name of the release with the custom resource definitions.
 const BASE_RELEASE: &str = "istio-base";
 
@@ -409,13 +412,23 @@ impl Session {
     }
 
     async fn patch_owned(&self, owned: &OwnershipChange) -> Result<bool, AdoptError> {
-        let Some(patch) = &owned.patch else {
-            return Ok(false);
-        };
         let id = crate::record::object_id(&owned.original);
-        let patched = self.adopter.patch(&id, patch).await;
-        patched.map_err(AdoptError::call(format!("cannot transfer {id} to Helm")))?;
-        Ok(true)
+        let what = || format!("cannot transfer {id} to Helm");
+        let mut patch = owned.patch.clone();
+        for attempt in 1.. {
+            let Some(changes) = &patch else { break };
+            match self.adopter.patch(&id, changes).await {
+                Ok(_) => return Ok(true),
+                // A controller has changed the status since the plan.
+                Err(error) if error.code == 409 && attempt < MAX_ATTEMPTS => {
+                    let live = self.adopter.get(&id).await;
+                    let live = live.map_err(AdoptError::call(what()))?;
+                    patch = live.and_then(|live| transfer_to_helm(&id, &live, &owned.wanted).patch);
+                }
+                Err(error) => return Err(AdoptError::call(what())(error)),
+            }
+        }
+        Ok(false)
     }
 }
 

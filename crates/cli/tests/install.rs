@@ -48,6 +48,7 @@ fn main() -> ExitCode {
             "checks_before_an_installation_simulated" => async { prechecks(Host::simulated().await).await },
             "manifests_are_compared_simulated" => async { manifest_diff(Host::simulated().await).await },
             "tags_equal_those_of_istioctl_simulated" => async { tags::equal_to_istioctl(Host::simulated().await).await },
+            "adoptions_list_differences_real" => async { adopt::differences_are_listed_and_nothing_is_written(Host::audited().await).await },
             "releases_of_helm_are_converted_simulated" => async { adopt::releases_are_converted_from_every_source(Host::simulated().await).await },
             "a_dump_of_a_helm_installation_is_rehearsed_simulated" => async { adopt::a_dump_of_a_helm_installation_is_rehearsed(Host::simulated().await).await },
             "killed_installations_converge_simulated" => async { kill::kill_after_each_write().await },

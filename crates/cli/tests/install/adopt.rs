@@ -1,5 +1,6 @@
 //! `adopt`, `manifest migrate` and `rehearse` for meshes that the real Helm installed.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::Stdio;
 
@@ -8,6 +9,127 @@ use serde_json::{Value, json};
 
 use super::helm::Helm;
 use super::host::Host;
+
+/// Path of the Deployment of the control plane.
+const ISTIOD: &str = "/apis/apps/v1/namespaces/istio-system/deployments/istiod";
+/// JSON pointer of a field that no value of the chart sets.
+const WITHOUT_VALUE: &str = "/spec/template/spec/containers/0/securityContext/readOnlyRootFilesystem";
+
+/// Sets the field without a value.
+async fn set_field(host: &Host, value: bool) {
+    let mut istiod = host.send("GET", ISTIOD, None).await;
+    *istiod.pointer_mut(WITHOUT_VALUE).unwrap() = json!(value);
+    let stored = host.send("PUT", ISTIOD, Some(&istiod)).await;
+    assert_eq!(stored.pointer(WITHOUT_VALUE), Some(&json!(value)), "{stored}");
+}
+
+/// Waits until the control plane is rolled out; returns the UIDs of its pods and `ReplicaSet`s by name.
+async fn pods(host: &Host) -> BTreeMap<String, String> {
+    host.until("a ready control plane", async || {
+        let istiod = host.send("GET", ISTIOD, None).await;
+        let (status, replicas) = (&istiod["status"], &istiod["spec"]["replicas"]);
+        status["observedGeneration"] == istiod["metadata"]["generation"]
+            && status["updatedReplicas"] == *replicas
+            && status["readyReplicas"] == *replicas
+            && status["replicas"] == *replicas
+    })
+    .await;
+    let mut found = BTreeMap::new();
+    for path in [
+        "/api/v1/namespaces/istio-system/pods?labelSelector=app%3Distiod",
+        "/apis/apps/v1/namespaces/istio-system/replicasets?labelSelector=app%3Distiod",
+    ] {
+        let list = host.send("GET", path, None).await;
+        let items = list["items"].as_array().unwrap().iter();
+        // Pods of an earlier rollout may still terminate.
+        for item in items.filter(|item| item["metadata"]["deletionTimestamp"].is_null()) {
+            let text = |key: &str| item["metadata"][key].as_str().unwrap().to_owned();
+            found.insert(text("name"), text("uid"));
+        }
+    }
+    found
+}
+
+/// Adopts a mesh with a field that the operator would change, and hands it back to Helm.
+pub(crate) async fn differences_are_listed_and_nothing_is_written(host: Host) {
+    let helm = Helm::new(&host, "helm4", "1.29.1");
+    helm.install("istio-base", "base", &[]).await;
+    helm.install("istiod", "istiod", &["--set", "autoscaleMin=2"])
+        .await;
+    host.ok(&["crds", "install"]).await;
+    set_field(&host, false).await;
+    let mut audit = host.audit();
+    let writes = |audit: &mainstay_testkit::cluster::Audit| {
+        let entries = audit.entries().unwrap().into_iter();
+        let own = entries.filter(|entry| entry.user == "admin" && !entry.is_read());
+        own.map(|entry| format!("{} {}", entry.verb, entry.uri))
+            .collect::<Vec<_>>()
+    };
+    audit.reset().unwrap();
+    let shown = host.run(&["adopt"]).await;
+    assert_eq!(shown.code, 1, "{shown:#?}");
+    let mut lines = shown.stdout.lines();
+    let line = lines.find(|line| line.contains(".securityContext.readOnlyRootFilesystem"));
+    let words = line
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(words.starts_with("Deployment istio-system/istiod "), "{shown:#?}");
+    let note = "false true restarts pods; no value sets this field";
+    assert!(words.ends_with(note), "{words}");
+    let rejected = host.run(&["adopt", "--apply"]).await;
+    assert_eq!(rejected.code, 1, "{rejected:#?}");
+    assert!(
+        rejected.stderr.contains(
+            "the operator would change the control plane default in namespace istio-system; it was not adopted"
+        ),
+        "{rejected:#?}"
+    );
+    assert_eq!(writes(&audit), Vec::<String>::new());
+    let before = host.send("GET", ISTIOD, None).await;
+    let applied = host.run(&["adopt", "--apply", "--allow-differences"]).await;
+    assert_eq!(applied.code, 0, "{applied:#?}");
+    assert!(!writes(&audit).is_empty());
+    let adopted = host.send("GET", ISTIOD, None).await;
+    assert_eq!(adopted["spec"], before["spec"]);
+    assert_eq!(
+        adopted["metadata"]["generation"],
+        before["metadata"]["generation"]
+    );
+    set_field(&host, true).await;
+    hand_over(&host, &helm).await;
+}
+
+/// Hands the adopted mesh to Helm; the next upgrade with the written charts keeps every pod.
+async fn hand_over(host: &Host, helm: &Helm<'_>) {
+    let before = pods(host).await;
+    assert!(!helm.run(&["list", "-q"]).await.contains("istiod"));
+    let charts = host.file("handed-over").display().to_string();
+    let command = ["adopt", "--to", "helm", "--apply", "--write-charts", &charts];
+    let handed = host.ok(&command).await;
+    assert!(handed.contains("Created 2 Helm releases"), "{handed}");
+    let listed = helm.run(&["list", "-q"]).await;
+    assert_eq!(listed.lines().collect::<Vec<_>>(), ["istio-base", "istiod"]);
+    let transferred = host.send("GET", ISTIOD, None).await;
+    for release in ["istio-base", "istiod"] {
+        let chart = format!("{charts}/{release}");
+        helm.run(&[
+            "upgrade",
+            release,
+            &chart,
+            "--reuse-values",
+            "--server-side=false",
+        ])
+        .await;
+    }
+    let upgraded = host.send("GET", ISTIOD, None).await;
+    assert_eq!(upgraded["spec"], transferred["spec"]);
+    let values = helm.run(&["get", "values", "istiod", "-o", "json"]).await;
+    let values: Value = serde_json::from_str(&values).unwrap();
+    assert_eq!(values["autoscaleMin"].as_f64(), Some(2.0), "{values}");
+    assert_eq!(pods(host).await, before);
+}
 
 /// Converts the releases of a cluster, given as a file, standard input, directory or cluster.
 pub(crate) async fn releases_are_converted_from_every_source(host: Host) {
