@@ -1,5 +1,7 @@
 //! Differences between live and desired objects, with the chart value that sets the field. Pure.
 
+mod unavoidable;
+
 use mainstay_cluster::compare::Difference;
 use mainstay_cluster::desired::ObjectId;
 use serde::Serialize;
@@ -27,6 +29,9 @@ pub struct FieldDifference {
     /// Reason why the difference has no effect on the mesh; `None` if it has an effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub harmless: Option<&'static str>,
+    /// Reason why no value makes the field equal; `None` if that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
 }
 
 impl FieldDifference {
@@ -195,33 +200,52 @@ const SETTINGS: &[Setting] = &[
 /// Path prefix of the environment variables of istiod.
 const ENVIRONMENT: &str = ".spec.template.spec.containers[name=\"discovery\"].env[name=\"";
 
+/// A live object and the desired one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ObjectPair<'a> {
+    pub(crate) live: &'a Value,
+    pub(crate) desired: &'a Value,
+}
+
+/// A field in which two renderings differ.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct FieldChange {
+    /// Path of the field; empty for the whole object.
+    pub(crate) path: String,
+    pub(crate) before: Option<Value>,
+    pub(crate) after: Option<Value>,
+}
+
 /// Describes a difference of an object.
 #[must_use]
 pub(crate) fn describe(
     component: ComponentKind,
     id: &ObjectId,
     difference: &Difference,
-    (live, desired): (Option<&Value>, &Value),
+    pair: ObjectPair<'_>,
 ) -> FieldDifference {
     let field = difference.path().map(ToString::to_string).unwrap_or_default();
     let value_at = |object: &Value| difference.path().and_then(|path| path.find(object)).cloned();
+    let (live, desired) = (value_at(pair.live), value_at(pair.desired));
     FieldDifference {
         object: object_name(id),
         harmless: harmless_reason(&id.kind, &id.name, &field)
-            .or_else(|| equal_as_text(live.and_then(value_at), value_at(desired))),
-        live: live.and_then(value_at),
-        desired: value_at(desired),
+            .or_else(|| equal_as_text(live.clone(), desired.clone())),
+        reason: None,
+        live,
+        desired,
         set: value_path(component, &id.kind, &field),
         field,
     }
 }
 
 /// Describes a field in which two renderings differ.
-pub(crate) fn describe_field(
-    component: ComponentKind,
-    object: &str,
-    (field, old, new): crate::migrate::compare::Field,
-) -> FieldDifference {
+pub(crate) fn describe_field(component: ComponentKind, object: &str, change: FieldChange) -> FieldDifference {
+    let FieldChange {
+        path: field,
+        before: old,
+        after: new,
+    } = change;
     let (kind, name) = object.split_once(' ').unwrap_or_default();
     let name = name.rsplit('/').next().unwrap_or_default();
     FieldDifference {
@@ -229,7 +253,9 @@ pub(crate) fn describe_field(
         set: value_path(component, kind, &field),
         harmless: harmless_reason(kind, name, &field)
             .or_else(|| equal_as_text(old.clone(), new.clone()))
-            .or_else(|| equal_injection(name, old.as_ref(), new.as_ref())),
+            .or_else(|| equal_injection(name, old.as_ref(), new.as_ref()))
+            .or_else(|| added_validator(object, &field, old.as_ref())),
+        reason: unavoidable::unavoidable_reason(component, kind, name, &field),
         live: old,
         desired: new,
         field,
@@ -254,6 +280,9 @@ fn equal_as_text(live: Option<Value>, desired: Option<Value>) -> Option<&'static
     (scalars_to_text(live) == scalars_to_text(desired)).then_some("the same values with scalars as text")
 }
 
+/// Validator of the default revision.
+const DEFAULT_VALIDATOR: &str = "ValidatingWebhookConfiguration /istiod-default-validator";
+
 /// Settings of the CNI plugin that injection templates read.
 const INJECTED_CNI: [&str; 2] = ["enabled", "provider"];
 
@@ -270,6 +299,12 @@ fn equal_injection(name: &str, old: Option<&Value>, new: Option<&Value>) -> Opti
     let (old, new) = (parse(old)?, parse(new)?);
     let is_same = name.starts_with("istio-sidecar-injector") && old == new;
     is_same.then_some("values of the CNI plugin's chart, which injection does not read")
+}
+
+/// Returns a reason if the object is the validator of the default revision, and only the operator renders it.
+fn added_validator(object: &str, field: &str, old: Option<&Value>) -> Option<&'static str> {
+    let is_added = object == DEFAULT_VALIDATOR && field.is_empty() && old.is_none();
+    is_added.then_some("`istioctl install` and `mainstay install` create it, too")
 }
 
 fn scalars_to_text(value: Value) -> Value {

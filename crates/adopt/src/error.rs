@@ -1,6 +1,7 @@
 //! Errors of this crate.
 
 use mainstay_cluster::apply::ApplyError;
+use mainstay_cluster::definitions::DefinitionsError;
 use mainstay_cluster::write::WriteError;
 use mainstay_mesh::ValuesError;
 use mainstay_operator::RenderError;
@@ -52,6 +53,9 @@ pub enum AdoptError {
     /// Two renders of a chart differ.
     #[error(transparent)]
     NotReproducible(#[from] mainstay_chart::NotReproducible),
+    /// Istio's definitions cannot be read.
+    #[error("the definitions of Istio cannot be read")]
+    Definitions(#[source] Box<DefinitionsError>),
     /// An API call of the apply engine failed.
     #[error(transparent)]
     Apply(#[from] ApplyError),

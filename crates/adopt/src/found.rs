@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use mainstay_api::{Values, names};
+use mainstay_catalog::Catalog;
 pub use mainstay_cluster::installer::Installer;
 use mainstay_cluster::installer::{self, label, text};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::helm::HelmRelease;
+use crate::stored_operator::{describe, find_operator, operator_values};
 
 /// Objects of a mesh that were read from a cluster.
 #[derive(Clone, Debug, Default)]
@@ -25,9 +27,7 @@ pub struct Observed {
     pub values: Vec<Value>,
     /// Deployments of gateways.
     pub gateways: Vec<Value>,
-    /// Namespace of the operator.
-    pub operator_namespace: String,
-    /// `IstioOperators` of the in-cluster operator.
+    /// Stored `IstioOperators`: those of the in-cluster operator, and records of istioctl.
     pub operators: Vec<Value>,
 }
 
@@ -92,13 +92,14 @@ impl Component {
     }
 }
 
-/// Returns the components of a mesh, sorted by kind: control planes first.
+/// Returns the components of a mesh, sorted by kind: control planes first. The catalog contains the profiles
+/// to which stored `IstioOperator`s refer.
 #[must_use]
-pub fn components(observed: &Observed) -> Vec<Component> {
-    let mut found: Vec<Component> = observed
-        .deployments
-        .iter()
-        .map(|object| detect_component(observed, object, ComponentKind::Istiod))
+pub fn components(observed: &Observed, catalog: &Catalog) -> Vec<Component> {
+    let detect = |object, kind| detect_component(observed, catalog, object, kind);
+    let planes = observed.deployments.iter();
+    let mut found: Vec<Component> = planes
+        .map(|object| detect(object, ComponentKind::Istiod))
         .collect();
     let shared = found
         .first()
@@ -108,7 +109,7 @@ pub fn components(observed: &Observed) -> Vec<Component> {
             "istio-cni-node" => ComponentKind::Cni,
             _ => ComponentKind::Ztunnel,
         };
-        let mut node = detect_component(observed, object, kind);
+        let mut node = detect(object, kind);
         if node.values_from.is_empty()
             && let Some((values, from)) = &shared
         {
@@ -118,7 +119,7 @@ pub fn components(observed: &Observed) -> Vec<Component> {
         found.push(node);
     }
     let gateways = observed.gateways.iter();
-    found.extend(gateways.map(|object| detect_component(observed, object, ComponentKind::Gateway)));
+    found.extend(gateways.map(|object| detect(object, ComponentKind::Gateway)));
     found.sort_by(|a, b| (a.kind, &a.namespace, &a.workload).cmp(&(b.kind, &b.namespace, &b.workload)));
     found
 }
@@ -137,7 +138,12 @@ pub(crate) fn shared_values(values: &Values, kind: ComponentKind) -> Values {
     kept.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn detect_component(observed: &Observed, object: &Value, kind: ComponentKind) -> Component {
+fn detect_component(
+    observed: &Observed,
+    catalog: &Catalog,
+    object: &Value,
+    kind: ComponentKind,
+) -> Component {
     let revision = installer::revision(object);
     let (namespace, workload) = (
         text(object, "/metadata/namespace"),
@@ -151,18 +157,23 @@ fn detect_component(observed: &Observed, object: &Value, kind: ComponentKind) ->
         None => Installer::from_object(object),
     };
     let release = find_release(observed, &installer);
-    let (values, values_from) = component_values(observed, release, kind, (namespace, revision));
+    let versions = versions(object, release);
+    let ValuesSource { values, from } = match (release, kind) {
+        (Some(release), _) => ValuesSource::from_release(release),
+        (None, ComponentKind::Istiod) => plane_values(observed, catalog, object, &versions),
+        _ => ValuesSource::default(),
+    };
     Component {
         kind,
         revision: revision.to_owned(),
-        versions: versions(object, release),
+        versions,
         tags: tags(observed, kind, namespace, revision),
         instance: instance(object).to_owned(),
         namespace: namespace.to_owned(),
         workload: workload.to_owned(),
         installer,
         values,
-        values_from,
+        values_from: from,
     }
 }
 
@@ -202,17 +213,33 @@ fn find_release<'a>(observed: &'a Observed, installer: &Installer) -> Option<&'a
     releases.find(|known| known.name == *release && known.namespace == *namespace)
 }
 
-/// Returns the values of a component and the name of the object that contains them: its release, or the
-/// `ConfigMap` of a control plane.
-fn component_values(
-    observed: &Observed,
-    release: Option<&HelmRelease>,
-    kind: ComponentKind,
-    (namespace, revision): (&str, &str),
-) -> (Values, String) {
-    if let Some(release) = release {
-        return (release.values(), format!("Secret {}", release.secret));
+/// Values of a chart, and the object that contains them.
+#[derive(Debug, Default)]
+struct ValuesSource {
+    values: Values,
+    from: String,
+}
+
+impl ValuesSource {
+    fn from_release(release: &HelmRelease) -> Self {
+        Self {
+            values: release.values(),
+            from: format!("Secret {}", release.secret),
+        }
     }
+}
+
+/// Returns the values of a control plane without a release: those in its `ConfigMap`, or else those of the
+/// stored `IstioOperator` from which it was rendered.
+fn plane_values(observed: &Observed, catalog: &Catalog, plane: &Value, versions: &[String]) -> ValuesSource {
+    let (namespace, revision) = (text(plane, "/metadata/namespace"), installer::revision(plane));
+    let recorded = recorded_values(observed, namespace, revision);
+    recorded
+        .or_else(|| stored_values(observed, catalog, plane, versions))
+        .unwrap_or_default()
+}
+
+fn recorded_values(observed: &Observed, namespace: &str, revision: &str) -> Option<ValuesSource> {
     let name = match revision {
         names::DEFAULT_REVISION => "values".to_owned(),
         revision => format!("values-{revision}"),
@@ -220,12 +247,28 @@ fn component_values(
     let is_it = |object: &&Value| {
         text(object, "/metadata/namespace") == namespace && text(object, "/metadata/name") == name
     };
-    let found = observed.values.iter().find(is_it);
-    let recorded = found.and_then(|object| object.pointer("/data/original-values")?.as_str());
-    match recorded.and_then(|text| serde_json::from_str(text).ok()) {
-        Some(Value::Object(values)) if kind == ComponentKind::Istiod => (values, format!("ConfigMap {name}")),
-        _ => (Values::new(), String::new()),
+    let recorded = observed.values.iter().find(is_it)?;
+    match serde_json::from_str(text(recorded, "/data/original-values")) {
+        Ok(Value::Object(values)) => Some(ValuesSource {
+            values,
+            from: format!("ConfigMap {name}"),
+        }),
+        _ => None,
     }
+}
+
+fn stored_values(
+    observed: &Observed,
+    catalog: &Catalog,
+    plane: &Value,
+    versions: &[String],
+) -> Option<ValuesSource> {
+    let operator = find_operator(&observed.operators, plane, installer::revision(plane))?;
+    let version = versions.iter().find_map(|name| catalog.resolve(name).ok())?;
+    Some(ValuesSource {
+        values: operator_values(operator, catalog, &version)?,
+        from: describe(operator),
+    })
 }
 
 /// Returns the possible versions: that of the chart, then those of the workload.
@@ -280,12 +323,17 @@ mod tests {
     }
 
     fn found(deployment: Value, values: Vec<Value>) -> Component {
+        let operator = json!({
+            "metadata": {"name": "installed-state-canary", "namespace": "istio-system"},
+            "spec": {"profile": "minimal", "revision": "canary", "values": {"global": {"logAsJson": true}}},
+        });
         let observed = Observed {
             deployments: vec![deployment],
             values,
+            operators: vec![operator],
             ..Observed::default()
         };
-        components(&observed).remove(0)
+        components(&observed, &Catalog::embedded().unwrap()).remove(0)
     }
 
     #[test]
@@ -299,5 +347,14 @@ mod tests {
         assert_eq!(component.versions, ["1.29.1"]);
         assert_eq!(component.values_from, "ConfigMap values-canary");
         assert_eq!(json!(component.values), json!({"pilot": {"env": {"A": "b"}}}));
+    }
+    #[test]
+    fn values_of_the_stored_operator_replace_a_blank_record() {
+        let config = json!({"metadata": {"name": "values-canary", "namespace": "istio-system"}});
+        let component = found(istiod(json!({"istio.io/rev": "canary"}), json!({})), vec![config]);
+        let from = "IstioOperator istio-system/installed-state-canary";
+        assert_eq!(component.values_from, from);
+        assert_eq!(component.values["global"]["logAsJson"], true);
+        assert_eq!(component.values["revision"], "canary");
     }
 }

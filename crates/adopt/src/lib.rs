@@ -8,6 +8,7 @@
 //! *Invariants:* An adoption writes only metadata, custom resources, its record, and labels of Helm's
 //! Secrets. Every write is recorded first and can be undone.
 
+mod assumed;
 mod chart_release;
 mod derive;
 mod differences;
@@ -20,17 +21,19 @@ mod plan;
 mod record;
 mod releases;
 mod session;
+mod stored_operator;
 mod text;
 mod to_helm;
 mod umbrella;
 
+pub use assumed::{AssumedAdoption, assume_adoptions};
 pub use derive::{Derivation, Derived, Dropped, derive};
 pub use differences::FieldDifference;
 pub use error::AdoptError;
 pub use found::{Component, ComponentKind, Installer, Observed, components};
 pub use migrate::{
-    Comments, GatewayValues, HelmChart, HelmSource, Migration, helm_to_operator, helm_to_resources,
-    to_resources,
+    Comments, GatewayValues, HelmChart, HelmSource, Migration, SourceFile, helm_to_operator,
+    helm_to_resources, to_resources,
 };
 pub use ownership::{OriginalState, OwnershipChange, adopt, restore, restore_records};
 pub use plan::{ComponentPlan, LiveObjects};

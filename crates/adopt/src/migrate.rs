@@ -9,6 +9,7 @@ pub(crate) mod compare;
 mod draft;
 mod from_helm;
 mod from_operator;
+mod gateways;
 mod helm_source;
 mod resources;
 mod to_operator;
@@ -16,7 +17,7 @@ mod to_operator;
 pub use comments::Comments;
 pub use from_helm::helm_to_resources;
 pub use from_operator::to_resources;
-pub use helm_source::{HelmChart, HelmSource};
+pub use helm_source::{HelmChart, HelmSource, SourceFile};
 pub use to_operator::helm_to_operator;
 
 use mainstay_api::Values;
@@ -25,6 +26,7 @@ use serde_json::{Value, json};
 
 use crate::derive::Dropped;
 use crate::differences::FieldDifference;
+use compare::Comparison;
 
 /// Kubernetes version with which templates are rendered.
 const KUBE_VERSION: &str = "v1.32.0";
@@ -66,6 +68,11 @@ impl Migration {
         self.differences.iter().all(|one| one.harmless.is_some())
     }
 
+    fn add(&mut self, comparison: Comparison) {
+        self.equal_objects += comparison.equal;
+        self.differences.extend(comparison.differences);
+    }
+
     fn drop_field(&mut self, path: impl Into<String>, reason: &str) {
         self.not_carried.push(Dropped {
             path: path.into(),
@@ -89,6 +96,13 @@ const GATEWAY_SETTINGS: &[(&str, &str)] = &[
     ("/k8s/hpaSpec/minReplicas", "/autoscaling/minReplicas"),
     ("/k8s/hpaSpec/maxReplicas", "/autoscaling/maxReplicas"),
 ];
+
+/// Returns the tags that the chart of istiod creates.
+fn revision_tags(values: &Values) -> Vec<String> {
+    let tags = values.get("revisionTags").and_then(Value::as_array);
+    let tags = tags.into_iter().flatten().filter_map(Value::as_str);
+    tags.map(ToOwned::to_owned).collect()
+}
 
 fn is_empty(value: &Value) -> bool {
     value.is_null() || value == &json!({}) || value == &json!([])

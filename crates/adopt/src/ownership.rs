@@ -42,6 +42,9 @@ const KEPT_LABELS: [&str; 2] = [
 /// Label of the members of an inventory.
 const APPLY_SET_LABEL: &str = "applyset.kubernetes.io/part-of";
 
+/// Field manager of Helm.
+const HELM_MANAGER: &str = "helm";
+
 /// Path of the labels of a pod template.
 const POD_LABELS: &str = "/spec/template/metadata/labels";
 /// Path of the labels of a pod template in `managedFields`.
@@ -82,6 +85,8 @@ pub struct OwnershipChange {
     pub patch: Option<Value>,
     /// Owner references that were removed.
     pub released: Vec<Value>,
+    /// Object with the marks of the new owner.
+    pub wanted: Value,
 }
 
 /// Returns the change that sets the ownership marks of `wanted` on `live`.
@@ -120,6 +125,7 @@ pub fn adopt(id: &ObjectId, live: &Value, wanted: &Value) -> OwnershipChange {
         original,
         patch,
         released: Vec::new(),
+        wanted: wanted.clone(),
     }
 }
 
@@ -138,8 +144,55 @@ pub(crate) fn transfer_to_helm(id: &ObjectId, live: &Value, wanted: &Value) -> O
         }
     }
     owned.released = take_owners(object);
+    transfer_fields(object);
     owned.patch = patch(live, object);
     owned
+}
+
+/// Makes Helm the manager of the fields of the operator and of previous installers. Otherwise Helm could not
+/// change or remove these fields with server-side apply. Helm 4 converts entries of its updates itself.
+fn transfer_fields(object: &mut Value) {
+    let entries = object
+        .pointer_mut("/metadata/managedFields")
+        .and_then(Value::as_array_mut);
+    let Some(entries) = entries else { return };
+    let (transferred, mut kept): (Vec<Value>, Vec<Value>) =
+        std::mem::take(entries).into_iter().partition(is_transferred);
+    for entry in transferred {
+        let same = kept.iter_mut().find(|known| {
+            manager(known) == HELM_MANAGER
+                && known.get("operation") == Some(&"Update".into())
+                && known.get("subresource").is_none()
+                && known.get("apiVersion") == entry.get("apiVersion")
+        });
+        match same {
+            Some(known) => merge_fields(known, &entry),
+            None => kept.push(with_manager(entry)),
+        }
+    }
+    *entries = kept;
+}
+
+fn is_transferred(entry: &Value) -> bool {
+    (is_legacy(entry) || manager(entry) == MANAGER && entry.get("subresource").is_none())
+        && manager(entry) != HELM_MANAGER
+}
+
+/// Returns an entry as an update of Helm.
+fn with_manager(mut entry: Value) -> Value {
+    if let Value::Object(entry) = &mut entry {
+        entry.insert("manager".to_owned(), HELM_MANAGER.into());
+        entry.insert("operation".to_owned(), "Update".into());
+    }
+    entry
+}
+
+/// Adds the fields of another entry.
+fn merge_fields(entry: &mut Value, other: &Value) {
+    let other = other.get("fieldsV1").and_then(Value::as_object);
+    if let (Some(Value::Object(fields)), Some(other)) = (entry.get_mut("fieldsV1"), other) {
+        crate::derive::merge(fields, other.clone());
+    }
 }
 
 /// Removes and returns the owner references to our kinds.

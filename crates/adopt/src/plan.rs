@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use mainstay_api::Values;
 use mainstay_catalog::{Catalog, Flavour, Version};
-use mainstay_cluster::compare::Difference;
 use mainstay_cluster::desired::{Desired, ObjectId};
 use serde_json::{Map, Value};
 
 use crate::derive::{Derivation, without_defaults};
-use crate::differences::{FieldDifference, describe, object_name};
+use crate::differences::{FieldDifference, ObjectPair, describe, object_name};
 use crate::found::{Component, ComponentKind};
 use crate::ownership::{OwnershipChange, adopt};
 
@@ -65,17 +64,17 @@ impl ComponentPlan {
             };
             let owned = adopt(&wanted.id, live, &wanted.body);
             let differences = desired.differences(&wanted.id, &owned.object);
-            self.describe_all(&wanted.id, &differences, (&owned.object, &wanted.body));
+            let pair = ObjectPair {
+                live: &owned.object,
+                desired: &wanted.body,
+            };
+            let kind = self.component.kind;
+            let described = differences
+                .iter()
+                .map(|one| describe(kind, &wanted.id, one, pair));
+            self.differences.extend(described);
             self.objects.push(owned);
         }
-    }
-
-    fn describe_all(&mut self, id: &ObjectId, differences: &[Difference], (live, wanted): (&Value, &Value)) {
-        let kind = self.component.kind;
-        let described = differences
-            .iter()
-            .map(|one| describe(kind, id, one, (Some(live), wanted)));
-        self.differences.extend(described);
     }
 
     /// Returns the differences that have an effect on the mesh.

@@ -20,6 +20,7 @@ use crate::helm::{HelmRelease, newest_versions};
 use crate::plan::{ComponentPlan, LiveObjects, with_live_values, without_chart_defaults};
 use crate::record::{HiddenRelease, Record, Resource};
 use crate::releases::{Environment, Owners, PlaceholderOwners};
+use crate::stored_operator::{describe, is_record};
 
 /// Default namespace of the operator, unless a Lease or a flag specifies another one.
 pub const OPERATOR_NAMESPACE: &str = "sail-operator";
@@ -64,6 +65,28 @@ pub struct Skipped {
     pub reason: String,
 }
 
+impl Observed {
+    /// Reads a mesh from a cluster, and the error of reading Helm's releases, if any.
+    pub async fn read(client: &Client) -> Result<(Self, Option<String>), AdoptError> {
+        let found = read_installed_mesh(client).await;
+        let found = found.map_err(AdoptError::call("cannot read the mesh"))?;
+        let mut releases = Vec::new();
+        for secret in &found.secrets {
+            releases.extend(HelmRelease::from_secret(secret)?);
+        }
+        let observed = Self {
+            releases: newest_versions(releases),
+            deployments: found.deployments,
+            daemon_sets: found.daemon_sets,
+            webhooks: found.webhooks,
+            values: found.values,
+            gateways: found.gateways,
+            operators: found.operators,
+        };
+        Ok((observed, found.secrets_error))
+    }
+}
+
 impl Session {
     /// Creates a session. `operator_namespace` is the namespace of the operator that will manage the
     /// mesh.
@@ -92,30 +115,14 @@ impl Session {
 
     /// Reads the mesh, and the error of reading Helm's releases, if any.
     pub async fn observe(&self) -> Result<(Observed, Option<String>), AdoptError> {
-        let found = read_installed_mesh(&self.client).await;
-        let found = found.map_err(AdoptError::call("cannot read the mesh"))?;
-        let mut releases = Vec::new();
-        for secret in &found.secrets {
-            releases.extend(HelmRelease::from_secret(secret)?);
-        }
-        let observed = Observed {
-            releases: newest_versions(releases),
-            deployments: found.deployments,
-            daemon_sets: found.daemon_sets,
-            webhooks: found.webhooks,
-            values: found.values,
-            gateways: found.gateways,
-            operator_namespace: self.settings.operator_namespace.clone(),
-            operators: found.operators,
-        };
-        Ok((observed, found.secrets_error))
+        Observed::read(&self.client).await
     }
 
     /// Plans the adoption of all components that no operator manages. Components that the operator would
     /// change are included only if `allow_differences` is true.
     pub async fn plan(&self, allow_differences: bool) -> Result<Adoption, AdoptError> {
         let (observed, secrets_error) = self.observe().await?;
-        let found = components(&observed);
+        let found = components(&observed, &self.catalog);
         let mut adoption = Adoption {
             plans: Vec::new(),
             rejected: Vec::new(),
@@ -495,19 +502,19 @@ impl Adoption {
     }
 }
 
-/// Returns the note about a resource of the in-cluster operator. The running operator would install it
-/// again, and deleting the resource would delete the mesh.
+/// Returns the note about a stored `IstioOperator`. A running in-cluster operator would install a
+/// resource again, and deleting the resource would delete the mesh; nothing reconciles a record of
+/// istioctl.
 fn skipped_operator(object: &Value) -> Skipped {
-    let text = |at: &str| mainstay_cluster::installer::text(object, at);
+    let reason = if is_record(object) {
+        "a record of `istioctl install` that nothing reconciles; delete it after the adoption"
+    } else {
+        "scale the Deployment of the in-cluster operator to 0 before the adoption; afterwards remove the finalizer of \
+         this resource and delete it"
+    };
     Skipped {
-        what: format!(
-            "IstioOperator {}/{}",
-            text("/metadata/namespace"),
-            text("/metadata/name")
-        ),
-        reason: "scale the Deployment of the in-cluster operator to 0 before the adoption; afterwards remove the finalizer of \
-                 this resource and delete it"
-            .to_owned(),
+        what: describe(object),
+        reason: reason.to_owned(),
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::AdoptError;
 use crate::chart_release::ChartRelease;
-use crate::differences::{FieldDifference, describe, object_name};
+use crate::differences::{FieldDifference, ObjectPair, describe, object_name};
 use crate::found::{Component, ComponentKind, Installer, Observed, components};
 use crate::helm::{HelmRelease, NewRelease, stored_chart};
 use crate::ownership::{OwnershipChange, has_free_annotations, transfer_to_helm};
@@ -23,6 +23,9 @@ use crate::record::HiddenRelease;
 use crate::session::{Applied, Session, Skipped, secret_id};
 use crate::umbrella::{Part, combine};
 use skip::SkipReason;
+
+/// Maximum number of attempts to change an object that controllers change at the same time.
+const MAX_ATTEMPTS: usize = 5;
 
 /// Name of the release with the custom resource definitions.
 const BASE_RELEASE: &str = "istio-base";
@@ -89,7 +92,7 @@ impl Session {
     /// Plans the transfer of all components that Helm does not manage.
     pub async fn plan_helm(&self) -> Result<HelmTransfer, AdoptError> {
         let (observed, _) = self.observe().await?;
-        let found = components(&observed);
+        let found = components(&observed, &self.catalog);
         let mut plan = HelmTransfer::default();
         let planes = found
             .iter()
@@ -341,9 +344,11 @@ impl Session {
         };
         let owned = transfer_to_helm(&id, &live, &wanted);
         let found = content_differences(&wanted, &owned.object);
-        let described = found
-            .iter()
-            .map(|one| describe(source.kind, &id, one, (Some(&owned.object), &wanted)));
+        let pair = ObjectPair {
+            live: &owned.object,
+            desired: &wanted,
+        };
+        let described = found.iter().map(|one| describe(source.kind, &id, one, pair));
         plan.differences.extend(described);
         plan.objects.push(owned);
         Ok(())
@@ -407,13 +412,23 @@ impl Session {
     }
 
     async fn patch_owned(&self, owned: &OwnershipChange) -> Result<bool, AdoptError> {
-        let Some(patch) = &owned.patch else {
-            return Ok(false);
-        };
         let id = crate::record::object_id(&owned.original);
-        let patched = self.adopter.patch(&id, patch).await;
-        patched.map_err(AdoptError::call(format!("cannot transfer {id} to Helm")))?;
-        Ok(true)
+        let what = || format!("cannot transfer {id} to Helm");
+        let mut patch = owned.patch.clone();
+        for attempt in 1.. {
+            let Some(changes) = &patch else { break };
+            match self.adopter.patch(&id, changes).await {
+                Ok(_) => return Ok(true),
+                // A controller has changed the status since the plan.
+                Err(error) if error.code == 409 && attempt < MAX_ATTEMPTS => {
+                    let live = self.adopter.get(&id).await;
+                    let live = live.map_err(AdoptError::call(what()))?;
+                    patch = live.and_then(|live| transfer_to_helm(&id, &live, &owned.wanted).patch);
+                }
+                Err(error) => return Err(AdoptError::call(what())(error)),
+            }
+        }
+        Ok(false)
     }
 }
 

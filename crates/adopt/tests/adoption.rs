@@ -12,15 +12,17 @@
 
 #[path = "adoption/in_cluster_operator.rs"]
 mod in_cluster_operator;
+#[path = "adoption/pods.rs"]
+mod pods;
 mod support;
+#[path = "adoption/transfer.rs"]
+mod transfer;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use mainstay_adopt::{
-    Adoption, Component, HelmSource, Installer, Session, components, helm_to_operator, helm_to_resources,
-};
+use mainstay_adopt::{Adoption, HelmSource, Session, helm_to_operator, helm_to_resources};
 use mainstay_cluster::apply::{ChangeKind, Engine};
 use mainstay_cluster::desired::ObjectId;
 use mainstay_cluster::live::Live;
@@ -36,8 +38,8 @@ fn main() -> ExitCode {
         "helm_installations_are_adopted_and_restored" => helm_installations_are_adopted_and_restored(),
         "istioctl_installations_are_adopted_and_restored" => istioctl_installations_are_adopted_and_restored(),
         "in_cluster_operator_installations_are_adopted_and_restored" => in_cluster_operator::installations_are_adopted_and_restored(),
-        "istioctl_installations_are_transferred_to_helm" => istioctl_installations_are_transferred_to_helm(),
-        "no_pod_restarts_under_controllers" => no_pod_restarts(),
+        "istioctl_installations_are_transferred_to_helm" => transfer::istioctl_installations_are_transferred_to_helm(),
+        "no_pod_restarts_under_controllers" => pods::no_pod_restarts(),
     ];
     let peers: Vec<&str> = PARTS.into_iter().chain(["helm4", "helm3", "istioctl"]).collect();
     suite::main(&peers, &cases)
@@ -370,152 +372,5 @@ async fn istioctl_installations_are_adopted_and_restored() {
         );
     }
     println!("adopted from istioctl: {counts}");
-    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
-}
-
-async fn istioctl_installations_are_transferred_to_helm() {
-    let mut counts = CaseCounts::default();
-    for generation in ["helm3", "helm4"] {
-        let environment = TestEnvironment::start().await;
-        environment.istioctl_install(&["--set", "profile=demo", "--set", "values.pilot.autoscaleMin=2"]);
-        let before = environment.state().await;
-        let session = environment.session().await;
-        let plan = session
-            .plan_helm()
-            .await
-            .unwrap_or_else(|error| panic!("{error}"));
-        let differences: Vec<_> = plan
-            .releases
-            .iter()
-            .flat_map(|release| &release.differences)
-            .collect();
-        counts.count(plan.is_equal() && plan.skipped.is_empty(), || {
-            format!("{generation}: {differences:#?} {:#?}", plan.skipped)
-        });
-        let applied = session
-            .apply_helm(&plan)
-            .await
-            .unwrap_or_else(|error| panic!("{error}"));
-        assert!(
-            applied.hidden == 2 && applied.objects > 30,
-            "{generation}: {applied:?}"
-        );
-        let helm = environment.helm(generation);
-        assert_eq!(helm.list(), ["istio", "istio-base"], "{generation}");
-        let transferred = environment.state().await;
-        // The transfer must not change any generation.
-        check_content(&mut counts, (&before, &transferred), generation);
-        let found = session
-            .observe()
-            .await
-            .unwrap_or_else(|error| panic!("{error}"))
-            .0;
-        let is_helm = |one: &Component| matches!(one.installer, Installer::Helm { .. });
-        let found = components(&found);
-        counts.count(found.len() == 3 && found.iter().all(is_helm), || {
-            format!("{generation}: {found:#?}")
-        });
-        // An upgrade with the same charts and values changes no spec. Helm adds its annotations to
-        // Deployments.
-        let upgrade = || {
-            for release in &plan.releases {
-                let chart = environment.directory.path().join(&release.release.name);
-                support::write_files(&chart, &release.chart);
-                let name = (NAMESPACE, release.release.name.as_str());
-                helm.run("upgrade", name, &chart, &["--reuse-values"]);
-            }
-        };
-        upgrade();
-        let upgraded = environment.state().await;
-        check_specs(&mut counts, (&transferred, &upgraded), generation);
-        upgrade();
-        check_content(
-            &mut counts,
-            (&without_secrets(&upgraded), &environment.state().await),
-            generation,
-        );
-        for release in &plan.releases {
-            let done = helm.uninstall(NAMESPACE, &release.release.name);
-            counts.count(done.is_ok(), || {
-                format!("{generation} {}: {done:?}", release.release.name)
-            });
-        }
-        let left = workloads(&environment.state().await);
-        counts.count(left.is_empty(), || format!("{generation}: {:?}", left.keys()));
-    }
-    println!("handed to Helm: {counts}");
-    assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
-}
-
-/// Checks that everything except metadata is unchanged.
-fn check_specs(
-    counts: &mut CaseCounts,
-    (before, after): (&BTreeMap<String, Value>, &BTreeMap<String, Value>),
-    name: &str,
-) {
-    let bare = |object: &Value| {
-        let mut object = object.clone();
-        object["metadata"] = Value::Null;
-        object
-    };
-    for (id, object) in before.iter().filter(|(id, _)| !id.starts_with("Secret ")) {
-        let (old, new) = (bare(object), after.get(id).map(bare));
-        counts.count(new.as_ref() == Some(&old), || {
-            describe_differences(name, id, &old, new.as_ref())
-        });
-    }
-}
-
-/// Checks that no pod is replaced by an adoption, an undo or a transfer to Helm, with controllers and a
-/// kubelet.
-async fn no_pod_restarts() {
-    let mut counts = CaseCounts::default();
-    let environment = TestEnvironment::with_pods().await;
-    environment.istioctl_install(&["--set", "profile=default"]);
-    let before = environment.pods(2).await;
-    let session = environment.session().await;
-    let check = async |counts: &mut CaseCounts, what: &str| {
-        let after = environment.pods(2).await;
-        counts.count(after == before, || {
-            format!("{what}: {before:#?} became {after:#?}")
-        });
-    };
-    let adoption = plan(&session).await;
-    let applied = session
-        .apply(&adoption)
-        .await
-        .unwrap_or_else(|error| panic!("{error}"));
-    assert!(applied.objects > 10, "{applied:?}");
-    check(&mut counts, "adopt").await;
-    check_operator(&mut counts, &environment, &adoption, "operator").await;
-    check(&mut counts, "operator").await;
-    session
-        .undo(NAMESPACE)
-        .await
-        .unwrap_or_else(|error| panic!("{error}"));
-    check(&mut counts, "undo").await;
-    let transfer = session
-        .plan_helm()
-        .await
-        .unwrap_or_else(|error| panic!("{error}"));
-    counts.count(transfer.is_equal(), || {
-        format!("{:#?}", transfer.releases[0].differences)
-    });
-    session
-        .apply_helm(&transfer)
-        .await
-        .unwrap_or_else(|error| panic!("{error}"));
-    check(&mut counts, "to helm").await;
-    for generation in ["helm3", "helm4"] {
-        let helm = environment.helm(generation);
-        for release in &transfer.releases {
-            let chart = environment.directory.path().join(&release.release.name);
-            support::write_files(&chart, &release.chart);
-            let name = (NAMESPACE, release.release.name.as_str());
-            helm.run("upgrade", name, &chart, &["--reuse-values"]);
-        }
-        check(&mut counts, generation).await;
-    }
-    println!("observed without a restart: {counts}");
     assert!(counts.differences.is_empty(), "{}", counts.differences.join("\n"));
 }

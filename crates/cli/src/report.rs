@@ -15,8 +15,10 @@ use serde::Serialize;
 
 use crate::kubeconfig::NamespaceFlags;
 pub(crate) use problem::{Problem, problems};
-pub(crate) use referrers::{Use, named, referrers};
-pub(crate) use unmanaged::{ADOPT_HINT, UnmanagedReport, section as unmanaged_section};
+pub(crate) use referrers::{Use, named, referrers, tag_referrers};
+pub(crate) use unmanaged::{
+    ADOPT_HINT, UnmanagedReport, report as unmanaged_report, section as unmanaged_section,
+};
 
 /// Status of all meshes in a cluster.
 #[derive(Debug, Serialize)]

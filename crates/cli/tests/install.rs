@@ -1,5 +1,5 @@
-//! `install`, `verify`, `upgrade`, `tag`, `manifest diff`, `precheck` and `uninstall` of the real binary on a
-//! simulated cluster and on a real API server, and SIGKILL during an installation.
+//! `install`, `verify`, `upgrade`, `tag`, `manifest diff`, `precheck`, `uninstall` and `adopt` of the
+//! real binary on a simulated cluster and on a real API server, and SIGKILL during an installation.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,6 +13,8 @@
 
 mod install {
     pub(crate) mod addons;
+    pub(crate) mod adopt;
+    pub(crate) mod helm;
     pub(crate) mod host;
     pub(crate) mod kill;
     pub(crate) mod overlaps;
@@ -24,7 +26,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use install::host::{Host, outcome};
-use install::{addons, kill, overlaps, revisions, tags};
+use install::{addons, adopt, kill, overlaps, revisions, tags};
 use mainstay_catalog::Catalog;
 use mainstay_sim::script::Script;
 use mainstay_testkit::SAMPLE;
@@ -38,7 +40,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let mut peers = PARTS.to_vec();
-    peers.push("istioctl");
+    peers.extend(["istioctl", "helm3", "helm4"]);
     let mut cases = test_cases![
             "life_cycle_simulated" => async { life_cycle(Host::simulated().await, &["--profile", "demo"]).await },
             "life_cycle_real" => async { life_cycle(Host::real().await, &["--profile", "ambient"]).await },
@@ -52,6 +54,9 @@ fn main() -> ExitCode {
             "checks_before_an_installation_simulated" => async { prechecks(Host::simulated().await).await },
             "manifests_are_compared_simulated" => async { manifest_diff(Host::simulated().await).await },
             "tags_equal_those_of_istioctl_simulated" => async { tags::equal_to_istioctl(Host::simulated().await).await },
+            "adoptions_list_differences_real" => async { adopt::differences_are_listed_and_nothing_is_written(Host::audited().await).await },
+            "releases_of_helm_are_converted_simulated" => async { adopt::releases_are_converted_from_every_source(Host::simulated().await).await },
+            "a_dump_of_a_helm_installation_is_rehearsed_simulated" => async { adopt::a_dump_of_a_helm_installation_is_rehearsed(Host::simulated().await).await },
             "killed_installations_converge_simulated" => async { kill::kill_after_each_write().await },
         ]
         .to_vec();

@@ -245,6 +245,28 @@ async fn control_planes_that_no_operator_manages_are_reported() {
         ("unmanaged-json", &["status", "-o", "json", NOW]),
         ("unmanaged-list", &["revision", "list", NOW]),
         ("unmanaged-migration", &["migration", "plan", NOW]),
+        (
+            "unmanaged-migration-default",
+            &["migration", "plan", "default", NOW],
+        ),
+        (
+            "unmanaged-migration-canary",
+            &["migration", "plan", "canary", "--to", "v1.29.1", NOW],
+        ),
+        (
+            "unmanaged-migration-json",
+            &["migration", "plan", "default", "-o", "json", NOW],
+        ),
+        ("unmanaged-migration-unknown", &["migration", "plan", "nope", NOW]),
+        ("unmanaged-describe", &["revision", "describe", "canary", NOW]),
+        (
+            "unmanaged-describe-json",
+            &["revision", "describe", "default", "-o", "json", NOW],
+        ),
+        (
+            "unmanaged-describe-unknown",
+            &["revision", "describe", "nope", NOW],
+        ),
     ] {
         check(name, &host.run("admin", arguments).await);
     }

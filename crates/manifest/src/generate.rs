@@ -225,3 +225,12 @@ pub fn configuration(request: &Request<'_>) -> Result<Map, Diagnostics> {
     let Merged { operator, .. } = merge_inputs(request)?;
     Ok(operator)
 }
+
+/// Returns the merged and translated configuration, whose `spec.values` are those of the charts, without
+/// validation and rendering.
+pub fn translated_configuration(request: &Request<'_>) -> Result<Map, Diagnostics> {
+    let translator = Translator::for_minor(request.charts.minor());
+    let mut translated = translate(&merge_inputs(request)?, translator);
+    add_unvalidated(&mut translated);
+    Ok(translated.operator)
+}

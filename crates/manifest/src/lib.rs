@@ -40,7 +40,7 @@ mod values;
 
 pub use component::ComponentName;
 pub use diagnostic::{Diagnostic, Diagnostics, Location, Severity};
-pub use generate::{ComponentObjects, Rendered, configuration, generate};
+pub use generate::{ComponentObjects, Rendered, configuration, generate, translated_configuration};
 pub use installation::{
     CanonicalWebhook, ChangedObject, ControlPlane, DefaultTag, DiffOptions, DiffOptionsError,
     EligibilityFinding, FieldDifference, InstallationPlan, LiveTag, Month, NetworkSettings, ObjectDifference,

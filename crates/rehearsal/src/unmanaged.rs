@@ -1,6 +1,6 @@
 //! Control planes that no operator manages. The rehearsal assumes that they are adopted.
 
-use mainstay_adopt::{Component, ComponentKind, Observed, components, derive};
+use mainstay_adopt::{Installer, Observed, assume_adoptions};
 use mainstay_api::names;
 use mainstay_catalog::Catalog;
 use serde_json::{Value, json};
@@ -36,25 +36,16 @@ pub(crate) fn adopt_planes(input: Input, requested: Option<&str>, catalog: &Cata
     if is_complete {
         return adopted;
     }
-    let observed = observe(&adopted.input);
-    let planes = components(&observed).into_iter();
-    for plane in planes.filter(is_unmanaged) {
-        let mut versions = plane
-            .versions
-            .iter()
-            .filter_map(|name| catalog.resolve(name).ok());
-        let Some(version) = versions.next() else { continue };
-        let Some(derivation) = derive(&plane, &version.name()) else {
-            continue;
-        };
+    for assumed in assume_adoptions(&observe(&adopted.input), catalog) {
+        let plane = &assumed.plane;
         let input = &mut adopted.input;
         input.remove_in(&plane.namespace, |object| {
             belongs_to(object, &plane.namespace, &plane.revision)
         });
-        input.add(&derivation.derived.documents());
+        input.add(assumed.documents());
         adopted.planes.push(AdoptedPlane {
-            what: format!("{}, installed by {}", plane.describe(), plane.installer),
-            revision: plane.revision,
+            what: assumed.describe(),
+            revision: plane.revision.clone(),
         });
     }
     adopted
@@ -62,11 +53,8 @@ pub(crate) fn adopt_planes(input: Input, requested: Option<&str>, catalog: &Cata
 
 /// Whether the cluster has a control plane that no operator manages.
 pub(crate) fn has_planes(input: &Input) -> bool {
-    components(&observe(input)).iter().any(is_unmanaged)
-}
-
-fn is_unmanaged(component: &Component) -> bool {
-    component.kind == ComponentKind::Istiod && !component.is_managed()
+    let is_managed = |plane: &Value| matches!(Installer::from_object(plane), Installer::Operator { .. });
+    !observe(input).deployments.iter().all(is_managed)
 }
 
 fn observe(input: &Input) -> Observed {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mainstay_cluster::installer::text;
 use serde_json::{Map, Value};
 
-use crate::differences::{FieldDifference, describe_field};
+use crate::differences::{FieldChange, FieldDifference, describe_field};
 use crate::found::ComponentKind;
 
 /// Labels that identify the installer. They differ between any two installers.
@@ -53,9 +53,21 @@ fn is_informational(id: &str) -> bool {
             .is_some_and(|name| name.starts_with("values"))
 }
 
-/// Indexes rendered objects by identity, and removes the labels that identify the installer.
+/// Removes the labels of a definition. They differ between the chart and the file of definitions, and nothing
+/// reads them.
+fn remove_definition_labels(object: &mut Value) {
+    if text(object, "/kind") == "CustomResourceDefinition"
+        && let Some(Value::Object(metadata)) = object.get_mut("metadata")
+    {
+        metadata.remove("labels");
+    }
+}
+
+/// Indexes rendered objects by identity, and removes the labels that identify the installer and those of
+/// definitions.
 pub(super) fn index_objects(rendered: impl Iterator<Item = Value>) -> Objects {
     let normalized = rendered.map(|mut object| {
+        remove_definition_labels(&mut object);
         for labels in ["/metadata/labels", "/spec/template/metadata/labels"] {
             if let Some(Value::Object(labels)) = object.pointer_mut(labels) {
                 labels.retain(|key, _| !INSTALLER_LABELS.contains(&key.as_str()));
@@ -72,11 +84,8 @@ pub(super) fn index_objects(rendered: impl Iterator<Item = Value>) -> Objects {
     normalized.collect()
 }
 
-/// A field that differs: path, value before, value after.
-pub(crate) type Field = (String, Option<Value>, Option<Value>);
-
 /// Collects the fields in which two values differ. Lists of named items are compared by name.
-fn diff(at: String, old: Option<&Value>, new: Option<&Value>, found: &mut Vec<Field>) {
+fn diff(at: String, old: Option<&Value>, new: Option<&Value>, found: &mut Vec<FieldChange>) {
     match (old, new) {
         (Some(Value::Object(a)), Some(Value::Object(b))) => {
             let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
@@ -100,7 +109,11 @@ fn diff(at: String, old: Option<&Value>, new: Option<&Value>, found: &mut Vec<Fi
             }
         }
         _ if old == new => {}
-        _ => found.push((at, old.cloned(), new.cloned())),
+        _ => found.push(FieldChange {
+            path: at,
+            before: old.cloned(),
+            after: new.cloned(),
+        }),
     }
 }
 
@@ -129,11 +142,11 @@ mod tests {
         let new = json!({"env": [{"name": "B", "value": "3"}, {"name": "A", "value": "1"}], "args": ["x"]});
         let mut found = Vec::new();
         diff(String::new(), Some(&old), Some(&new), &mut found);
-        let expected = (
-            ".env[name=\"B\"].value".to_owned(),
-            Some(json!("2")),
-            Some(json!("3")),
-        );
+        let expected = FieldChange {
+            path: ".env[name=\"B\"].value".to_owned(),
+            before: Some(json!("2")),
+            after: Some(json!("3")),
+        };
         assert_eq!(found, [expected]);
     }
 }

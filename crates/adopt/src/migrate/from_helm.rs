@@ -8,32 +8,38 @@ use serde_json::Value;
 
 use crate::AdoptError;
 use crate::found::{Component, ComponentKind, Installer};
-use crate::migrate::Migration;
 use crate::migrate::comments::KeyPath;
 use crate::migrate::compare::index_objects;
 use crate::migrate::draft::component_and_root;
 use crate::migrate::from_operator::is_present;
 use crate::migrate::helm_source::{HelmChart, HelmSource};
 use crate::migrate::resources::{OperatorCharts, Resources};
+use crate::migrate::{Migration, revision_tags};
 
 /// Converts charts with their values. Each control plane, the CNI plugin and ztunnel are converted to a
 /// resource.
 pub fn helm_to_resources(sources: &[HelmSource], catalog: &Arc<Catalog>) -> Result<Migration, AdoptError> {
     let charts = OperatorCharts::new(catalog);
+    let resources = |version| Resources {
+        charts: &charts,
+        catalog,
+        version,
+    };
     let mut migration = Migration::default();
+    let mut planes = Vec::new();
     for source in sources {
         let Some(component) = convert_component(source, &mut migration) else {
             continue;
         };
-        let resources = Resources {
-            charts: &charts,
-            catalog,
-            version: &source.version,
-        };
         let before = index_objects(source.objects(catalog)?.into_iter());
         let first = migration.resources.len();
-        resources.add(&component, &before, &mut migration)?;
+        let derived = resources(&source.version).add(&component, &before, &mut migration)?;
+        planes.extend(derived.filter(|_| source.chart == HelmChart::Istiod));
         move_comments(source, &mut migration, first);
+    }
+    for source in sources.iter().filter(|source| source.chart == HelmChart::Base) {
+        let before = index_objects(source.objects(catalog)?.into_iter());
+        resources(&source.version).compare_base(&planes, &before, &mut migration)?;
     }
     Ok(migration)
 }
@@ -61,8 +67,6 @@ fn convert_component(source: &HelmSource, migration: &mut Migration) -> Option<C
         }
     };
     let text = |key: &str| source.values.get(key).and_then(Value::as_str).unwrap_or_default();
-    let tags = source.values.get("revisionTags").and_then(Value::as_array);
-    let tags = tags.into_iter().flatten().filter_map(Value::as_str);
     Some(Component {
         kind,
         namespace: source.namespace.clone(),
@@ -75,7 +79,7 @@ fn convert_component(source: &HelmSource, migration: &mut Migration) -> Option<C
         installer: Installer::Unknown,
         values: source.values.clone(),
         values_from: source.origin.clone(),
-        tags: tags.map(ToOwned::to_owned).collect(),
+        tags: revision_tags(&source.values),
         instance: source.release.clone(),
     })
 }

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use mainstay_api::{Values, names};
+use mainstay_api::names;
 use mainstay_catalog::{Catalog, Version};
 use mainstay_cluster::installer::text;
 use mainstay_manifest::{ComponentName, ComponentObjects, Rendered};
 use serde_json::Value;
 
 use crate::AdoptError;
+use crate::derive::Derived;
 use crate::found::{Component, ComponentKind, Installer, shared_values};
 use crate::migrate::comments::KeyPath;
-use crate::migrate::compare::index_objects;
-use crate::migrate::draft::leaves;
+use crate::migrate::compare::{Objects, index_objects};
+use crate::migrate::gateways::Gateways;
 use crate::migrate::resources::{OperatorCharts, Resources};
-use crate::migrate::{Comments, GATEWAY_SETTINGS, GatewayValues, Migration, is_empty};
+use crate::migrate::{Comments, Migration, revision_tags};
 
 /// Converts a rendered `IstioOperator`. `version` is its Istio version, `files` the texts from which it
 /// was read.
@@ -35,9 +36,14 @@ pub fn to_resources(
         },
     };
     let mut migration = Migration::default();
+    let mut planes = Vec::new();
     for component in &rendered.components {
-        converter.convert(component, &mut migration)?;
+        planes.extend(converter.convert(component, &mut migration)?);
     }
+    let mut components = rendered.components.iter();
+    let base = components.find(|one| one.component == ComponentName::Base);
+    let base = base.map(index_component).unwrap_or_default();
+    converter.resources.compare_base(&planes, &base, &mut migration)?;
     converter.report_overlays(&mut migration);
     for file in files {
         move_comments(&Comments::read(file), &mut migration);
@@ -97,6 +103,12 @@ pub(super) fn is_present(document: &Value, path: &[String]) -> bool {
     })
 }
 
+/// Indexes the rendered objects of a component.
+pub(super) fn index_component(component: &ComponentObjects) -> Objects {
+    let objects = component.objects.iter();
+    index_objects(objects.map(|object| Value::from(object.0.clone())))
+}
+
 struct Converter<'a> {
     operator: Value,
     user: Value,
@@ -104,7 +116,12 @@ struct Converter<'a> {
 }
 
 impl Converter<'_> {
-    fn convert(&self, component: &ComponentObjects, migration: &mut Migration) -> Result<(), AdoptError> {
+    /// Converts a component. Returns the derived resources of a control plane.
+    fn convert(
+        &self,
+        component: &ComponentObjects,
+        migration: &mut Migration,
+    ) -> Result<Option<Derived>, AdoptError> {
         let kind = match component.component {
             ComponentName::Pilot => ComponentKind::Istiod,
             ComponentName::Cni => ComponentKind::Cni,
@@ -114,20 +131,29 @@ impl Converter<'_> {
                     "components.base",
                     "run `mainstay crds install` for the definitions",
                 );
-                return Ok(());
+                return Ok(None);
             }
             ComponentName::Addons => {
                 migration.drop_field("addonComponents", "add-ons are not part of the operator");
-                return Ok(());
+                return Ok(None);
             }
-            _ => {
-                self.add_gateways(component, migration);
-                return Ok(());
+            ComponentName::IngressGateways | ComponentName::EgressGateways => {
+                self.gateways().convert(component, migration);
+                return Ok(None);
             }
         };
-        let rendered = component.objects.iter();
-        let before = index_objects(rendered.map(|object| Value::from(object.0.clone())));
-        self.resources.add(&self.component(kind), &before, migration)
+        let before = index_component(component);
+        let derived = self.resources.add(&self.component(kind), &before, migration)?;
+        Ok(derived.filter(|_| kind == ComponentKind::Istiod))
+    }
+
+    fn gateways(&self) -> Gateways<'_> {
+        Gateways {
+            operator: &self.operator,
+            user: &self.user,
+            catalog: self.resources.catalog,
+            version: self.resources.version,
+        }
     }
 
     /// Returns the component in the form in which it would be detected in a cluster.
@@ -148,6 +174,10 @@ impl Converter<'_> {
             "" => names::DEFAULT_REVISION,
             revision => revision,
         };
+        let tags = match kind {
+            ComponentKind::Istiod => revision_tags(&values),
+            _ => Vec::new(),
+        };
         Component {
             kind,
             namespace: namespace.to_owned(),
@@ -157,59 +187,8 @@ impl Converter<'_> {
             installer: Installer::Unknown,
             values,
             values_from: String::new(),
-            tags: Vec::new(),
+            tags,
             instance: String::new(),
-        }
-    }
-
-    /// Converts gateways to values of the chart `gateway`, and reports the settings that cannot be
-    /// converted.
-    fn add_gateways(&self, component: &ComponentObjects, migration: &mut Migration) {
-        let key = if component.component == ComponentName::IngressGateways {
-            "ingressGateways"
-        } else {
-            "egressGateways"
-        };
-        let blocks = self.operator.pointer(&format!("/spec/components/{key}"));
-        let blocks = blocks.and_then(Value::as_array).into_iter().flatten();
-        for block in blocks.filter(|block| block.get("enabled") != Some(&Value::Bool(false))) {
-            let release = text(block, "/name").to_owned();
-            let namespace = match text(block, "/namespace") {
-                "" => text(&self.operator, "/spec/values/global/istioNamespace"),
-                namespace => namespace,
-            };
-            migration.gateways.push(GatewayValues {
-                values: gateway_values(block),
-                namespace: namespace.to_owned(),
-                release: release.clone(),
-            });
-            migration.drop_field(
-                format!("components.{key}[name:{release}]"),
-                "no resource manages gateways; install the chart gateway with the values, then move the traffic: \
-                 selectors of a Deployment cannot change",
-            );
-            for path in unknown_settings(block) {
-                migration.drop_field(
-                    format!("components.{key}[name:{release}].{path}"),
-                    "the chart gateway has no such value",
-                );
-            }
-        }
-        self.report_gateway_values(key, migration);
-    }
-
-    /// Reports the values of the charts with which an `IstioOperator` renders gateways.
-    fn report_gateway_values(&self, key: &str, migration: &mut Migration) {
-        let name = match key {
-            "ingressGateways" => "istio-ingressgateway",
-            _ => "istio-egressgateway",
-        };
-        let own = self.user.pointer(&format!("/spec/values/gateways/{name}"));
-        for (path, _) in own.and_then(Value::as_object).map(leaves).unwrap_or_default() {
-            migration.drop_field(
-                format!("values.gateways.{name}.{}", path.join(".")),
-                "a value of another chart; set the value of the chart gateway that has the same effect",
-            );
         }
     }
 
@@ -228,58 +207,5 @@ impl Converter<'_> {
                 );
             }
         }
-    }
-}
-
-fn gateway_values(block: &Value) -> Values {
-    let mut values = Values::new();
-    for (setting, place) in GATEWAY_SETTINGS {
-        if let Some(value) = block.pointer(setting).filter(|value| !is_empty(value)) {
-            let keys: Vec<&str> = place.split('/').skip(1).collect();
-            crate::plan::put(&mut values, &keys, value.clone());
-        }
-    }
-    values
-}
-
-/// Returns the settings of a gateway that the chart `gateway` does not have.
-fn unknown_settings(block: &Value) -> Vec<String> {
-    let Some(block) = block.as_object() else {
-        return Vec::new();
-    };
-    let is_known = |path: &str| {
-        let mut known = GATEWAY_SETTINGS.iter().map(|(setting, _)| *setting);
-        matches!(path, "/name" | "/enabled" | "/namespace")
-            || known.any(|setting| path == setting || path.starts_with(&format!("{setting}/")))
-    };
-    let set = leaves(block).into_iter().filter(|(_, value)| !is_empty(value));
-    let unknown = set.filter(|(path, _)| !is_known(&format!("/{}", path.join("/"))));
-    unknown.map(|(path, _)| path.join(".")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn settings_of_a_gateway_become_values() {
-        let block = json!({
-            "name": "istio-ingressgateway",
-            "label": {"istio": "ingress"},
-            "k8s": {"service": {"type": "NodePort"}, "hpaSpec": {"minReplicas": 2}, "tolerations": []},
-        });
-        let expected = json!({
-            "labels": {"istio": "ingress"},
-            "service": {"type": "NodePort"},
-            "autoscaling": {"minReplicas": 2},
-        });
-        assert_eq!(json!(gateway_values(&block)), expected);
-    }
-
-    #[test]
-    fn settings_without_a_value_are_returned() {
-        let block = json!({"name": "g", "k8s": {"strategy": {"type": "Recreate"}, "resources": {"limits": {"cpu": 1}}}});
-        assert_eq!(unknown_settings(&block), ["k8s.strategy.type"]);
     }
 }

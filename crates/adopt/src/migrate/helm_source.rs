@@ -59,6 +59,15 @@ impl HelmChart {
     }
 }
 
+/// A file that is part of the configuration of a chart.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceFile<'a> {
+    /// Name for messages.
+    pub name: &'a str,
+    /// Content of the file.
+    pub text: &'a [u8],
+}
+
 /// A chart with its release and values.
 #[derive(Clone, Debug)]
 pub struct HelmSource {
@@ -85,14 +94,13 @@ impl HelmSource {
     pub fn from_values(
         chart: HelmChart,
         version: &Version,
-        (origin, text): (&str, &[u8]),
+        file: SourceFile<'_>,
     ) -> Result<Self, AdoptError> {
-        let values = read_values(origin, text)?;
-        let comments = Comments::read(&String::from_utf8_lossy(text));
-        let mut source = Self::with_values(chart, version, values);
-        origin.clone_into(&mut source.origin);
-        source.comments = comments;
-        Ok(source)
+        Ok(Self {
+            origin: file.name.to_owned(),
+            comments: file.comments(),
+            ..Self::with_values(chart, version, file.values()?)
+        })
     }
 
     /// Creates a source with the release and namespace in Istio's installation instructions.
@@ -143,13 +151,12 @@ impl HelmSource {
     /// Splits the values of an umbrella chart into those of its dependencies that are Istio charts, as
     /// Helm does.
     pub fn from_umbrella(
-        chart: (&str, &[u8]),
-        values: (&str, &[u8]),
+        chart: SourceFile<'_>,
+        values: SourceFile<'_>,
         version: &Version,
     ) -> Result<Vec<Self>, AdoptError> {
-        let metadata = read_values(chart.0, chart.1)?;
-        let all = read_values(values.0, values.1)?;
-        let comments = Comments::read(&String::from_utf8_lossy(values.1));
+        let (metadata, all) = (chart.values()?, values.values()?);
+        let comments = values.comments();
         let dependencies = metadata.get("dependencies").and_then(Value::as_array);
         let mut sources = Vec::new();
         for dependency in dependencies.into_iter().flatten() {
@@ -171,7 +178,7 @@ impl HelmSource {
                 crate::derive::merge(&mut own, merged);
             }
             let mut source = Self::with_values(chart, version, own);
-            source.origin = format!("{}: {key}", values.0);
+            source.origin = format!("{}: {key}", values.name);
             source.comments = comments.below(key);
             sources.push(source);
         }
@@ -204,16 +211,22 @@ impl HelmSource {
     }
 }
 
-/// Parses a values file. An empty file has no values.
-fn read_values(origin: &str, text: &[u8]) -> Result<Values, AdoptError> {
-    let failed = |source| AdoptError::File {
-        file: origin.to_owned(),
-        source,
-    };
-    match crate::text::parse_document(text).map_err(|error| failed(Some(error)))? {
-        Value::Object(map) => Ok(map),
-        Value::Null => Ok(Values::new()),
-        _ => Err(failed(None)),
+impl SourceFile<'_> {
+    /// Parses the file as a map. An empty file has no values.
+    fn values(&self) -> Result<Values, AdoptError> {
+        let failed = |source| AdoptError::File {
+            file: self.name.to_owned(),
+            source,
+        };
+        match crate::text::parse_document(self.text).map_err(|error| failed(Some(error)))? {
+            Value::Object(map) => Ok(map),
+            Value::Null => Ok(Values::new()),
+            _ => Err(failed(None)),
+        }
+    }
+
+    fn comments(&self) -> Comments {
+        Comments::read(&String::from_utf8_lossy(self.text))
     }
 }
 
@@ -228,8 +241,15 @@ mod tests {
         let chart =
             b"name: mesh\ndependencies:\n- {name: istiod, alias: plane}\n- {name: cni}\n- {name: other}\n";
         let values = b"global: {hub: a}\nplane:\n  # two\n  autoscaleMin: 2\n";
-        let sources =
-            HelmSource::from_umbrella(("Chart.yaml", chart), ("values.yaml", values), &version).unwrap();
+        let chart = SourceFile {
+            name: "Chart.yaml",
+            text: chart,
+        };
+        let values = SourceFile {
+            name: "values.yaml",
+            text: values,
+        };
+        let sources = HelmSource::from_umbrella(chart, values, &version).unwrap();
         let found: Vec<_> = sources.iter().map(|one| (one.chart, json!(one.values))).collect();
         let global = json!({"hub": "a"});
         assert_eq!(
@@ -248,7 +268,11 @@ mod tests {
     #[test]
     fn a_file_without_a_map_is_an_error() {
         let version: Version = "1.29.1".parse().unwrap();
-        let error = HelmSource::from_values(HelmChart::Istiod, &version, ("v.yaml", b"- a")).unwrap_err();
+        let file = SourceFile {
+            name: "v.yaml",
+            text: b"- a",
+        };
+        let error = HelmSource::from_values(HelmChart::Istiod, &version, file).unwrap_err();
         assert_eq!(error.to_string(), "v.yaml cannot be read as values of a chart");
     }
 }

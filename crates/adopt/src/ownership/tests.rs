@@ -126,3 +126,31 @@ fn managed_fields_of_other_managers_and_the_label_are_kept() {
     assert_eq!(entries[0], object["metadata"]["managedFields"][0]);
     assert_eq!(entries[1]["manager"], ADOPTED_MANAGER);
 }
+
+#[test]
+fn helm_becomes_the_manager_of_transferred_fields() {
+    let mut object = live();
+    let entry = |manager: &str, operation: &str, field: &str| {
+        json!({"manager": manager, "operation": operation, "apiVersion": "apps/v1", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:spec": {field: {}}}})
+    };
+    let status = json!({"manager": "kube-controller-manager", "operation": "Update", "apiVersion": "apps/v1",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:status": {}}, "subresource": "status"});
+    object["metadata"]["managedFields"] = json!([
+        entry("istio-operator", "Apply", "f:replicas"),
+        entry(MANAGER, "Apply", "f:strategy"),
+        entry("kubectl", "Update", "f:paused"),
+        status.clone(),
+    ]);
+    let id = ObjectId::from_object(&object).unwrap();
+    let mut wanted = wanted();
+    wanted["spec"] = object["spec"].clone();
+    let owned = transfer_to_helm(&id, &object, &wanted);
+    let mut fields = entry("helm", "Update", "f:replicas");
+    fields["fieldsV1"]["f:spec"]["f:strategy"] = json!({});
+    let expected = json!([entry("kubectl", "Update", "f:paused"), status, fields]);
+    assert_eq!(owned.object["metadata"]["managedFields"], expected);
+    let restored = restore_records(&owned.object, &owned.original).unwrap();
+    let entries = &restored[0]["value"];
+    assert_eq!(entries[0], object["metadata"]["managedFields"][0]);
+}

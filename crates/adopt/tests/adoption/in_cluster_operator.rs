@@ -35,6 +35,16 @@ const DEPLOYMENTS: InstalledKind = InstalledKind {
 const FINALIZER: &str = "istio-finalizer.install.istio.io";
 /// Setting of the installation, used as a flag of istioctl and in the resource.
 const AUTOSCALE_MIN: u32 = 2;
+/// Another setting, which no field of a live object contains as such.
+const LOG_AS_JSON: &str = "values.global.logAsJson=true";
+/// Kind of the record of a chart's values.
+const CONFIG_MAPS: InstalledKind = InstalledKind {
+    group: "",
+    version: "v1",
+    kind: "ConfigMap",
+    plural: "configmaps",
+    namespaced: true,
+};
 
 /// Adopts the mesh, undoes the adoption, adopts the mesh again, and removes the old operator as the plan
 /// instructs.
@@ -43,12 +53,26 @@ pub(crate) async fn installations_are_adopted_and_restored() {
     let name = "in-cluster operator";
     let environment = TestEnvironment::start().await;
     let setting = format!("values.pilot.autoscaleMin={AUTOSCALE_MIN}");
-    environment.istioctl_install(&["--set", "profile=default", "--set", &setting]);
+    let sets = [
+        "--set",
+        "profile=default",
+        "--set",
+        &setting,
+        "--set",
+        LOG_AS_JSON,
+    ];
+    environment.istioctl_install(&sets);
     environment.transfer_to_in_cluster_operator().await;
+    environment.blank_recorded_values().await;
     let before = environment.state().await;
     let session = environment.session().await;
     let adoption = plan(&session).await;
     check_equal(&mut counts, &adoption, name);
+    let plane = &adoption.plans.first().unwrap().component;
+    let from = format!("IstioOperator {OPERATOR_NAMESPACE}/{RESOURCE}");
+    counts.count(plane.values_from == from, || {
+        format!("values from {:?}", plane.values_from)
+    });
     let resource = format!("IstioOperator {OPERATOR_NAMESPACE}/{RESOURCE}");
     let left = adoption.skipped.iter().find(|left| left.what == resource);
     counts.count(left.is_some_and(|left| left.reason.contains("finalizer")), || {
@@ -115,6 +139,14 @@ impl TestEnvironment {
         }
     }
 
+    /// Removes the values from their record, so that only the operator's resource contains them.
+    async fn blank_recorded_values(&self) {
+        let records = self.api_in(&CONFIG_MAPS, Some(NAMESPACE));
+        let blank = Patch::Merge(json!({"data": null}));
+        let patched = records.patch("values", &PatchParams::default(), &blank).await;
+        patched.unwrap();
+    }
+
     /// Removes the operator as the plan instructs: stops it, removes the finalizer and deletes the
     /// resource.
     async fn remove_in_cluster_operator(&self) {
@@ -140,7 +172,10 @@ fn resource() -> Value {
         "apiVersion": "install.istio.io/v1alpha1",
         "kind": "IstioOperator",
         "metadata": {"name": RESOURCE, "namespace": OPERATOR_NAMESPACE, "finalizers": [FINALIZER]},
-        "spec": {"profile": "default", "values": {"pilot": {"autoscaleMin": AUTOSCALE_MIN}}},
+        "spec": {"profile": "default", "values": {
+            "global": {"logAsJson": true},
+            "pilot": {"autoscaleMin": AUTOSCALE_MIN},
+        }},
     })
 }
 

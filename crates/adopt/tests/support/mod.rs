@@ -60,8 +60,8 @@ impl TestEnvironment {
         environment
     }
 
-    /// Waits until at least `workloads` Deployments exist, all are ready, and the controllers have
-    /// observed all changes. Returns the names and UIDs of all pods and `ReplicaSet`s.
+    /// Waits until at least `workloads` Deployments and `DaemonSet`s exist, all are ready, and the
+    /// controllers have observed all changes. Returns the names and UIDs of all pods and `ReplicaSet`s.
     pub(crate) async fn pods(&self, workloads: usize) -> BTreeMap<String, String> {
         let begin = std::time::Instant::now();
         let mut ticks = tokio::time::interval(std::time::Duration::from_millis(300));
@@ -71,14 +71,9 @@ impl TestEnvironment {
                 begin.elapsed() < std::time::Duration::from_mins(3),
                 "the pods are not ready"
             );
-            let deployments = self.list("apps", "v1", "Deployment", "deployments").await;
-            let is_settled = |object: &Value| {
-                let status = &object["status"];
-                status["observedGeneration"] == object["metadata"]["generation"]
-                    && status["readyReplicas"] == object["spec"]["replicas"]
-                    && status["updatedReplicas"] == object["spec"]["replicas"]
-            };
-            if deployments.len() < workloads || !deployments.iter().all(is_settled) {
+            let mut all = self.list("apps", "v1", "Deployment", "deployments").await;
+            all.extend(self.list("apps", "v1", "DaemonSet", "daemonsets").await);
+            if all.len() < workloads || !all.iter().all(is_settled) {
                 continue;
             }
             let mut found = BTreeMap::new();
@@ -249,6 +244,30 @@ impl TestEnvironment {
         }
         state
     }
+}
+
+/// Whether all pods of a Deployment or `DaemonSet` are updated and ready, and its controller has observed its
+/// last change.
+fn is_settled(workload: &Value) -> bool {
+    let (spec, status) = (&workload["spec"], &workload["status"]);
+    let numbers = if spec["replicas"].is_number() {
+        [
+            &spec["replicas"],
+            &status["updatedReplicas"],
+            &status["readyReplicas"],
+        ]
+    } else {
+        [
+            &status["desiredNumberScheduled"],
+            &status["updatedNumberScheduled"],
+            &status["numberReady"],
+        ]
+    };
+    let [wanted, updated, ready] = numbers.map(|number| number.as_u64().unwrap_or_default());
+    status["observedGeneration"] == workload["metadata"]["generation"]
+        && wanted > 0
+        && updated == wanted
+        && ready == wanted
 }
 
 /// Whether an object was installed by a test and is not part of the cluster itself.

@@ -3,6 +3,7 @@
 
 pub(crate) mod page;
 pub(crate) mod progress;
+mod unmanaged;
 
 use std::time::Duration;
 
@@ -202,14 +203,19 @@ fn select_istio(found: &Survey, name: Option<&str>) -> Result<Istio, CliError> {
 async fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let client = args.which.cluster.client().await?;
     let mut found = survey_all(&client, &args.shown.charts, &args.shown.at).await?;
+    let assumed = unmanaged::assume(&client, &mut found, args).await?;
     let istio = select_istio(&found, args.which.istio.as_deref())?;
+    let adoption = assumed.iter().find(|one| one.plane.revision == istio.name());
     let to = args.to.as_deref();
     let to = to.map(|to| version_name(&args.shown.charts.open()?, to).map_err(CliError::from));
-    let (mut preview, notes) = preview_with_assumptions(&mut found, istio, to.transpose()?.as_deref())?;
+    let (mut preview, mut notes) = preview_with_assumptions(&mut found, istio, to.transpose()?.as_deref())?;
+    if let Some(adoption) = adoption {
+        unmanaged::complete(adoption, &mut preview, &mut notes);
+    }
     restrict(&mut preview, &args.shown.namespaces);
     let text = match args.shown.output {
         Format::Text | Format::Wide => page::plan(&preview, &notes, args.ready_after),
-        other => structured(&page::plan_data(&preview, args.ready_after), other)?,
+        other => structured(&page::plan_data(&preview, &notes, args.ready_after), other)?,
     };
     print_styled(&text)
 }

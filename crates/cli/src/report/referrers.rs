@@ -120,14 +120,19 @@ pub(crate) fn referrers(snapshot: &Snapshot, name: &str) -> Vec<(String, String)
     for (key, why) in snapshot.references().referrers(name) {
         out.push((key.to_string(), why.to_string()));
         if let ReferrerKey::Tag(tag) = &key {
-            let indirect = snapshot.references().referrers(tag);
-            let asking = indirect
-                .iter()
-                .filter(|(_, why)| *why != ReferenceCause::RunningProxy);
-            out.extend(asking.map(|(key, why)| (key.to_string(), format!("{} {tag}", through_tag(*why)))));
+            out.extend(tag_referrers(snapshot, tag));
         }
     }
     out
+}
+
+/// Returns the referrers of a tag with their cause. Proxies refer to the revision of the tag.
+pub(crate) fn tag_referrers(snapshot: &Snapshot, tag: &str) -> Vec<(String, String)> {
+    let all = snapshot.references().referrers(tag);
+    let asking = all.iter().filter(|(_, why)| *why != ReferenceCause::RunningProxy);
+    asking
+        .map(|(key, why)| (key.to_string(), format!("{} {tag}", through_tag(*why))))
+        .collect()
 }
 
 fn through_tag(why: ReferenceCause) -> &'static str {

@@ -33,7 +33,8 @@ pub(super) fn reports(survey: &Survey) -> Vec<UnmanagedReport> {
         .collect()
 }
 
-fn report(survey: &Survey, plane: &UnmanagedPlane) -> UnmanagedReport {
+/// Returns the report of an unmanaged control plane.
+pub(crate) fn report(survey: &Survey, plane: &UnmanagedPlane) -> UnmanagedReport {
     UnmanagedReport {
         revision: plane.revision.clone(),
         namespace: plane.namespace.clone(),

