@@ -44,6 +44,13 @@ const CLAIMS: &[Claim] = &[
         figure: "",
     },
     Claim {
+        text: "progress fits pseudo terminals; no colors with NO_COLOR",
+        goal: "no bar reaches the last column",
+        program: program("mainstay", "terminal"),
+        test: "",
+        figure: "",
+    },
+    Claim {
         text: "the README's picture shows the current demo",
         goal: "every chapter and command",
         program: program("mainstay", "demo"),
