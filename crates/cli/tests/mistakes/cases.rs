@@ -93,7 +93,8 @@ pub(crate) const CASES: &[Mistake] = &[
     on("revision-unknown", "mesh", "revision describe canary"),
     on("rollout-unknown", "mesh", "rollout status shop"),
     on("adopt-undo-nothing", "mesh", "adopt --undo"),
-    on("upgrade-nothing", "mesh", "upgrade -y"),
+    // A version without an end-of-life warning, which would depend on the date.
+    on("upgrade-nothing", "mesh", "upgrade -y --istio-version 1.28.2"),
     on(
         "tag-of-unknown-revision",
         "mesh",
