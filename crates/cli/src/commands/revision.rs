@@ -125,6 +125,16 @@ pub(crate) fn structured(value: &impl Serialize, format: Format) -> Result<Strin
     }
 }
 
+/// Formats one of several values as a JSON line or a YAML document.
+pub(crate) fn stream_entry(value: &impl Serialize, format: Format) -> Result<String, CliError> {
+    match format {
+        Format::Yaml => structured(value, format).map(|text| format!("---\n{text}")),
+        _ => serde_json::to_string(value)
+            .map(|text| text + "\n")
+            .map_err(|error| CliError::new(Kind::Io, format!("cannot print: {error}"))),
+    }
+}
+
 async fn list(list: &ListArgs) -> Result<(), CliError> {
     let args = &list.common;
     let client = args.cluster.client().await?;

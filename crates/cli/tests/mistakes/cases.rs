@@ -142,6 +142,12 @@ pub(crate) const CASES: &[Mistake] = &[
     typed("manifest-missing", "manifest generate -f none.yaml"),
     typed("manifest-field-unknown", "manifest validate -f typo.yaml"),
     typed("manifest-stdin-first", "manifest generate -f - -f mesh.yaml"),
+    piped(
+        "rehearse-file-invalid-stdin",
+        "",
+        "rehearse -f - --snapshot shop.yaml",
+        "kind: [\n",
+    ),
     typed("profile-unknown", "manifest generate --profile prod"),
     typed("charts-version-unknown", "charts show 9.9.9"),
     typed("charts-directory-missing", "charts list --charts none"),

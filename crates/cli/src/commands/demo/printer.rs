@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::commands::migration::progress::{Display, MigrationProgress};
-use crate::commands::revision::{Format, structured};
+use crate::commands::revision::{Format, stream_entry};
 use crate::commands::{print, print_styled};
 use crate::error::CliError;
 use crate::ui::style::{FRAME, GOOD, HINT};
@@ -47,11 +47,11 @@ impl Printer {
         if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
             line.extend(more);
         }
-        let text = match self.format {
-            super::Format::Yaml => format!("---\n{}", structured(&line, Format::Yaml)?),
-            _ => format!("{line}\n"),
+        let format = match self.format {
+            super::Format::Yaml => Format::Yaml,
+            _ => Format::Json,
         };
-        print(text.as_bytes())
+        print(stream_entry(&line, format)?.as_bytes())
     }
 
     fn passed(&self, now: Timestamp) -> f64 {
