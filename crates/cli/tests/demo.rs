@@ -164,7 +164,7 @@ fn commands_and_times_are_printed() {
     let mut rest = stdout.as_str();
     for next in [
         "Its clock runs at 1000x",
-        "$ helm install mainstay deploy/chart",
+        "$ helm install mainstay mainstay-0.1.0.tgz",
         "$ kubectl apply -f istio.yaml",
         "version: v1.28.2",
         "$ kubectl apply -f workloads.yaml",
