@@ -21,6 +21,7 @@ pub mod kubelet;
 pub mod mesh;
 mod oracle;
 mod peer;
+pub mod report_text;
 #[cfg(feature = "cluster")]
 pub mod suite;
 mod usage;

@@ -52,9 +52,9 @@ const CLAIMS: &[Claim] = &[
     },
     Claim {
         text: "the README's picture shows the current demo",
-        goal: "every chapter and command",
+        goal: "every line",
         program: program("mainstay", "demo"),
-        test: "every_workload_is_migrated",
+        test: "the_picture_in_the_readme",
         figure: "",
     },
     Claim {

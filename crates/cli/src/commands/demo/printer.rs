@@ -10,7 +10,11 @@ use crate::commands::migration::progress::{Display, MigrationProgress};
 use crate::commands::revision::{Format, stream_entry};
 use crate::commands::{print, print_styled};
 use crate::error::CliError;
+use crate::ui::reserve_margin;
 use crate::ui::style::{FRAME, GOOD, HINT};
+
+/// Indentation of the output of commands, which tables leave free.
+const MARGIN: u16 = 8;
 
 /// Prints the demo.
 pub(super) struct Printer {
@@ -23,6 +27,7 @@ pub(super) struct Printer {
 
 impl Printer {
     pub(super) fn new(format: super::Format, speed: f64, start: Timestamp) -> Self {
+        reserve_margin(MARGIN);
         Self {
             format,
             speed,
@@ -117,7 +122,7 @@ impl Printer {
             if line.is_empty() {
                 "\n".to_owned()
             } else {
-                format!("        {line}\n")
+                format!("{:1$}{line}\n", "", usize::from(MARGIN))
             }
         };
         print_styled(&text.trim_matches('\n').lines().map(indented).collect::<String>())
