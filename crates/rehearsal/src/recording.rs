@@ -31,7 +31,7 @@ pub(crate) enum ActionKind {
     /// Removed a release.
     Uninstalled(Option<Arc<Release>>),
     /// Changed the revision label of a namespace.
-    Relabelled {
+    Relabeled {
         namespace: String,
         revision: String,
         drops_injection: bool,
@@ -209,7 +209,7 @@ impl Recording {
             Action::Event(_) => Some(ActionKind::EventRecorded),
             Action::Probe(_) => None,
             Action::AnnotateWebhook { .. } => Some(ActionKind::WebhookAnnotated),
-            Action::RelabelNamespace(relabel) => Some(ActionKind::Relabelled {
+            Action::RelabelNamespace(relabel) => Some(ActionKind::Relabeled {
                 namespace: relabel.object.name().to_owned(),
                 revision: relabel.revision.clone(),
                 drops_injection: relabel.drop_injection,
