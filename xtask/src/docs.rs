@@ -119,16 +119,26 @@ fn copy_directory(from: &Path, to: &Path) -> anyhow::Result<()> {
 /// Rewrites the relative links of a page in `directory`: links to pages of the book become names, links to
 /// other files become URLs in the repository.
 fn relink(text: &str, directory: &str) -> String {
+    rewrite_links(text, |target| link(target, directory))
+}
+
+/// Replaces the target of each link of a page.
+pub(crate) fn rewrite_links(text: &str, link: impl Fn(&str) -> String) -> String {
     let mut parts = text.split("](");
     let mut linked = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         linked += "](";
         match part.split_once(')') {
-            Some((target, rest)) => linked.extend([&link(target, directory), ")", rest]),
+            Some((target, rest)) => linked.extend([&link(target), ")", rest]),
             None => linked += part,
         }
     }
     linked
+}
+
+/// Returns the URL of a file in the repository.
+pub(crate) fn repository_url(path: &str) -> String {
+    format!("{}/blob/main/{path}", env!("CARGO_PKG_REPOSITORY"))
 }
 
 fn link(target: &str, directory: &str) -> String {
@@ -145,7 +155,7 @@ fn link(target: &str, directory: &str) -> String {
     }
     match path.strip_prefix("docs/") {
         Some(page) => page.to_owned(),
-        None => format!("{}/blob/main/{path}", env!("CARGO_PKG_REPOSITORY")),
+        None => repository_url(&path),
     }
 }
 

@@ -1,5 +1,11 @@
 # Functions for `<!-- setup: … -->` comments: what exists before a page begins. Sourced by every page's shell.
 
+# Prints line, exit code and run time of a block that began at $3.
+report_block() {
+  awk -v line="$1" -v code="$2" -v begin="$3" -v end="$EPOCHREALTIME" \
+    'BEGIN { printf "line %d: exit %d in %.1f s\n", line, code, end - begin }'
+}
+
 # Runs the operator as a process beside the sandbox, whose Deployments run nothing.
 start_operator_process() {
   POD_NAMESPACE=sail-operator mainstay operator run --leader-elect=false \

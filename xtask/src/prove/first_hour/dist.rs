@@ -52,6 +52,7 @@ const QUICK: &[Claim] = &[
         "all files, then none",
         formats::debian,
     ),
+    correct("dist: links of the archive's pages", "0 dead links", formats::links),
     correct(
         "dist: packages of the operator's image",
         "no simulator; equal to the bill of materials",
@@ -96,6 +97,11 @@ const FULL: &[Claim] = &[
         "dist: a new user with only the archive",
         "every step exits with 0",
         use_of_it::new_user,
+    ),
+    correct(
+        "dist: pages of the archive, executed with its binary",
+        "every block exits as printed",
+        use_of_it::pages,
     ),
 ];
 

@@ -38,6 +38,20 @@ fn run_validator(command: &str, path: &Path) -> anyhow::Result<Vec<String>> {
     Ok(text.lines().map(ToOwned::to_owned).collect())
 }
 
+/// Checks the links of the pages in the archive.
+pub(super) fn links(release: &Release) -> anyhow::Result<(String, bool)> {
+    let archive = dist::archive_name(TARGET);
+    let pages = entries(&release.path(&archive))?;
+    let pages = pages.keys().filter(|path| path.ends_with(".md")).count();
+    let directory = release.unpack(&archive)?;
+    let dead = crate::tidy::check_links(directory.path())?;
+    for link in &dead {
+        println!("{link}");
+    }
+    let holds = pages > 20 && dead.is_empty();
+    Ok((format!("{pages} pages, {} dead links", dead.len()), holds))
+}
+
 pub(super) fn image(release: &Release) -> anyhow::Result<(String, bool)> {
     let lines = run_validator("image", &release.path(&dist::image_name(TARGET)))?;
     let reference = dist::image_reference();
