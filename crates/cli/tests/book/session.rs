@@ -170,9 +170,13 @@ fn text(steps: &[Step]) -> String {
     script
 }
 
-/// Makes the real `kubectl` and `helm` available under their names.
+/// Makes the real `kubectl`, `helm` and `istioctl` available under their names.
 fn link_peers(programs: &Path) {
-    for (peer, name) in [("kubectl", "kubectl"), ("helm4", "helm")] {
+    for (peer, name) in [
+        ("kubectl", "kubectl"),
+        ("helm4", "helm"),
+        ("istioctl", "istioctl"),
+    ] {
         let path = mainstay_testkit::peer(peer).unwrap_or_else(|error| panic!("{name}: {error}"));
         std::os::unix::fs::symlink(path, programs.join(name)).unwrap();
     }

@@ -12,6 +12,16 @@ start_operator_process() {
     --metrics-bind-address=0 --health-probe-bind-address=0 > .operator.log 2>&1 &
 }
 
+# Installs Istio 1.28.2 with the real istioctl, from charts in the layout of its releases.
+install_with_istioctl() {
+  local charts=$PWD/resources/1.28.2/installer/charts
+  mkdir -p .istio/charts/istio-control
+  ln -s "$charts/base" .istio/charts/base
+  ln -s "$charts/istiod" .istio/charts/istio-control/istio-discovery
+  ln -s "$PWD/resources/1.28.2/installer/profiles" .istio/profiles
+  istioctl install --manifests "$PWD/.istio" -f "$1" -y
+}
+
 # Installs the definitions, and runs the operator.
 start_operator() {
   mainstay crds install > /dev/null
