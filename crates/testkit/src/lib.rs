@@ -12,6 +12,8 @@ pub mod http;
 #[cfg(feature = "cluster")]
 pub mod image;
 #[cfg(feature = "cluster")]
+pub mod inventory;
+#[cfg(feature = "cluster")]
 pub mod isolation;
 #[cfg(feature = "cluster")]
 pub mod istiod;
