@@ -38,6 +38,7 @@ const TOP_PAGES: &[(&str, &str)] = &[
     ("README.md", "index.md"),
     ("ARCHITECTURE.md", "ARCHITECTURE.md"),
     ("CHANGELOG.md", "CHANGELOG.md"),
+    ("CODE_OF_CONDUCT.md", "CODE_OF_CONDUCT.md"),
     ("COMPATIBILITY.md", "COMPATIBILITY.md"),
     ("CONTRIBUTING.md", "CONTRIBUTING.md"),
     ("SECURITY.md", "SECURITY.md"),
