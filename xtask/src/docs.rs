@@ -4,6 +4,7 @@
 //! command tree and the CRDs.
 
 mod crds;
+mod screenshots;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -24,8 +25,8 @@ const MDBOOK: Tool = Tool {
     options: &["--no-default-features", "--features", "search"],
 };
 
-/// Settings of the book.
-const BOOK: &str = "[book]\ntitle = \"Mainstay\"\nlanguage = \"en\"\n\n[output.html]\nno-section-label = true\nadditional-css = [\"book.css\"]\n";
+/// Settings of the book. Its pages request nothing: a playground would list crates from its server.
+const BOOK: &str = "[book]\ntitle = \"Mainstay\"\nlanguage = \"en\"\n\n[output.html]\nno-section-label = true\nadditional-css = [\"book.css\"]\n\n[output.html.playground]\nrunnable = false\n";
 
 /// Style sheet: tables fit phones and are aligned with the text.
 const STYLE: &str = include_str!("docs/book.css");
@@ -52,6 +53,9 @@ pub(crate) struct Arguments {
     /// Generate the reference of commands with this binary instead of building one
     #[arg(long)]
     binary: Option<PathBuf>,
+    /// Open every page in Chromium, write screenshots to this directory, and fail if a page has a defect
+    #[arg(long, value_name = "DIR")]
+    screenshots: Option<PathBuf>,
 }
 
 /// Builds the book with the given binary, or with a new one.
@@ -60,7 +64,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Some(binary) => binary.clone(),
         None => build::mainstay_binary(Profile::Dev)?,
     };
-    build(&binary).map(drop)
+    build(&binary)?;
+    if let Some(directory) = &arguments.screenshots {
+        let images = take_screenshots(directory)?;
+        println!("{images} screenshots in {}", directory.display());
+    }
+    Ok(())
+}
+
+/// Opens every page of the built book in Chromium and writes screenshots; returns their number.
+pub(crate) fn take_screenshots(directory: &Path) -> anyhow::Result<usize> {
+    screenshots::take(&repository_root().join("target/docs/book"), directory)
 }
 
 /// Assembles the sources, checks their links and builds the book; returns the number of pages. `binary`
