@@ -4,6 +4,7 @@
 //! command tree and the CRDs.
 
 mod crds;
+mod screenshots;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -24,8 +25,8 @@ const MDBOOK: Tool = Tool {
     options: &["--no-default-features", "--features", "search"],
 };
 
-/// Settings of the book.
-const BOOK: &str = "[book]\ntitle = \"Mainstay\"\nlanguage = \"en\"\n\n[output.html]\nno-section-label = true\nadditional-css = [\"book.css\"]\n";
+/// Settings of the book. Its pages request nothing: a playground would list crates from its server.
+const BOOK: &str = "[book]\ntitle = \"Mainstay\"\nlanguage = \"en\"\n\n[output.html]\nno-section-label = true\nadditional-css = [\"book.css\"]\n\n[output.html.playground]\nrunnable = false\n";
 
 /// Style sheet: tables fit phones and are aligned with the text.
 const STYLE: &str = include_str!("docs/book.css");
@@ -38,6 +39,7 @@ const TOP_PAGES: &[(&str, &str)] = &[
     ("README.md", "index.md"),
     ("ARCHITECTURE.md", "ARCHITECTURE.md"),
     ("CHANGELOG.md", "CHANGELOG.md"),
+    ("CODE_OF_CONDUCT.md", "CODE_OF_CONDUCT.md"),
     ("COMPATIBILITY.md", "COMPATIBILITY.md"),
     ("CONTRIBUTING.md", "CONTRIBUTING.md"),
     ("SECURITY.md", "SECURITY.md"),
@@ -51,6 +53,9 @@ pub(crate) struct Arguments {
     /// Generate the reference of commands with this binary instead of building one
     #[arg(long)]
     binary: Option<PathBuf>,
+    /// Open every page in Chromium, write screenshots to this directory, and fail if a page has a defect
+    #[arg(long, value_name = "DIR")]
+    screenshots: Option<PathBuf>,
 }
 
 /// Builds the book with the given binary, or with a new one.
@@ -59,7 +64,17 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Some(binary) => binary.clone(),
         None => build::mainstay_binary(Profile::Dev)?,
     };
-    build(&binary).map(drop)
+    build(&binary)?;
+    if let Some(directory) = &arguments.screenshots {
+        let images = take_screenshots(directory)?;
+        println!("{images} screenshots in {}", directory.display());
+    }
+    Ok(())
+}
+
+/// Opens every page of the built book in Chromium and writes screenshots; returns their number.
+pub(crate) fn take_screenshots(directory: &Path) -> anyhow::Result<usize> {
+    screenshots::take(&repository_root().join("target/docs/book"), directory)
 }
 
 /// Assembles the sources, checks their links and builds the book; returns the number of pages. `binary`
@@ -119,16 +134,26 @@ fn copy_directory(from: &Path, to: &Path) -> anyhow::Result<()> {
 /// Rewrites the relative links of a page in `directory`: links to pages of the book become names, links to
 /// other files become URLs in the repository.
 fn relink(text: &str, directory: &str) -> String {
+    rewrite_links(text, |target| link(target, directory))
+}
+
+/// Replaces the target of each link of a page.
+pub(crate) fn rewrite_links(text: &str, link: impl Fn(&str) -> String) -> String {
     let mut parts = text.split("](");
     let mut linked = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         linked += "](";
         match part.split_once(')') {
-            Some((target, rest)) => linked.extend([&link(target, directory), ")", rest]),
+            Some((target, rest)) => linked.extend([&link(target), ")", rest]),
             None => linked += part,
         }
     }
     linked
+}
+
+/// Returns the URL of a file in the repository.
+pub(crate) fn repository_url(path: &str) -> String {
+    format!("{}/blob/main/{path}", env!("CARGO_PKG_REPOSITORY"))
 }
 
 fn link(target: &str, directory: &str) -> String {
@@ -145,7 +170,7 @@ fn link(target: &str, directory: &str) -> String {
     }
     match path.strip_prefix("docs/") {
         Some(page) => page.to_owned(),
-        None => format!("{}/blob/main/{path}", env!("CARGO_PKG_REPOSITORY")),
+        None => repository_url(&path),
     }
 }
 

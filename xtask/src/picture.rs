@@ -1,5 +1,5 @@
 //! `cargo xtask picture`: runs `mainstay demo` and writes its recording to `docs/images/demo.svg`, and takes
-//! a screenshot of a rehearsal's report, `docs/images/rehearsal.png`.
+//! a screenshot of a rehearsal's report, `docs/images/rehearsal.png`, with its text in `rehearsal.txt`.
 //!
 //! The lines are stacked in one tall group that moves up whenever a line is printed, so the image is animated
 //! in a browser without scripts.
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use mainstay_testkit::browser::{Browser, View};
-use mainstay_testkit::repository_root;
+use mainstay_testkit::{report_text, repository_root};
 
 use crate::build::Profile;
 
@@ -24,9 +24,20 @@ const COLUMNS: usize = 100;
 /// The report, below the repository's root.
 const REPORT: &str = "target/upgrade.html";
 
-/// Script that removes the sections that do not fit into the README.
-const REMOVE_SECTIONS: &str =
-    "document.querySelectorAll('#services, #changes, #details').forEach(it => it.remove())";
+/// Arguments of the rehearsal; its report is [`REPORT`].
+const REHEARSAL: &[&str] = &[
+    "rehearse",
+    "--to",
+    "v1.29.1",
+    "--fail-on",
+    "never",
+    "--snapshot",
+    "docs/examples/cluster.yaml",
+    "--readiness",
+    "docs/examples/readiness.yaml",
+    "--report",
+    REPORT,
+];
 
 /// Window of the screenshot.
 const REPORT_VIEW: View = View {
@@ -69,20 +80,30 @@ fn take_screenshot(binary: &Path) -> anyhow::Result<()> {
     let page = root.join(REPORT);
     fs::create_dir_all(page.parent().context("a path in target")?)?;
     let status = Command::new(binary)
-        .args(["rehearse", "--to", "v1.29.1", "--fail-on", "never"])
-        .args(["--snapshot", "docs/examples/cluster.yaml"])
-        .args(["--readiness", "docs/examples/readiness.yaml", "--report", REPORT])
+        .args(REHEARSAL)
         .current_dir(&root)
         .stdout(Stdio::null())
         .status()?;
     ensure!(status.success(), "the rehearsal failed");
     let mut browser = Browser::start()?;
     browser.open(&page, REPORT_VIEW)?;
-    browser.evaluate(REMOVE_SECTIONS)?;
+    browser.evaluate(&remove_sections())?;
     let path = root.join("docs/images/rehearsal.png");
     fs::write(&path, browser.screenshot_of_content()?.png)?;
     println!("{}", path.display());
+    let path = root.join("docs/images/rehearsal.txt");
+    fs::write(&path, report_text::shown(&fs::read_to_string(&page)?))?;
+    println!("{}", path.display());
     Ok(())
+}
+
+/// Returns a script that removes the sections that do not fit into the README.
+fn remove_sections() -> String {
+    let sections = report_text::LEFT_OUT.map(|id| format!("#{id}"));
+    format!(
+        "document.querySelectorAll('{}').forEach(it => it.remove())",
+        sections.join(", ")
+    )
 }
 
 fn record(binary: &Path) -> anyhow::Result<Vec<Line>> {

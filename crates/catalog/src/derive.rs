@@ -188,11 +188,11 @@ mod tests {
                 "name: c\nversion: 1.0.0\nappVersion: 1.0.0\n",
             );
             put(format!("{}/values.yaml", place.from), values);
-            let labelled = !matches!(place.to, "charts/base" | "charts/gateway")
+            let labeled = !matches!(place.to, "charts/base" | "charts/gateway")
                 || (place.to == "charts/gateway" && version.minor() >= (1, 28));
             put(
                 format!("{}/templates/a.yaml", place.from),
-                if labelled { OWNER } else { "a\n" },
+                if labeled { OWNER } else { "a\n" },
             );
         }
         put("charts/base/templates/crds.yaml".into(), "crds\n");

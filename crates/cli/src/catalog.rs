@@ -39,7 +39,7 @@ fn with_given(catalog: Catalog, directory: &Path) -> Result<Catalog, CliError> {
             Kind::Usage,
             format!("--charts {}: no such directory", directory.display()),
         )
-        .hint("name a directory with VERSION/installer/charts, as docs/charts.md describes"));
+        .hint("name a directory that contains VERSION/installer/charts/CHART, such as 1.29.1/installer/charts/istiod"));
     }
     Ok(catalog.with_directory(Origin::Directory, directory)?)
 }

@@ -269,6 +269,67 @@ mod tests {
         assert!(!exists(install.find_subcommand("install").unwrap(), &["-c"]));
     }
 
+    /// Returns all commands below `command` with their paths, such as `migration plan`.
+    fn all_commands(command: &clap::Command, path: &str, found: &mut Vec<(String, clap::Command)>) {
+        for child in command.get_subcommands() {
+            let path = format!("{path} {}", child.get_name()).trim().to_owned();
+            all_commands(child, &path, found);
+            found.push((path, child.clone()));
+        }
+    }
+
+    /// Returns the paths of all commands whose flags violate a rule.
+    fn violations(is_violation: impl Fn(&clap::Command) -> bool) -> Vec<String> {
+        let mut commands = Vec::new();
+        all_commands(&command(), "", &mut commands);
+        assert!(commands.len() > 40, "{} commands", commands.len());
+        let found = commands.into_iter().filter(|(_, command)| is_violation(command));
+        let mut paths: Vec<String> = found.map(|(path, _)| path).collect();
+        paths.sort();
+        paths
+    }
+
+    fn has_flag(command: &clap::Command, name: &str) -> bool {
+        command.get_arguments().any(|arg| arg.get_long() == Some(name))
+    }
+
+    #[test]
+    fn every_output_format_json_comes_with_yaml() {
+        let values = |arg: &clap::Arg| -> Vec<String> {
+            let values = arg.get_possible_values();
+            values.iter().map(|value| value.get_name().to_owned()).collect()
+        };
+        let has = |values: &[String], name: &str| values.iter().any(|value| value == name);
+        let lacks_yaml = |arg: &clap::Arg| {
+            let values = values(arg);
+            arg.get_short() == Some('o') && has(&values, "json") && !has(&values, "yaml")
+        };
+        assert_eq!(
+            violations(|command| command.get_arguments().any(lacks_yaml)),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn every_command_on_a_cluster_selects_a_context() {
+        let found = violations(|command| has_flag(command, "kubeconfig") && !has_flag(command, "context"));
+        // The Sail Operator has no such flag, the sandbox writes a kubeconfig, and Helm's flag is
+        // --kube-context.
+        assert_eq!(found, ["operator run", "sandbox", "template"]);
+    }
+
+    #[test]
+    fn every_file_flag_accepts_stdin() {
+        let lacks_stdin = |arg: &clap::Arg| {
+            let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+            arg.get_short() == Some('f') && !help.contains("`-` for stdin")
+        };
+        assert_eq!(
+            violations(|command| command.get_arguments().any(lacks_stdin)),
+            [""; 0]
+        );
+    }
+
     fn flag(argv: &[&str]) -> Result<bool, clap::Error> {
         let matches = command().try_get_matches_from(argv)?;
         match Cli::from_arg_matches(&matches)?.command {

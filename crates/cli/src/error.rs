@@ -3,6 +3,7 @@
 //! The message starts with `Error: ` and Helm's text, so that scripts that parse Helm's stderr still work.
 //! The location, the source line with a caret and a hint follow.
 
+mod remedy;
 mod usage;
 
 use std::fmt;

@@ -20,7 +20,7 @@ pub(crate) enum FlagError {
     /// Not a number.
     #[cfg(feature = "simulator")]
     #[error("not a number")]
-    NotANumber,
+    NotANumber(RangeInclusive<f64>),
     /// A number outside of the accepted range.
     #[cfg(feature = "simulator")]
     #[error("must be between {} and {}", .0.start(), .0.end())]
@@ -36,6 +36,22 @@ pub(crate) enum FlagError {
     NoKey,
 }
 
+impl FlagError {
+    /// Returns the remedy, which starts with a verb.
+    pub(crate) fn remedy(&self) -> String {
+        match self {
+            Self::Duration(_) => "add a unit to each number, such as 30s, 5m or 1h30m".to_owned(),
+            Self::Negative => "use zero or a positive duration, such as 30s".to_owned(),
+            #[cfg(feature = "simulator")]
+            Self::NotANumber(range) | Self::OutOfRange(range) => {
+                format!("use a number from {} to {}", range.start(), range.end())
+            }
+            Self::Bool(_) => "use true or false".to_owned(),
+            Self::NoValue | Self::NoKey => "use the form KEY=VALUE, such as region=eu".to_owned(),
+        }
+    }
+}
+
 /// Parses a duration such as `30s` or `5m`.
 pub(crate) fn signed_duration(text: &str) -> Result<SignedDuration, FlagError> {
     Ok(GoDuration(text.to_owned()).span()?)
@@ -49,11 +65,10 @@ pub(crate) fn duration(text: &str) -> Result<Duration, FlagError> {
 /// Parses a number in `range`.
 #[cfg(feature = "simulator")]
 pub(crate) fn number_in(range: RangeInclusive<f64>, text: &str) -> Result<f64, FlagError> {
-    let number: f64 = text.parse().map_err(|_| FlagError::NotANumber)?;
-    if range.contains(&number) {
-        Ok(number)
-    } else {
-        Err(FlagError::OutOfRange(range))
+    match text.parse::<f64>() {
+        Ok(number) if range.contains(&number) => Ok(number),
+        Ok(_) => Err(FlagError::OutOfRange(range)),
+        Err(_) => Err(FlagError::NotANumber(range)),
     }
 }
 

@@ -10,6 +10,8 @@ mod width;
 
 pub(crate) use mainstay_gostd::error::chain;
 pub(crate) use progress::{BarRow, Bars, Progress};
+#[cfg(feature = "simulator")]
+pub(crate) use width::reserve_margin;
 
 /// Formats a count with its noun: `1 proxy`, `2 proxies`.
 pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {

@@ -39,6 +39,12 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
+/// The new revision, before the batch in the table of results.
+const NEW: &str = "default-v1-29-1";
+
+/// Width of the recorded terminal.
+const COLUMNS: usize = 100;
+
 const PICTURE: &str = include_str!("../../../docs/images/demo.svg");
 
 /// Returns the lines of the picture, without markup.
@@ -54,32 +60,85 @@ fn picture_lines() -> Vec<String> {
     lines.map(plain).collect()
 }
 
-/// Checks that the picture in the README shows the chapters and commands of this demo. `cargo xtask picture`
-/// records it.
-fn check_picture(events: &[Value]) {
-    let lines = picture_lines();
-    let shown = |text: &str| lines.iter().any(|line| line.trim_end().ends_with(text));
-    for event in events {
-        let text = match event["event"].as_str().unwrap() {
-            "chapter" => format!("{}. {}", event["number"], event["title"].as_str().unwrap()),
-            "command" => format!("$ {}", event["command"].as_str().unwrap()),
-            _ => continue,
-        };
-        assert!(
-            shown(&text),
-            "docs/images/demo.svg does not show {text:?}: run `cargo xtask picture`"
-        );
+/// Splits a line at the width of the recorded terminal.
+fn wrapped(line: &str) -> Vec<String> {
+    let characters: Vec<char> = line.chars().collect();
+    match characters.len() {
+        0 => vec![String::new()],
+        _ => characters
+            .chunks(COLUMNS)
+            .map(|row| row.iter().collect())
+            .collect(),
     }
-    let chapters = lines.iter().filter(|line| {
-        line.split_once(". ")
-            .is_some_and(|(number, _)| number.parse::<u8>().is_ok())
-    });
-    let expected = events.iter().filter(|event| event["event"] == "chapter").count();
-    assert_eq!(
-        chapters.count(),
-        expected,
-        "the picture has a different number of chapters: run `cargo xtask picture`"
-    );
+}
+
+/// Whether a row is the start of a line with the cluster's time.
+fn is_stamped(row: &str) -> bool {
+    let stamp = row.split(' ').next().unwrap_or_default();
+    stamp.len() == 7 && stamp.starts_with('[') && stamp.ends_with(']') && stamp.contains(':')
+}
+
+/// Masks a word that differs between runs: times, ages, the speed, hashes of pods.
+fn masked(word: &str) -> &str {
+    let is_duration = |word: &str| {
+        let digits = word.trim_matches(|c: char| c.is_ascii_digit() || c == 'm' || c == 's');
+        digits.is_empty() && word.ends_with('s') && word.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let is_time = word.len() == 20 && word.ends_with('Z') && word.contains('T');
+    let is_speed = word
+        .strip_suffix('x')
+        .is_some_and(|number| number.parse::<u32>().is_ok());
+    if is_stamped(word) || is_time || is_duration(word) || is_speed {
+        return "N";
+    }
+    match word.strip_prefix("billing-") {
+        Some(rest) if rest.contains('-') => "billing-HASH",
+        _ => word,
+    }
+}
+
+/// Returns the lines that every run prints. How many lines report progress, and which batch a workload is
+/// in, depends on the speed. Pods are listed in the order of their hashes.
+fn comparable(rows: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut in_progress = false;
+    for row in rows {
+        in_progress = row.contains("] default InProgress: ") || (in_progress && !is_stamped(row));
+        if in_progress {
+            continue;
+        }
+        let words: Vec<&str> = row.split_whitespace().collect();
+        let is_batch = |at: usize| at > 0 && words[at - 1] == NEW && words[at].len() == 1;
+        let words: Vec<&str> = (0..words.len())
+            .map(|at| if is_batch(at) { "N" } else { masked(words[at]) })
+            .collect();
+        match words.first() {
+            Some(&"Wall") => lines.push("Wall time".to_owned()),
+            _ => lines.push(words.join(" ")),
+        }
+    }
+    for pods in lines.chunk_by_mut(|a, b| a.starts_with("billing-HASH") && b.starts_with("billing-HASH")) {
+        pods.sort();
+    }
+    lines
+}
+
+/// Checks that the picture in the README shows this demo. `cargo xtask picture` records it.
+#[test]
+fn the_picture_in_the_readme_is_current() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = command(&directory, &["--speed", "1000"])
+        .env("COLUMNS", COLUMNS.to_string())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let printed: Vec<String> = text(&output.stdout).lines().flat_map(wrapped).collect();
+    let (shown, printed) = (comparable(&picture_lines()), comparable(&printed));
+    assert!(shown.len() > 100, "{} lines", shown.len());
+    for (index, (shown, printed)) in shown.iter().zip(&printed).enumerate() {
+        assert_eq!(shown, printed, "line {}: run `cargo xtask picture`", index + 1);
+    }
+    assert_eq!(shown.len(), printed.len(), "run `cargo xtask picture`");
 }
 
 /// Checks the whole demo by its JSON output.
@@ -93,7 +152,6 @@ fn every_workload_is_migrated_and_the_old_revision_is_pruned() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     let of = |kind: &str| -> Vec<&Value> { events.iter().filter(|event| event["event"] == kind).collect() };
-    check_picture(&events);
     let end = of("end")[0];
     for (field, value) in [
         ("workloads", 12),
@@ -164,7 +222,7 @@ fn commands_and_times_are_printed() {
     let mut rest = stdout.as_str();
     for next in [
         "Its clock runs at 1000x",
-        "$ helm install mainstay deploy/chart",
+        "$ helm install mainstay mainstay-0.1.0.tgz",
         "$ kubectl apply -f istio.yaml",
         "version: v1.28.2",
         "$ kubectl apply -f workloads.yaml",

@@ -1,5 +1,6 @@
 //! The packaged chart and the image's binary on a real API server: Helm installs the operator, a mesh becomes
-//! healthy, workloads migrate to a new revision, and nothing is left after `helm uninstall`.
+//! healthy, workloads migrate to a new revision, and nothing is left after `helm uninstall` except [`KEPT`].
+//! Requires root, so that the operator runs as the image's user.
 //!
 //! `cargo xtask prove first-hour` runs it with the files of `cargo xtask dist`, whose directory is
 //! `MAINSTAY_DIST`.
@@ -12,14 +13,17 @@
     reason = "tests"
 )]
 
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mainstay_testkit::built_peer;
 use mainstay_testkit::cluster::{Cluster, Options};
 use mainstay_testkit::image::{Image, ImagePods};
+use mainstay_testkit::inventory::inventory;
 use mainstay_testkit::istiod::Istiods;
 use mainstay_testkit::kubelet::{Kubelet, KubeletOptions, PodBackend, PodProcessFuture};
 use mainstay_testkit::suite::{self, TestCase};
@@ -49,7 +53,7 @@ fn main() -> ExitCode {
         name: "the_released_operator_installs_upgrades_and_leaves",
         start: || Box::pin(run_scenario()),
     };
-    suite::main(&PEERS, &[case])
+    suite::main_as_root(&PEERS, &[case])
 }
 
 const MESH: &str = "
@@ -86,18 +90,43 @@ spec:
     spec: {containers: [{name: app, image: example.test/cart}]}
 ";
 
-/// Objects that may remain: the operator's Lease, which the Sail Operator also keeps, and the objects that
-/// istiod writes into every namespace.
-const KEPT: [&str; 3] = [
-    "lease.coordination.k8s.io/sail-operator-lock",
-    "configmap/istio-ca-root-cert",
-    "configmap/istio-ca-crl",
+/// Objects that may remain, as `kind namespace/name`; `*` stands for any text.
+const KEPT: &[&str] = &[
+    // Definitions: meshes are not deleted with the operator.
+    "CustomResourceDefinition /*.istio.io",
+    "CustomResourceDefinition /*.sailoperator.io",
+    "APIService /*.istio.io",
+    "APIService /*.sailoperator.io",
+    // The operator's Lease, which the Sail Operator also keeps.
+    "Lease sail-operator/sail-operator-lock",
+    // Objects of this test, and their derived objects.
+    "Namespace /sail-operator",
+    "Namespace /istio-system",
+    "Namespace /shop",
+    "Deployment shop/cart",
+    "ReplicaSet shop/cart-*",
+    "Pod shop/cart-*",
+    // Objects of every namespace.
+    "ServiceAccount */default",
+    "ConfigMap */kube-root-ca.crt",
+    // Objects that istiod creates: its certificate authority, and locks.
+    "ConfigMap */istio-ca-root-cert",
+    "ConfigMap */istio-ca-crl",
+    "Secret istio-system/istio-ca-secret",
+    "ConfigMap istio-system/istio-ip-autoallocate",
+    "ConfigMap istio-system/istio-*-election",
+    "ConfigMap istio-system/istio-*leader",
+    "Lease istio-system/istio-*",
 ];
+
+/// Maximum time until derived objects are deleted.
+const DEADLINE: Duration = Duration::from_mins(2);
 
 const UPGRADE: &str = r#"{"spec":{"version":"v1.29.1"}}"#;
 
 async fn run_scenario() {
     let stage = Stage::start().await;
+    let before = stage.inventory().await;
     let mut steps = Steps::default();
     let chart = stage.file(".tgz");
     let repository = format!("image.repository={}", stage.repository);
@@ -118,6 +147,7 @@ async fn run_scenario() {
         "5m",
     ];
     stage.helm(&install).await;
+    stage.check_user();
     steps.done("operator ready");
     stage.apply(MESH).await;
     stage
@@ -149,10 +179,22 @@ async fn run_scenario() {
     stage
         .helm(&["uninstall", "mainstay", "-n", NAMESPACE, "--wait"])
         .await;
-    let left = stage.remaining_objects().await;
-    assert!(left.is_empty(), "{left:#?}");
+    let after = stage.wait_for_deletion(&before).await;
     steps.done("uninstalled");
-    println!("first-hour cluster: {}", steps.0.join(", "));
+    let kept: Vec<&String> = after.difference(&before).collect();
+    // An entry without an object would hide a later defect.
+    let unused: Vec<&&str> = KEPT
+        .iter()
+        .filter(|entry| !kept.iter().any(|it| is_entry(entry, it)))
+        .collect();
+    assert!(unused.is_empty(), "not left behind: {unused:#?}\n{kept:#?}");
+    println!(
+        "first-hour cluster: {}; {} objects of all kinds before, {} after, of which {} may remain",
+        steps.0.join(", "),
+        before.len(),
+        after.len(),
+        kept.len()
+    );
 }
 
 /// Completed steps with their durations.
@@ -286,22 +328,73 @@ impl Stage {
         text.split_whitespace().map(ToOwned::to_owned).collect()
     }
 
-    /// Returns the objects of the release that still exist, except [`KEPT`] and the definitions, which stay
-    /// so that meshes are not deleted.
-    async fn remaining_objects(&self) -> Vec<String> {
-        let kinds = "deployments,replicasets,pods,jobs,services,serviceaccounts,roles,rolebindings,secrets,configmaps,leases";
-        let cluster = "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,\
-            mutatingwebhookconfigurations,validatingwebhookconfigurations,istios,istiorevisions,istiorevisiontags";
-        let inside = self.kubectl(&["get", kinds, "-n", NAMESPACE, "-o", "name"]).await;
-        let outside = self.kubectl(&["get", cluster, "-o", "name"]).await;
-        let is_ours = |name: &&str| {
-            let words = ["mainstay", "istio", "sail"];
-            words.iter().any(|word| name.contains(word))
-        };
-        let inside = inside.lines().filter(is_ours);
-        let outside = outside.lines().filter(is_ours);
-        let left = inside.chain(outside).filter(|name| !KEPT.contains(name));
-        left.map(ToOwned::to_owned).collect()
+    /// Returns all objects of all kinds except Events, as `version kind namespace/name`.
+    async fn inventory(&self) -> BTreeSet<String> {
+        let client = self.cluster.client("admin").unwrap();
+        inventory(&client, &["Event"]).await.unwrap()
+    }
+
+    /// Waits until all new objects except [`KEPT`] are deleted; returns the inventory.
+    async fn wait_for_deletion(&self, before: &BTreeSet<String>) -> BTreeSet<String> {
+        let begin = tokio::time::Instant::now();
+        let mut ticks = tokio::time::interval(Duration::from_millis(500));
+        loop {
+            let after = self.inventory().await;
+            let new = after.difference(before);
+            let left: Vec<&String> = new.filter(|object| !may_remain(object)).collect();
+            if left.is_empty() {
+                return after;
+            }
+            assert!(begin.elapsed() < DEADLINE, "{left:#?}");
+            ticks.tick().await;
+        }
+    }
+
+    /// Checks that the processes of the image run as its user, in a root directory that the user cannot
+    /// write.
+    fn check_user(&self) {
+        let images = self.cluster.directory().join("images");
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut found = 0;
+        for process in processes {
+            let root = std::fs::read_link(process.path().join("root")).unwrap_or_default();
+            if !root.starts_with(&images) {
+                continue;
+            }
+            found += 1;
+            let status = std::fs::read_to_string(process.path().join("status")).unwrap();
+            for field in [
+                "Uid:\t65532\t65532\t65532\t65532",
+                "Gid:\t65532\t65532\t65532\t65532",
+            ] {
+                assert!(status.contains(field), "{status}");
+            }
+            let directory = std::fs::metadata(&root).unwrap();
+            assert_eq!(
+                (directory.uid(), directory.mode() & 0o022),
+                (0, 0),
+                "{}",
+                root.display()
+            );
+        }
+        assert!(found > 0, "no process of the image");
+    }
+}
+
+/// Whether an object of the inventory is one of [`KEPT`].
+fn may_remain(object: &str) -> bool {
+    KEPT.iter().any(|entry| is_entry(entry, object))
+}
+
+/// Whether an entry of [`KEPT`] describes an object of the inventory.
+fn is_entry(entry: &str, object: &str) -> bool {
+    let object = object.split_once(' ').map_or(object, |(_, object)| object);
+    match entry.split_once('*') {
+        None => entry == object,
+        Some((start, end)) => {
+            let rest = object.strip_prefix(start);
+            rest.is_some_and(|rest| rest.ends_with(end))
+        }
     }
 }
 
@@ -331,6 +424,7 @@ async fn unpack(archive: &Path, directory: &Path) -> Image {
         root,
         entrypoint: texts(&config["config"]["Entrypoint"]).remove(0),
         environment: texts(&config["config"]["Env"]),
+        user: config["config"]["User"].as_str().unwrap().to_owned(),
     }
 }
 

@@ -87,6 +87,30 @@ fn a_snapshot_is_rehearsed_and_reported() {
     );
 }
 
+/// Checks that the picture in the README shows the report of this version. `cargo xtask picture` writes it.
+#[test]
+fn the_picture_in_the_readme_is_current() {
+    let directory = tempfile::tempdir().unwrap();
+    let examples = directory.path().join("docs/examples");
+    std::fs::create_dir_all(&examples).unwrap();
+    std::fs::create_dir(directory.path().join("target")).unwrap();
+    let root = mainstay_testkit::repository_root();
+    for name in ["cluster.yaml", "readiness.yaml"] {
+        std::fs::copy(root.join("docs/examples").join(name), examples.join(name)).unwrap();
+    }
+    let stored = include_str!("../../../docs/images/rehearsal.txt");
+    let command = stored
+        .lines()
+        .find_map(|line| line.strip_prefix("mainstay rehearse "));
+    let arguments: Vec<&str> = command.unwrap().split(' ').collect();
+    let (code, out, err) = run_in(directory.path(), &arguments);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    let page = std::fs::read_to_string(directory.path().join("target/upgrade.html")).unwrap();
+    let shown = mainstay_testkit::report_text::shown(&page);
+    assert_eq!(shown, stored, "run `cargo xtask picture`");
+    assert!(!shown.contains("Missing input"), "{shown}");
+}
+
 #[test]
 fn the_severity_of_findings_decides_the_exit_code() {
     let run = |arguments: &[&str]| {

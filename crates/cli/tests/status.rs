@@ -371,7 +371,7 @@ async fn a_watched_page_follows_the_cluster() {
         // Here the last line of a page with problems is the hint about the operator.
         let mut page = Vec::new();
         while let Some(Ok(line)) = lines.next() {
-            let last = line.contains("hint: run `helm install") || line == "No problems found.";
+            let last = line.contains("hint: install the operator") || line == "No problems found.";
             page.push(line);
             if last && send.send(std::mem::take(&mut page)).is_err() {
                 return;

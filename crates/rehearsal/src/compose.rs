@@ -17,7 +17,7 @@ use crate::objects::{self, RenderCache};
 use crate::recording::{ActionKind, Recording, WorkloadOutcome};
 use crate::report::{
     Batch, Elapsed, FORMAT, Input as InputFacts, KindCount, Method, Outcome, Phase, PhaseKind, PrunedObject,
-    RelabelledNamespace, Report, SkippedWorkload, SpanResult, Totals, Upgrade, WorkloadSpan,
+    RelabeledNamespace, Report, SkippedWorkload, SpanResult, Totals, Upgrade, WorkloadSpan,
 };
 use crate::request::{PlannedUpgrade, RehearsalRequest};
 
@@ -78,7 +78,7 @@ pub(crate) fn compose(rehearsal: &Rehearsal<'_>) -> Report {
         totals: Totals::default(),
         findings: Vec::new(),
         phases: Vec::new(),
-        namespaces: relabelled_namespaces(rehearsal),
+        namespaces: relabeled_namespaces(rehearsal),
         batches,
         workloads,
         skipped: skipped_workloads(rehearsal),
@@ -218,10 +218,10 @@ fn batches(spans: &[WorkloadSpan]) -> Vec<Batch> {
     batches.into_values().collect()
 }
 
-fn relabelled_namespaces(rehearsal: &Rehearsal<'_>) -> Vec<RelabelledNamespace> {
+fn relabeled_namespaces(rehearsal: &Rehearsal<'_>) -> Vec<RelabeledNamespace> {
     let actions = rehearsal.recording.actions.iter();
-    let relabelled = actions.filter_map(|action| match &action.kind {
-        ActionKind::Relabelled {
+    let relabeled = actions.filter_map(|action| match &action.kind {
+        ActionKind::Relabeled {
             namespace,
             revision,
             drops_injection,
@@ -236,8 +236,8 @@ fn relabelled_namespaces(rehearsal: &Rehearsal<'_>) -> Vec<RelabelledNamespace> 
             .or_else(|| label(mainstay_api::names::REVISION_LABEL))
             .unwrap_or_default()
     };
-    relabelled
-        .map(|(at, namespace, revision, dropped)| RelabelledNamespace {
+    relabeled
+        .map(|(at, namespace, revision, dropped)| RelabeledNamespace {
             name: namespace.clone(),
             from: before(namespace, dropped),
             to: format!("{}={revision}", mainstay_api::names::REVISION_LABEL),

@@ -152,7 +152,8 @@ async fn upgrade(
     set_readiness(cluster, model, |_, readiness| readiness);
     lock(&recording).start(cluster.now());
     cluster.sim().settle();
-    replace_spec(cluster, planned).await?;
+    let generation = replace_spec(cluster, planned).await?;
+    lock(&recording).expect_generation(generation);
     lock(&recording).settled = false;
     let end = cluster.now().saturating_add(limits.max).unwrap_or(Timestamp::MAX);
     let settled = loop {
@@ -190,14 +191,16 @@ async fn wait_idle(cluster: &SimulatedCluster, recording: &SharedRecording, max:
     }
 }
 
-async fn replace_spec(cluster: &SimulatedCluster, planned: &PlannedUpgrade) -> Result<(), RehearsalError> {
+/// Writes the new spec; returns the generation of the Istio.
+async fn replace_spec(cluster: &SimulatedCluster, planned: &PlannedUpgrade) -> Result<i64, RehearsalError> {
     let path = format!("/apis/sailoperator.io/v1/istios/{}", planned.istio.name());
     let mut object = cluster.get(&path).await?.ok_or(RehearsalError::NoIstio)?;
     if let Value::Object(fields) = &mut object {
         fields.insert("spec".into(), planned.after.clone());
     }
-    cluster.replace(&path, &object).await?;
-    Ok(())
+    let written = cluster.replace(&path, &object).await?;
+    let generation = written.pointer("/metadata/generation");
+    Ok(generation.and_then(Value::as_i64).unwrap_or_default())
 }
 
 fn options(recording: &SharedRecording, cluster: &SimulatedCluster) -> Options {

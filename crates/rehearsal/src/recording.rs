@@ -31,7 +31,7 @@ pub(crate) enum ActionKind {
     /// Removed a release.
     Uninstalled(Option<Arc<Release>>),
     /// Changed the revision label of a namespace.
-    Relabelled {
+    Relabeled {
         namespace: String,
         revision: String,
         drops_injection: bool,
@@ -105,6 +105,8 @@ pub(crate) struct Recording {
     releases: BTreeMap<ReleaseKey, Arc<Release>>,
     in_progress: BTreeSet<WorkloadKey>,
     seen: (usize, usize),
+    /// Generation of the Istio with the new spec.
+    generation: i64,
 }
 
 impl Recording {
@@ -126,6 +128,7 @@ impl Recording {
             releases: BTreeMap::new(),
             in_progress: BTreeSet::new(),
             seen: (0, 0),
+            generation: 0,
         }
     }
 
@@ -133,6 +136,13 @@ impl Recording {
     pub(crate) fn start(&mut self, at: Timestamp) {
         self.started_at = Some(at);
         self.last = Some(at);
+    }
+
+    /// Discards the readiness of the old spec: the operator may observe the new spec, which has this
+    /// generation, some time after the start.
+    pub(crate) fn expect_generation(&mut self, generation: i64) {
+        self.generation = generation;
+        self.ready = None;
     }
 
     /// Returns the current and the uninstalled releases.
@@ -209,7 +219,7 @@ impl Recording {
             Action::Event(_) => Some(ActionKind::EventRecorded),
             Action::Probe(_) => None,
             Action::AnnotateWebhook { .. } => Some(ActionKind::WebhookAnnotated),
-            Action::RelabelNamespace(relabel) => Some(ActionKind::Relabelled {
+            Action::RelabelNamespace(relabel) => Some(ActionKind::Relabeled {
                 namespace: relabel.object.name().to_owned(),
                 revision: relabel.revision.clone(),
                 drops_injection: relabel.drop_injection,
@@ -293,6 +303,9 @@ impl Recording {
         let Some(istio) = snapshot.istios().get(&self.istio) else {
             return;
         };
+        if istio.metadata.generation < self.generation {
+            return;
+        }
         let active = mainstay_mesh::active_revision_name(snapshot, istio);
         let revision = active.ok().and_then(|name| snapshot.revisions().get(&name));
         if revision.is_some_and(|revision| revision.status.conditions.is_true(&ConditionType::Ready)) {

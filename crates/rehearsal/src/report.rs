@@ -42,8 +42,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Phases by start time.
     pub phases: Vec<Phase>,
-    /// Relabelled namespaces by time.
-    pub namespaces: Vec<RelabelledNamespace>,
+    /// Relabeled namespaces by time.
+    pub namespaces: Vec<RelabeledNamespace>,
     /// Batches by number.
     pub batches: Vec<Batch>,
     /// Migrated workloads by start time, namespace, kind, name.
@@ -62,7 +62,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Keeps only the workloads, Services, relabelled namespaces and findings of one namespace. Findings
+    /// Keeps only the workloads, Services, relabeled namespaces and findings of one namespace. Findings
     /// about objects without a namespace, totals and the control plane are kept.
     pub fn restrict(&mut self, namespace: &str) {
         let inside = |subject: &str| match subject.split_once(' ').and_then(|(_, name)| name.split_once('/'))
@@ -168,7 +168,7 @@ pub struct Totals {
     pub batches: usize,
     /// Number of replaced pods.
     pub pods: usize,
-    /// Number of relabelled namespaces.
+    /// Number of relabeled namespaces.
     pub namespaces: usize,
     /// Number of the operator's writes.
     pub writes: usize,
@@ -206,10 +206,10 @@ pub enum PhaseKind {
     Pruning,
 }
 
-/// A relabelled namespace.
+/// A relabeled namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RelabelledNamespace {
+pub struct RelabeledNamespace {
     /// Name of the namespace.
     pub name: String,
     /// Label that selected the revision before the upgrade (`istio.io/rev=default-v1-28-2`).

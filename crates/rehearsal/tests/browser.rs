@@ -8,7 +8,7 @@
     reason = "tests"
 )]
 
-use mainstay_rehearsal::html;
+use mainstay_rehearsal::html::{self, Footer};
 use mainstay_rehearsal::report::{Elapsed, Report, Service, SpanResult, WorkloadSpan};
 use mainstay_testkit::browser::{Browser, Screenshot, View};
 use serde_json::{Value, json};
@@ -20,9 +20,13 @@ struct Open {
 }
 
 fn open(report: &Report, view: View) -> Open {
+    open_with_footer(report, None, view)
+}
+
+fn open_with_footer(report: &Report, footer: Option<&Footer>, view: View) -> Open {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("report.html");
-    std::fs::write(&file, html::page(report, None)).unwrap();
+    std::fs::write(&file, html::page(report, footer)).unwrap();
     let mut browser = Browser::start().unwrap();
     browser.open(&file, view).unwrap();
     Open {
@@ -50,6 +54,12 @@ impl Open {
             std::fs::write(file, &picture.png).unwrap();
         }
         picture
+    }
+
+    /// Panics if an element scrolls horizontally.
+    fn check_elements(&mut self) {
+        let wider = "[...document.querySelectorAll('main *')].filter(it => !it.closest('svg') && it.scrollWidth > it.clientWidth + 1 && getComputedStyle(it).overflowX !== 'visible').map(it => it.outerHTML.slice(0, 80))";
+        assert_eq!(self.evaluate(wider), json!([]), "elements scroll horizontally");
     }
 
     /// Panics if the page is wider than its window or has console errors.
@@ -206,8 +216,7 @@ fn the_page_fits_phones_and_paper() {
         let mut page = open(&Report::sample(), view);
         page.check_layout_and_console();
         assert_eq!(page.count_visible(".gantt .bar"), 10, "{name}");
-        let wider = "[...document.querySelectorAll('main *')].filter(it => !it.closest('svg') && it.scrollWidth > it.clientWidth + 1 && getComputedStyle(it).overflowX !== 'visible').length";
-        assert_eq!(page.evaluate(wider), 0, "{name}: an element scrolls horizontally");
+        page.check_elements();
         let picture = page.picture(name);
         assert!(brightness(picture.colour(2, 2).unwrap()) > 230, "{name}");
         if view.printed {
@@ -222,6 +231,38 @@ fn the_page_fits_phones_and_paper() {
                 "{name}: collapsed content is visible"
             );
         }
+    }
+}
+
+#[test]
+fn long_commands_and_names_fit_phones() {
+    let words = (0..40).map(|number| format!("--snapshot directory-{number}/cluster.yaml"));
+    let footer = Footer {
+        date: "2026-01-01 00:00 UTC".into(),
+        version: "0.1.0".into(),
+        command: format!(
+            "mainstay rehearse {} --report {}.html",
+            words.collect::<Vec<_>>().join(" "),
+            "x".repeat(300)
+        ),
+    };
+    let phone = View {
+        width: 360,
+        ..View::default()
+    };
+    let name = "n".repeat(250);
+    for (case, report) in [("command", Report::sample()), ("name", named(&name))] {
+        let mut page = open_with_footer(&report, Some(&footer), phone);
+        page.picture(&format!("telephone-{case}"));
+        page.check_layout_and_console();
+        page.check_elements();
+        let shown = page.evaluate("document.querySelector('footer').innerText");
+        assert!(
+            shown.as_str().unwrap().contains(&footer.command),
+            "{case}: {shown}"
+        );
+        let outside = "[...document.querySelectorAll('main *')].filter(it => !it.closest('svg') && it.checkVisibility() && it.getBoundingClientRect().right > innerWidth + 1).map(it => it.outerHTML.slice(0, 80))";
+        assert_eq!(page.evaluate(outside), json!([]), "{case}: cut at the edge");
     }
 }
 

@@ -122,7 +122,7 @@ fn check_text(seen: &Value, report: &Value) {
         ("skipped", "skipped"),
         ("batches", "batches"),
         ("pods replaced", "pods"),
-        ("namespaces relabelled", "namespaces"),
+        ("namespaces relabeled", "namespaces"),
         ("services interrupted", "servicesInterrupted"),
         ("operator writes", "writes"),
     ] {

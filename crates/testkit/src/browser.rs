@@ -149,6 +149,15 @@ impl Browser {
         self.capture(&json!({"format": "png", "captureBeyondViewport": true, "clip": clip}))
     }
 
+    /// Takes a screenshot of the page's first `height` pixels.
+    pub fn screenshot_of_top(&mut self, height: u32) -> Result<Screenshot, BrowserError> {
+        let size = self.evaluate(&format!(
+            "[document.documentElement.clientWidth, Math.min({height}, document.documentElement.scrollHeight)]"
+        ))?;
+        let clip = json!({"x": 0, "y": 0, "width": size.get(0), "height": size.get(1), "scale": 1});
+        self.capture(&json!({"format": "png", "captureBeyondViewport": true, "clip": clip}))
+    }
+
     fn capture(&mut self, wanted: &Value) -> Result<Screenshot, BrowserError> {
         let response = self.call("Page.captureScreenshot", wanted)?;
         let data = response.get("data").and_then(Value::as_str).unwrap_or_default();

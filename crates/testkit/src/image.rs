@@ -2,10 +2,12 @@
 //!
 //! The process sees the files of the image, of the service account and of the pod's volumes at their paths.
 //! This is done with `chroot`, so the binary must be linked statically. The process gets the arguments and
-//! environment variables of its container.
+//! environment variables of its container, and runs as the image's user, who can write to empty volumes
+//! only. This requires root with the machine's users.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use kube::Client;
@@ -31,6 +33,8 @@ pub struct Image {
     pub entrypoint: String,
     /// Environment variables, as `NAME=value`.
     pub environment: Vec<String>,
+    /// Numeric user and group, as `USER:GROUP`.
+    pub user: String,
 }
 
 /// Runs every pod whose first container has the image.
@@ -80,7 +84,9 @@ impl ImagePods {
             account.join("namespace"),
             tree::text(pod, &["metadata", "namespace"]),
         )?;
-        fs::copy(&self.access.authority, account.join("ca.crt"))?;
+        let authority = account.join("ca.crt");
+        fs::copy(&self.access.authority, &authority)?;
+        fs::set_permissions(&authority, fs::Permissions::from_mode(0o644))?;
         let containers = ["initContainers", "containers"]
             .into_iter()
             .flat_map(|kind| tree::list(pod, &["spec", kind]));
@@ -91,6 +97,9 @@ impl ImagePods {
             let volume = tree::list(pod, &["spec", "volumes"])
                 .iter()
                 .find(|volume| tree::text(volume, &["name"]) == name);
+            if volume.is_some_and(|volume| volume.get("emptyDir").is_some()) {
+                fs::set_permissions(root.join(path), fs::Permissions::from_mode(0o777))?;
+            }
             for item in volume.map_or(&[][..], |volume| tree::list(volume, &["downwardAPI", "items"])) {
                 fs::write(
                     root.join(path).join(tree::text(item, &["path"])),
@@ -109,6 +118,8 @@ impl ImagePods {
         let arguments = tree::list(container, &["args"]).iter().filter_map(Value::as_str);
         let mut command = Command::new("chroot");
         command
+            .arg(format!("--userspec={}", self.image.user))
+            .arg("--groups=")
             .arg(home.join("root"))
             .arg(&self.image.entrypoint)
             .args(arguments)

@@ -12,6 +12,8 @@ pub mod http;
 #[cfg(feature = "cluster")]
 pub mod image;
 #[cfg(feature = "cluster")]
+pub mod inventory;
+#[cfg(feature = "cluster")]
 pub mod isolation;
 #[cfg(feature = "cluster")]
 pub mod istiod;
@@ -21,6 +23,7 @@ pub mod kubelet;
 pub mod mesh;
 mod oracle;
 mod peer;
+pub mod report_text;
 #[cfg(feature = "cluster")]
 pub mod suite;
 mod usage;

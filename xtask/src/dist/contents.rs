@@ -1,14 +1,15 @@
 //! Manual pages, completions and documentation of a package, and their paths.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use mainstay_testkit::repository_root;
 
 use super::package::{Entry, gzip, tar};
 use super::{Packages, Target};
+use crate::docs::{repository_url, rewrite_links};
 
 /// Files that are installed in addition to the binary.
 pub(super) struct Contents {
@@ -21,6 +22,27 @@ const SHELLS: [(&str, &str); 3] = [
     ("bash", "mainstay.bash"),
     ("zsh", "_mainstay"),
     ("fish", "mainstay.fish"),
+];
+
+/// Directories of the repository in the archive, which the pages refer to.
+const DIRECTORIES: &[&str] = &[
+    "docs",
+    "deploy/chart",
+    "deploy/samples",
+    "deploy/monitoring",
+    "deploy/delivery",
+];
+
+/// Files at the top of the repository in the archive.
+const TOP_FILES: &[&str] = &[
+    "LICENSE",
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
+    "COMPATIBILITY.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
 ];
 
 /// Returns the bill of materials of a build.
@@ -46,9 +68,7 @@ impl Contents {
             Entry::executable("mainstay", binary),
             Entry::file("mainstay.cdx.json", bill(target, &[])?),
         ];
-        for text in ["LICENSE", "README.md", "CHANGELOG.md"] {
-            entries.push(Entry::file(text, fs::read(root.join(text))?));
-        }
+        entries.extend(documentation(&root)?);
         entries.extend(self.manual.iter().cloned().map(|page| page.below("man/man1/")));
         let scripts = self.completions.iter().cloned();
         entries.extend(scripts.map(|script| script.below("completions/")));
@@ -74,6 +94,59 @@ impl Contents {
     }
 }
 
+/// Returns the pages and the files that they refer to.
+fn documentation(root: &Path) -> anyhow::Result<Vec<Entry>> {
+    let mut paths: Vec<PathBuf> = TOP_FILES.iter().map(PathBuf::from).collect();
+    for directory in DIRECTORIES {
+        add_files(root, Path::new(directory), &mut paths)?;
+    }
+    paths.sort();
+    let entry = |path: &PathBuf| -> anyhow::Result<Entry> {
+        let content = fs::read(root.join(path)).with_context(|| path.display().to_string())?;
+        let is_page = path.extension().is_some_and(|extension| extension == "md");
+        let content = match String::from_utf8(content) {
+            Ok(text) if is_page => relink(&text, path, &paths).into_bytes(),
+            Ok(text) => text.into_bytes(),
+            Err(error) => error.into_bytes(),
+        };
+        Ok(Entry::file(path.display().to_string(), content))
+    };
+    paths.iter().map(entry).collect()
+}
+
+/// Adds the files below a directory, as paths in the repository.
+fn add_files(root: &Path, directory: &Path, paths: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    for entry in fs::read_dir(root.join(directory))? {
+        let entry = entry?;
+        let path = directory.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            add_files(root, &path, paths)?;
+        } else {
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Replaces links of `page` to files that the archive does not contain by URLs in the repository.
+fn relink(text: &str, page: &Path, paths: &[PathBuf]) -> String {
+    let directory = page.parent().unwrap_or(Path::new(""));
+    rewrite_links(text, |target| {
+        let file = target.split('#').next().unwrap_or_default();
+        if file.is_empty() || target.contains("://") {
+            return target.to_owned();
+        }
+        let path = match file.strip_prefix("../") {
+            Some(path) => PathBuf::from(path),
+            None => directory.join(file),
+        };
+        if paths.iter().any(|known| known.starts_with(&path)) {
+            return target.to_owned();
+        }
+        repository_url(&target.replacen(file, &path.display().to_string(), 1))
+    })
+}
+
 fn manual_pages(mainstay: &Path) -> anyhow::Result<Vec<Entry>> {
     let scratch = tempfile::tempdir()?;
     let status = Command::new(mainstay).arg("man").arg(scratch.path()).status()?;
@@ -96,4 +169,25 @@ fn completions(mainstay: &Path) -> anyhow::Result<Vec<Entry>> {
         Ok(Entry::file(name, output.stdout))
     };
     SHELLS.into_iter().map(script).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_leave_the_archive_as_urls() {
+        let paths = ["README.md", "docs/demo.md", "deploy/chart/Chart.yaml"].map(PathBuf::from);
+        let check = |page: &str, link: &str, expected: &str| {
+            let text = relink(&format!("a [b]({link}) c"), Path::new(page), &paths);
+            assert_eq!(text, format!("a [b]({expected}) c"));
+        };
+        check("docs/a.md", "demo.md#x", "demo.md#x");
+        check("docs/a.md", "../deploy/chart", "../deploy/chart");
+        check("README.md", "docs/demo.md", "docs/demo.md");
+        check("README.md", "https://a.example/b", "https://a.example/b");
+        let url = repository_url("crates/sim/README.md#compatibility");
+        check("docs/a.md", "../crates/sim/README.md#compatibility", &url);
+        check("README.md", "crates/sim/README.md#compatibility", &url);
+    }
 }

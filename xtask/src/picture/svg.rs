@@ -17,12 +17,13 @@ const LAST_FRAME_DURATION: Duration = Duration::from_secs(5);
 
 /// Returns the recording of `lines` on a terminal with `columns` columns.
 pub(super) fn animate(lines: &[Line], columns: usize) -> String {
+    let lines: Vec<Line> = lines.iter().flat_map(|line| wrap(line, columns)).collect();
     let width = (columns as f64 * CHARACTER_WIDTH) as usize + 2 * MARGIN;
     let height = TITLE_HEIGHT + ROWS * LINE_HEIGHT + 2 * MARGIN;
     let last = lines.last().map_or(Duration::ZERO, |line| line.time);
     let length = last + LAST_FRAME_DURATION;
     let mut out = format!(
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="Recording of mainstay demo">
+        r##"<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" viewBox="0 0 {width} {height}" role="img" aria-label="Recording of mainstay demo">
 <style>
 text {{ font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #d4d8de; white-space: pre; }}
 .b {{ font-weight: bold; }} .d {{ fill: #8a929c; }}
@@ -39,7 +40,7 @@ text {{ font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fil
 "##,
         length.as_secs_f64(),
         offset(lines.len()),
-        keyframes(lines, length),
+        keyframes(&lines, length),
         ROWS * LINE_HEIGHT + MARGIN,
     );
     for (index, line) in lines.iter().enumerate() {
@@ -48,6 +49,40 @@ text {{ font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fil
     }
     out.push_str("</g></g>\n</svg>\n");
     out
+}
+
+/// Splits a line at the width of the terminal. Colors continue on the next line.
+fn wrap(line: &Line, columns: usize) -> Vec<Line> {
+    let mut rows = vec![String::new()];
+    let (mut style, mut width) = (String::new(), 0);
+    let mut rest = line.text.as_str();
+    while let Some(first) = rest.chars().next() {
+        let sequence = color_sequence(rest);
+        let (piece, tail) = rest.split_at(sequence.unwrap_or(first.len_utf8()));
+        rest = tail;
+        match sequence {
+            Some(_) if piece == "\u{1b}[0m" => style.clear(),
+            Some(_) => style.push_str(piece),
+            None => {
+                if width == columns {
+                    rows.push(style.clone());
+                    width = 0;
+                }
+                width += 1;
+            }
+        }
+        if let Some(row) = rows.last_mut() {
+            row.push_str(piece);
+        }
+    }
+    let time = line.time;
+    rows.into_iter().map(|text| Line { time, text }).collect()
+}
+
+/// Returns the length of the color sequence at the start of `text`, if there is one.
+fn color_sequence(text: &str) -> Option<usize> {
+    let (codes, _) = text.strip_prefix("\u{1b}[")?.split_once('m')?;
+    Some(codes.len() + 3)
 }
 
 /// Returns the vertical position of all lines after `printed` of them: the newest is at the bottom.
@@ -141,6 +176,24 @@ mod tests {
     fn colors_become_spans() {
         let line = "\u{1b}[1m\u{1b}[34m[00:05]\u{1b}[0m a < b";
         assert_eq!(spans(line), r#"<tspan class="b c4">[00:05]</tspan> a &lt; b"#);
+    }
+
+    #[test]
+    fn long_lines_continue_on_the_next_one_with_their_color() {
+        let line = Line {
+            time: Duration::ZERO,
+            text: "ab\u{1b}[1m\u{1b}[34mcdefg\u{1b}[0mhi".into(),
+        };
+        let rows: Vec<String> = wrap(&line, 4).into_iter().map(|line| line.text).collect();
+        let expected = ["ab\u{1b}[1m\u{1b}[34mcd", "\u{1b}[1m\u{1b}[34mefg\u{1b}[0mh", "i"];
+        assert_eq!(rows, expected);
+        let image = animate(&[line], 4);
+        assert_eq!(image.matches("<text ").count(), 3, "{image}");
+        let empty = Line {
+            time: Duration::ZERO,
+            text: String::new(),
+        };
+        assert_eq!(wrap(&empty, 4).len(), 1, "empty lines are kept");
     }
 
     #[test]

@@ -27,6 +27,10 @@ use crate::error::{CliError, Kind};
 use crate::kubeconfig::{ClusterFlags, NamespaceFlags, block_on};
 use crate::report::ADOPT_HINT;
 
+/// Remedy for a cluster without an Istio.
+const CREATE_HINT: &str = "create one: apply an object with apiVersion sailoperator.io/v1, kind Istio and \
+    spec.namespace istio-system, or the output of `mainstay demo --manifests`";
+
 /// Polling interval of `watch`.
 const PERIOD: Duration = Duration::from_secs(2);
 
@@ -191,9 +195,7 @@ fn select_istio(found: &Survey, name: Option<&str>) -> Result<Istio, CliError> {
             let message = "no Istio found: no operator manages the control planes of this cluster";
             Err(CliError::new(Kind::Cluster, message).hint(ADOPT_HINT))
         }
-        (None, None, _) => {
-            Err(CliError::new(Kind::Cluster, "no Istio found").hint("create an Istio: see docs/operator.md"))
-        }
+        (None, None, _) => Err(CliError::new(Kind::Cluster, "no Istio found").hint(CREATE_HINT)),
         (None, ..) => {
             Err(CliError::new(Kind::Usage, "several Istios found").hint(format!("name one of {listed}")))
         }

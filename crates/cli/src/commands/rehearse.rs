@@ -235,7 +235,7 @@ impl From<RehearsalError> for CliError {
             RehearsalError::UnknownIstio { .. } => result.hint("name an Istio of the input"),
             RehearsalError::NoDefinitions { .. } => result.hint("run `mainstay crds install`"),
             RehearsalError::Cluster { .. } => {
-                result.hint("ask for the reader role of docs/rbac.md, or rehearse on a --snapshot")
+                result.hint("ask for a ClusterRole that grants list on this kind, or rehearse on a --snapshot")
             }
             RehearsalError::Object { .. } => {
                 result.hint("pass the output of `kubectl get -A -o yaml`, unchanged")

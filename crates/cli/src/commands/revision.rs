@@ -125,6 +125,16 @@ pub(crate) fn structured(value: &impl Serialize, format: Format) -> Result<Strin
     }
 }
 
+/// Formats one of several values as a JSON line or a YAML document.
+pub(crate) fn stream_entry(value: &impl Serialize, format: Format) -> Result<String, CliError> {
+    match format {
+        Format::Yaml => structured(value, format).map(|text| format!("---\n{text}")),
+        _ => serde_json::to_string(value)
+            .map(|text| text + "\n")
+            .map_err(|error| CliError::new(Kind::Io, format!("cannot print: {error}"))),
+    }
+}
+
 async fn list(list: &ListArgs) -> Result<(), CliError> {
     let args = &list.common;
     let client = args.cluster.client().await?;
@@ -178,14 +188,16 @@ fn lines(revisions: &[RevisionReport], wide: bool) -> String {
     table::lines("", &rows)
 }
 
+/// Remedy for missing permissions.
+const ROLE_HINT: &str = "ask for a ClusterRole that grants list on istios, istiorevisions, istiorevisiontags, \
+    istiocnis and ztunnels of sailoperator.io";
+
 impl From<SurveyError> for CliError {
     fn from(error: SurveyError) -> Self {
         let result = Self::new(Kind::Cluster, error.to_string());
         match error {
             SurveyError::NoDefinitions(_) => result.hint("run `mainstay crds install`"),
-            SurveyError::List { error, .. } if matches!(error.code, 401 | 403) => {
-                result.hint("ask for the reader role of docs/rbac.md, which grants list on the five kinds")
-            }
+            SurveyError::List { error, .. } if matches!(error.code, 401 | 403) => result.hint(ROLE_HINT),
             SurveyError::List { .. } => {
                 result.hint("check the API server and the network, then run the command again")
             }

@@ -4,7 +4,9 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use super::remedy::{commands_with_flag, foreign_command, similar, subcommands};
 use super::{CliError, Kind};
+use crate::flag_value::FlagError;
 
 /// Converts an error of clap for the command line `argv` of `tree`. Help and version are printed and end the
 /// process.
@@ -18,7 +20,7 @@ pub(crate) fn usage_error(error: &clap::Error, argv: &[OsString], tree: &clap::C
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             CliError::new(Kind::Help, error.render().ansi().to_string())
         }
-        ErrorKind::UnknownArgument => unknown_argument(error, &help),
+        ErrorKind::UnknownArgument => unknown_argument(error, tree, &help),
         ErrorKind::InvalidSubcommand => unknown_command(error, argv, tree),
         ErrorKind::MissingSubcommand => {
             let message = format!("{:?} needs a command", command_path(argv, tree));
@@ -46,14 +48,15 @@ fn command_path(argv: &[OsString], tree: &clap::Command) -> String {
                 path.extend([" ", found.get_name()]);
                 command = found;
             }
-            None if word.starts_with('-') => {}
+            // `mainstay help migration` names the same command as `mainstay migration`.
+            None if word.starts_with('-') || word == "help" => {}
             None => break,
         }
     }
     path
 }
 
-fn unknown_argument(error: &clap::Error, help: &str) -> CliError {
+fn unknown_argument(error: &clap::Error, tree: &clap::Command, help: &str) -> CliError {
     let argument = text(error, ContextKind::InvalidArg);
     let message = match argument.strip_prefix('-') {
         None => format!("unexpected argument: {argument}"),
@@ -63,9 +66,14 @@ fn unknown_argument(error: &clap::Error, help: &str) -> CliError {
         }
         Some(_) => format!("unknown flag: {argument}"),
     };
+    let others = commands_with_flag(tree, &argument);
     let hint = match error.get(ContextKind::SuggestedArg) {
         Some(suggested) => format!("did you mean {suggested}? run {help} to list the flags"),
-        None if argument.starts_with('-') => format!("run {help} to list the flags"),
+        None if !others.is_empty() => {
+            let others = others.join(", ");
+            format!("use it with one of {others}; run {help} to list the flags of this command")
+        }
+        None if argument.starts_with('-') => format!("remove it; run {help} to list the flags"),
         None => format!("remove it; run {help} for the usage"),
     };
     CliError::new(Kind::Usage, message).hint(hint)
@@ -74,16 +82,23 @@ fn unknown_argument(error: &clap::Error, help: &str) -> CliError {
 fn unknown_command(error: &clap::Error, argv: &[OsString], tree: &clap::Command) -> CliError {
     let path = command_path(argv, tree);
     let word = text(error, ContextKind::InvalidSubcommand);
-    let similar = match error.get(ContextKind::SuggestedSubcommand) {
-        Some(ContextValue::Strings(names)) if !names.is_empty() => {
-            let names: Vec<String> = names.iter().map(|name| format!("`{path} {name}`")).collect();
-            format!("did you mean {}? ", names.join(" or "))
-        }
-        Some(ContextValue::String(name)) => format!("did you mean `{path} {name}`? "),
-        _ => String::new(),
-    };
-    CliError::new(Kind::Usage, format!("unknown command {word:?} for {path:?}"))
-        .hint(format!("{similar}run `{path} --help` to list the commands"))
+    let parent = parent(tree, &path);
+    let hint = similar(&word, subcommands(parent))
+        .map(|name| format!("did you mean `{path} {name}`? run `{path} --help` to list the commands"))
+        .or_else(|| foreign_command(&word).filter(|_| path == tree.get_name()));
+    let hint = hint.unwrap_or_else(|| {
+        let names: Vec<&str> = subcommands(parent).collect();
+        format!("use one of {}", names.join(", "))
+    });
+    CliError::new(Kind::Usage, format!("unknown command {word:?} for {path:?}")).hint(hint)
+}
+
+/// Returns the command that `path` names.
+fn parent<'a>(tree: &'a clap::Command, path: &str) -> &'a clap::Command {
+    let names = path.split(' ').skip(1);
+    names.fold(tree, |command, name| {
+        command.find_subcommand(name).unwrap_or(command)
+    })
 }
 
 fn conflict(error: &clap::Error, help: &str) -> CliError {
@@ -121,18 +136,17 @@ fn invalid_value(error: &clap::Error, help: &str) -> CliError {
         Some(name) => format!("invalid argument {value:?} for {}", name.trim_end_matches('>')),
         None => format!("invalid argument {value:?} for {flag:?} flag"),
     };
-    match (
-        std::error::Error::source(error),
-        error.get(ContextKind::SuggestedValue),
-    ) {
-        (Some(cause), _) => {
-            CliError::new(Kind::Usage, format!("{message}: {cause}")).hint(format!("run {help} for examples"))
-        }
-        (None, Some(similar)) => {
-            CliError::new(Kind::Usage, message).hint(format!("did you mean {similar}? use one of {possible}"))
-        }
-        (None, None) => CliError::new(Kind::Usage, message).hint(format!("use one of {possible}")),
+    if let Some(cause) = std::error::Error::source(error) {
+        let remedy = cause.downcast_ref::<FlagError>().map(FlagError::remedy);
+        let remedy = remedy.unwrap_or_else(|| "correct the value".to_owned());
+        return CliError::new(Kind::Usage, format!("{message}: {cause}"))
+            .hint(format!("{remedy}; run {help} for examples"));
     }
+    let similar = similar(&value, possible.split(", "));
+    let similar = similar
+        .map(|name| format!("did you mean {name}? "))
+        .unwrap_or_default();
+    CliError::new(Kind::Usage, message).hint(format!("{similar}use one of {possible}"))
 }
 
 /// Returns a part of the error; several values are separated by commas.

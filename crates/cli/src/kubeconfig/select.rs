@@ -24,7 +24,7 @@ pub(super) struct Files {
 /// default does not exist.
 pub(super) fn files(named: Option<&Path>) -> Result<Option<Files>, CliError> {
     if let Some(path) = named {
-        return read(&[path.to_owned()]).map(Some);
+        return read(&[path.to_owned()], Origin::Flag).map(Some);
     }
     let listed = std::env::var_os("KUBECONFIG").unwrap_or_default();
     let mut paths: Vec<PathBuf> = std::env::split_paths(&listed)
@@ -35,10 +35,10 @@ pub(super) fn files(named: Option<&Path>) -> Result<Option<Files>, CliError> {
         if paths.iter().any(|path| path.exists()) {
             paths.retain(|path| path.exists());
         }
-        return read(&paths).map(Some);
+        return read(&paths, Origin::Variable).map(Some);
     }
     match default_path().filter(|path| path.exists()) {
-        Some(path) => read(&[path]).map(Some),
+        Some(path) => read(&[path], Origin::Default).map(Some),
         None => Ok(None),
     }
 }
@@ -47,13 +47,41 @@ fn default_path() -> Option<PathBuf> {
     std::env::home_dir().map(|home| home.join(".kube/config"))
 }
 
-fn read(paths: &[PathBuf]) -> Result<Files, CliError> {
+/// Where the path of a kubeconfig comes from.
+#[derive(Clone, Copy)]
+enum Origin {
+    /// `--kubeconfig`.
+    Flag,
+    /// `$KUBECONFIG`.
+    Variable,
+    /// The default path in the home directory.
+    Default,
+}
+
+impl Origin {
+    /// Returns the remedy if the file cannot be read.
+    fn remedy(self, path: &Path) -> String {
+        let other = "or name another file with --kubeconfig";
+        match self {
+            _ if path.is_dir() => format!("name a file in {} with --kubeconfig", path.display()),
+            Self::Flag => {
+                "correct the path in --kubeconfig, or remove the flag to use $KUBECONFIG".to_owned()
+            }
+            Self::Variable => format!("correct the path in $KUBECONFIG, {other}"),
+            Self::Default => format!("make the file readable, {other}"),
+        }
+    }
+}
+
+fn read(paths: &[PathBuf], origin: Origin) -> Result<Files, CliError> {
     let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
     let mut merged = Kubeconfig::default();
     for path in paths {
         check_size(path)?;
-        let next = Kubeconfig::read_from(path).map_err(|error| unreadable(path, error))?;
-        merged = merged.merge(next).map_err(|error| unreadable(path, error))?;
+        let next = Kubeconfig::read_from(path).map_err(|error| unreadable(path, origin, error))?;
+        merged = merged
+            .merge(next)
+            .map_err(|error| unreadable(path, origin, error))?;
     }
     Ok(Files {
         merged,
@@ -93,19 +121,12 @@ fn is_device(_: &std::fs::Metadata) -> bool {
     false
 }
 
-fn unreadable(path: &Path, error: KubeconfigError) -> CliError {
+fn unreadable(path: &Path, origin: Origin, error: KubeconfigError) -> CliError {
+    let fix = "fix the file, or name another one with --kubeconfig";
     let (what, cause, hint) = match error {
-        KubeconfigError::ReadConfig(cause, _) => ("read", cause.to_string(), SELECT_HINT),
-        KubeconfigError::Parse(cause) => (
-            "parse",
-            first_line(&cause.to_string()),
-            "fix the file, or name another one with --kubeconfig",
-        ),
-        other => (
-            "use",
-            chain(&other),
-            "fix the file, or name another one with --kubeconfig",
-        ),
+        KubeconfigError::ReadConfig(cause, _) => ("read", cause.to_string(), origin.remedy(path)),
+        KubeconfigError::Parse(cause) => ("parse", first_line(&cause.to_string()), fix.to_owned()),
+        other => ("use", chain(&other), fix.to_owned()),
     };
     let cause = one_line(&cause);
     CliError::new(

@@ -67,12 +67,12 @@ const REMEDIES: &[(Reason, &str)] = &[
     ),
     (
         Reason::IstioCniNotFound,
-        "run `kubectl apply -f deploy/samples/cni.yaml`",
+        "create an IstioCNI (sailoperator.io/v1) with the name default and spec.namespace istio-cni",
     ),
     (Reason::IstioCniNotHealthy, "see IstioCNI/default"),
     (
         Reason::ZTunnelNotFound,
-        "run `kubectl apply -f deploy/samples/ztunnel.yaml`",
+        "create a ZTunnel (sailoperator.io/v1) with the name default and spec.namespace ztunnel",
     ),
     (Reason::ZTunnelNotHealthy, "see ZTunnel/default"),
     (
@@ -172,7 +172,7 @@ pub(crate) fn operator_problem(operator: &Operator) -> Option<Problem> {
         object: "operator".to_owned(),
         reason: "NotRunning".to_owned(),
         message: operator.detail.clone(),
-        remedy: "run `helm install mainstay deploy/chart`, or check its Deployment; the status shown here may be outdated. Delete the Lease if the operator runs with --leader-elect=false".to_owned(),
+        remedy: "install the operator with its Helm chart, or check its Deployment; the status shown here may be outdated. Delete the Lease if the operator runs with --leader-elect=false".to_owned(),
     })
 }
 

@@ -9,6 +9,8 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use anstream::adapter::strip_str;
+use anstream::{AutoStream, ColorChoice};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use super::table::one_line;
@@ -128,10 +130,15 @@ impl Bars {
         }
     }
 
-    /// Prints a line above the bars.
+    /// Prints a line above the bars, with colors if they are enabled on stdout.
     pub(crate) fn print(&self, line: &str) {
+        let is_plain = AutoStream::choice(&std::io::stdout()) == ColorChoice::Never;
         // A closed terminal is ignored.
-        let _ = self.all.println(line);
+        let _ = if is_plain {
+            self.all.println(strip_str(line).to_string())
+        } else {
+            self.all.println(line)
+        };
     }
 
     /// Shows these rows instead of the previous ones.

@@ -1,7 +1,8 @@
 //! Executes every shell block of the README and of `docs/` with the binary, the real `kubectl` and a sandbox.
 //!
 //! The blocks of a page run in order in one shell, as a reader would type them, in a new directory and with a
-//! new sandbox in `$KUBECONFIG`. `blocks.rs` describes the format of markers. `PAGE=NAME` runs one page.
+//! new sandbox in `$KUBECONFIG`. `blocks.rs` describes the format of markers. `PAGE=NAME,...` runs single
+//! pages. `MAINSTAY_BOOK_ROOT` names an unpacked archive of a release, whose pages and binary are used.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -17,10 +18,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use blocks::Step;
-use session::Session;
+use session::{Session, Source};
 
 fn root() -> PathBuf {
-    mainstay_testkit::repository_root()
+    Source::from_environment().root
 }
 
 /// The README and the pages of `docs/`, ordered by name.
@@ -94,14 +95,19 @@ impl Page {
 
     fn run(&self) -> Result<(), String> {
         let started = std::time::Instant::now();
-        let result = Session::start(&root(), &self.name).run(&self.steps);
+        let result = Session::start(&Source::from_environment(), &self.name).run(&self.steps);
         println!(
             "{}: {} blocks in {:.1} s",
             self.name,
             self.count(),
             started.elapsed().as_secs_f64()
         );
-        result.map_err(|problem| format!("{}: {problem}", self.name))
+        let blocks = result.map_err(|problem| format!("{}: {problem}", self.name))?;
+        assert_eq!(blocks.len(), self.count(), "{}: {blocks:?}", self.name);
+        for block in blocks {
+            println!("{}, {block}", self.name);
+        }
+        Ok(())
     }
 }
 
@@ -123,7 +129,7 @@ fn every_shell_block_runs_as_printed() {
     let all = std::env::var("MAINSTAY_BOOK").is_ok_and(|value| value == "all");
     let pages: Vec<Page> = pages().iter().map(|path| Page::read(path)).collect();
     let wanted = |page: &&Page| match &only {
-        Some(only) => page.name == *only,
+        Some(only) => only.split(',').any(|name| name == page.name),
         None => page.count() > 0 && (all || !page.is_slow()),
     };
     let queue = Mutex::new(pages.iter().filter(wanted).collect::<Vec<&Page>>());

@@ -11,10 +11,36 @@ use super::blocks::Step;
 
 /// Maximum run time of a page in seconds.
 const LIMIT: &str = "480";
+/// File with line, exit code and seconds of each block.
+const BLOCKS: &str = ".blocks";
 /// Functions for `setup` comments.
 const SETUP: &str = include_str!("setup.sh");
 /// Exit code of `timeout` when the maximum run time is exceeded.
 const TIMED_OUT: i32 = 124;
+
+/// Where pages and the binary come from.
+pub(crate) struct Source {
+    /// Directory with `README.md`, `docs` and `deploy`.
+    pub(crate) root: PathBuf,
+    binary: PathBuf,
+}
+
+impl Source {
+    /// Returns the unpacked archive in `$MAINSTAY_BOOK_ROOT`, or the repository with the binary of this
+    /// build.
+    pub(crate) fn from_environment() -> Self {
+        match std::env::var_os("MAINSTAY_BOOK_ROOT").map(PathBuf::from) {
+            Some(root) => Self {
+                binary: root.join("mainstay"),
+                root,
+            },
+            None => Self {
+                root: mainstay_testkit::repository_root(),
+                binary: PathBuf::from(env!("CARGO_BIN_EXE_mainstay")),
+            },
+        }
+    }
+}
 
 /// Working directory, sandbox and programs for the blocks of one page.
 pub(crate) struct Session {
@@ -25,19 +51,22 @@ pub(crate) struct Session {
 
 impl Session {
     /// Starts the sandbox of a page.
-    pub(crate) fn start(root: &Path, page: &str) -> Self {
+    pub(crate) fn start(source: &Source, page: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        // Pages name files of the repository by their path in it.
-        for name in ["deploy", "docs", "resources"] {
-            std::os::unix::fs::symlink(root.join(name), directory.path().join(name)).unwrap();
-        }
-        let binary = PathBuf::from(env!("CARGO_BIN_EXE_mainstay"));
+        // Pages name files by their path in the repository or the archive.
+        let link = |from: PathBuf, name: &str| {
+            std::os::unix::fs::symlink(from, directory.path().join(name)).unwrap();
+        };
+        link(source.root.join("deploy"), "deploy");
+        link(source.root.join("docs"), "docs");
+        // Istio's charts, from which `setup` comments install the mesh of another installer.
+        link(mainstay_testkit::repository_root().join("resources"), "resources");
         let programs = directory.path().join(".programs");
         fs::create_dir(&programs).unwrap();
-        std::os::unix::fs::symlink(&binary, programs.join("mainstay")).unwrap();
+        std::os::unix::fs::symlink(&source.binary, programs.join("mainstay")).unwrap();
         link_peers(&programs);
         let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-        let mut sandbox = Command::new(&binary)
+        let mut sandbox = Command::new(&source.binary)
             .args(["sandbox", "--inject", "-o", "json", "--kubeconfig"])
             .arg(directory.path().join(".kubeconfig"))
             .stdout(Stdio::piped())
@@ -54,8 +83,9 @@ impl Session {
         }
     }
 
-    /// Runs the steps of a page; the error names the block that failed and quotes its output.
-    pub(crate) fn run(&self, steps: &[Step]) -> Result<(), String> {
+    /// Runs the steps of a page; the error names the block that failed and quotes its output. Returns line,
+    /// exit code and seconds of each block.
+    pub(crate) fn run(&self, steps: &[Step]) -> Result<Vec<String>, String> {
         let script = self.directory.path().join(".script");
         fs::write(&script, text(steps)).unwrap();
         let log = self.directory.path().join(".log");
@@ -80,7 +110,10 @@ impl Session {
         let group = nix::unistd::Pid::from_raw(shell.id() as i32);
         let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
         match code {
-            Some(0) => Ok(()),
+            Some(0) => {
+                let blocks = fs::read_to_string(self.directory.path().join(BLOCKS)).unwrap_or_default();
+                Ok(blocks.lines().map(str::to_owned).collect())
+            }
             code => {
                 let log = fs::read(&log).unwrap();
                 let log = String::from_utf8_lossy(&log);
@@ -122,7 +155,13 @@ fn text(steps: &[Step]) -> String {
         };
         // A block stops at its first failing command, except one whose failure is expected.
         let stop = if exit == 0 { "set -e" } else { "set +e" };
-        let _ = writeln!(script, "echo '--- line {line}'; {stop}\n{text}code=$?; set +e");
+        let _ = writeln!(
+            script,
+            "echo '--- line {line}'; begin=$EPOCHREALTIME; {stop}\n{text}code=$?; set +e"
+        );
+        if matches!(step, Step::Shell { .. }) {
+            let _ = writeln!(script, "report_block {line} $code $begin >> \"$HOME/{BLOCKS}\"");
+        }
         let _ = writeln!(
             script,
             "[ $code = {exit} ] || {{ echo \"line {line}: exit $code, expected {exit}\"; exit 1; }}"
@@ -131,9 +170,13 @@ fn text(steps: &[Step]) -> String {
     script
 }
 
-/// Makes the real `kubectl` and `helm` available under their names.
+/// Makes the real `kubectl`, `helm` and `istioctl` available under their names.
 fn link_peers(programs: &Path) {
-    for (peer, name) in [("kubectl", "kubectl"), ("helm4", "helm")] {
+    for (peer, name) in [
+        ("kubectl", "kubectl"),
+        ("helm4", "helm"),
+        ("istioctl", "istioctl"),
+    ] {
         let path = mainstay_testkit::peer(peer).unwrap_or_else(|error| panic!("{name}: {error}"));
         std::os::unix::fs::symlink(path, programs.join(name)).unwrap();
     }

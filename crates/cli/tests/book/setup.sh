@@ -1,9 +1,25 @@
 # Functions for `<!-- setup: … -->` comments: what exists before a page begins. Sourced by every page's shell.
 
+# Prints line, exit code and run time of a block that began at $3.
+report_block() {
+  awk -v line="$1" -v code="$2" -v begin="$3" -v end="$EPOCHREALTIME" \
+    'BEGIN { printf "line %d: exit %d in %.1f s\n", line, code, end - begin }'
+}
+
 # Runs the operator as a process beside the sandbox, whose Deployments run nothing.
 start_operator_process() {
   POD_NAMESPACE=sail-operator mainstay operator run --leader-elect=false \
     --metrics-bind-address=0 --health-probe-bind-address=0 > .operator.log 2>&1 &
+}
+
+# Installs Istio 1.28.2 with the real istioctl, from charts in the layout of its releases.
+install_with_istioctl() {
+  local charts=$PWD/resources/1.28.2/installer/charts
+  mkdir -p .istio/charts/istio-control
+  ln -s "$charts/base" .istio/charts/base
+  ln -s "$charts/istiod" .istio/charts/istio-control/istio-discovery
+  ln -s "$PWD/resources/1.28.2/installer/profiles" .istio/profiles
+  istioctl install --manifests "$PWD/.istio" -f "$1" -y
 }
 
 # Installs the definitions, and runs the operator.

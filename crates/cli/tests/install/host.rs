@@ -13,6 +13,7 @@ use mainstay_sim::auth::User;
 use mainstay_sim::script::Script;
 use mainstay_sim::serve::{ServeOptions, Server};
 use mainstay_testkit::cluster::{Audit, Cluster, Options};
+use mainstay_testkit::inventory::inventory;
 use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
 use serde_json::{Value, json};
 
@@ -280,45 +281,7 @@ impl Host {
 
     /// Returns all objects except those that controllers create, as `version kind namespace/name`.
     pub(crate) async fn inventory(&self) -> BTreeSet<String> {
-        let mut versions = vec!["/api/v1".to_owned()];
-        let groups = self.send("GET", "/apis", None).await;
-        for group in groups["groups"].as_array().unwrap() {
-            versions.push(format!(
-                "/apis/{}",
-                group["preferredVersion"]["groupVersion"].as_str().unwrap()
-            ));
-        }
-        let mut found = BTreeSet::new();
-        for version in versions {
-            let resources = self.send("GET", &version, None).await;
-            for resource in resources["resources"].as_array().into_iter().flatten() {
-                found.extend(self.objects_of(&version, resource).await);
-            }
-        }
-        found
-    }
-
-    async fn objects_of(&self, version: &str, resource: &Value) -> Vec<String> {
-        let (name, kind) = (
-            resource["name"].as_str().unwrap(),
-            resource["kind"].as_str().unwrap(),
-        );
-        let can_list = resource["verbs"]
-            .as_array()
-            .is_some_and(|verbs| verbs.contains(&json!("list")));
-        if name.contains('/') || !can_list || DERIVED.contains(&kind) {
-            return Vec::new();
-        }
-        let list = self.send("GET", &format!("{version}/{name}"), None).await;
-        let items = list["items"].as_array().cloned().unwrap_or_default();
-        let label = |item: &Value| {
-            let namespace = item["metadata"]["namespace"].as_str().unwrap_or_default();
-            format!(
-                "{version} {kind} {namespace}/{}",
-                item["metadata"]["name"].as_str().unwrap()
-            )
-        };
-        items.iter().map(label).collect()
+        inventory(&self.client(), DERIVED).await.unwrap()
     }
 
     /// Waits until a condition holds.

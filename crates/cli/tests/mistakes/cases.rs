@@ -93,7 +93,8 @@ pub(crate) const CASES: &[Mistake] = &[
     on("revision-unknown", "mesh", "revision describe canary"),
     on("rollout-unknown", "mesh", "rollout status shop"),
     on("adopt-undo-nothing", "mesh", "adopt --undo"),
-    on("upgrade-nothing", "mesh", "upgrade -y"),
+    // A version without an end-of-life warning, which would depend on the date.
+    on("upgrade-nothing", "mesh", "upgrade -y --istio-version 1.28.2"),
     on(
         "tag-of-unknown-revision",
         "mesh",
@@ -141,6 +142,12 @@ pub(crate) const CASES: &[Mistake] = &[
     typed("manifest-missing", "manifest generate -f none.yaml"),
     typed("manifest-field-unknown", "manifest validate -f typo.yaml"),
     typed("manifest-stdin-first", "manifest generate -f - -f mesh.yaml"),
+    piped(
+        "rehearse-file-invalid-stdin",
+        "",
+        "rehearse -f - --snapshot shop.yaml",
+        "kind: [\n",
+    ),
     typed("profile-unknown", "manifest generate --profile prod"),
     typed("charts-version-unknown", "charts show 9.9.9"),
     typed("charts-directory-missing", "charts list --charts none"),

@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use cases::{CASES, Mistake};
 use host::Host;
 
+/// Directories of the repository.
+const REPOSITORY: &[&str] = &["docs/", "deploy/", "crates/", "xtask"];
+
 /// Minimum number of mistakes.
 const MIN_CASES: usize = 60;
 
@@ -38,6 +41,8 @@ async fn check(host: &Host, case: &Mistake) -> Option<String> {
         "has no line that starts with `Error: `"
     } else if !has_line("hint: ") {
         "has no hint"
+    } else if run.stderr.lines().any(names_no_remedy) {
+        "has a hint that only names --help"
     } else if run.transcript != expected {
         "differs from the stored message"
     } else {
@@ -47,6 +52,48 @@ async fn check(host: &Host, case: &Mistake) -> Option<String> {
         "{}: {problem}\n{}\nstored:\n{expected}",
         case.name, run.transcript
     ))
+}
+
+/// Whether a line is a hint that contains nothing but a command that prints help.
+fn names_no_remedy(line: &str) -> bool {
+    let Some(hint) = line.strip_prefix("hint: ") else {
+        return false;
+    };
+    let mut parts = hint.split("; ").flat_map(|part| part.split("? "));
+    parts.all(|part| part.starts_with("run `") && part.contains(" --help`"))
+}
+
+#[test]
+fn a_hint_that_only_names_help_is_no_remedy() {
+    assert!(names_no_remedy(
+        "hint: run `mainstay status --help` to list the flags"
+    ));
+    assert!(!names_no_remedy(
+        "hint: remove it; run `mainstay status --help` to list the flags"
+    ));
+    assert!(!names_no_remedy(
+        "hint: did you mean --context? run `mainstay --help`"
+    ));
+    assert!(!names_no_remedy("Error: unknown flag"));
+}
+
+/// Checks that messages name the remedy itself: users of the binary do not have the repository.
+#[test]
+fn no_message_names_a_file_of_the_repository() {
+    let mut found = Vec::new();
+    for directory in ["tests/mistakes", "tests/status", "tests/rollout/expected"] {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(directory);
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "txt") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let lines = text.lines().filter(|line| line.contains("hint: "));
+                let named = lines.filter(|line| REPOSITORY.iter().any(|path| line.contains(path)));
+                found.extend(named.map(|line| format!("{}: {line}", path.display())));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
 }
 
 #[tokio::test]

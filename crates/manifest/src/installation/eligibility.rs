@@ -56,6 +56,8 @@ pub struct UpgradeRequest<'a> {
     pub kube_minor: u64,
     /// Current month.
     pub month: Month,
+    /// Newest release whose charts are available, if any.
+    pub newest_available: Option<&'a Version>,
 }
 
 /// A reason against an upgrade.
@@ -96,8 +98,7 @@ pub fn check_upgrade(request: &UpgradeRequest<'_>) -> Vec<EligibilityFinding> {
             .filter_map(|other| check_shared(request, other)),
     );
     findings.extend(check_kubernetes(request.target, request.kube_minor));
-    findings
-        .extend(is_end_of_life(request.target, request.month).then(|| end_of_life_finding(request.target)));
+    findings.extend(is_end_of_life(request.target, request.month).then(|| end_of_life_finding(request)));
     findings
 }
 
@@ -109,9 +110,17 @@ pub fn is_end_of_life(version: &Version, month: Month) -> bool {
     row.is_some_and(|row| month >= row.1)
 }
 
-fn end_of_life_finding(version: &Version) -> EligibilityFinding {
-    let message = format!("Istio {version} has reached its end of life");
-    EligibilityFinding::new(Severity::Warning, message).hint("choose a newer version with --istio-version")
+fn end_of_life_finding(request: &UpgradeRequest<'_>) -> EligibilityFinding {
+    let message = format!("Istio {} has reached its end of life", request.target);
+    let newer = request.newest_available.filter(|newest| *newest > request.target);
+    let hint = match newer {
+        Some(newer) => format!("choose a newer version, such as --istio-version {newer}"),
+        None => {
+            "add a newer version with `mainstay charts pull VERSION`, then choose it with --istio-version"
+                .to_owned()
+        }
+    };
+    EligibilityFinding::new(Severity::Warning, message).hint(hint)
 }
 
 /// Checks the control plane that the upgrade replaces. Downgrades and skipped minor versions are errors.
@@ -192,6 +201,7 @@ mod tests {
             must_be_installed: true,
             kube_minor,
             month,
+            newest_available: None,
         });
         assert_eq!(shown, expected, "{installed:?} to {target}");
     }
@@ -244,6 +254,7 @@ mod tests {
                 must_be_installed: false,
                 kube_minor: 20,
                 month: Month::new(2026, 6),
+                newest_available: None,
             };
             assert_eq!(messages(&request), expected, "{installed:?}");
         };
@@ -277,6 +288,27 @@ mod tests {
                 "warning: Istio 1.29.1 has reached its end of life",
             ],
         );
+        let hint = |newest: Option<&str>| {
+            let newest = newest.map(|version| version.parse().unwrap());
+            let findings = check_upgrade(&UpgradeRequest {
+                revision: "default",
+                target: &"1.29.1".parse().unwrap(),
+                installed: &[],
+                must_be_installed: false,
+                kube_minor: 36,
+                month: Month::new(2026, 11),
+                newest_available: newest.as_ref(),
+            });
+            findings.into_iter().find_map(|one| one.hint).unwrap()
+        };
+        assert_eq!(
+            hint(Some("1.30.3")),
+            "choose a newer version, such as --istio-version 1.30.3"
+        );
+        let pull =
+            "add a newer version with `mainstay charts pull VERSION`, then choose it with --istio-version";
+        assert_eq!(hint(Some("1.29.1")), pull);
+        assert_eq!(hint(None), pull);
         assert!(!is_end_of_life(&"1.29.1".parse().unwrap(), Month::new(2026, 10)));
         assert!(is_end_of_life(&"1.24.2".parse().unwrap(), Month::new(2026, 1)));
     }

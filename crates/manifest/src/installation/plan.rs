@@ -52,7 +52,7 @@ pub struct PlannedComponent {
     pub component: ComponentName,
     /// Component that must be ready first.
     pub parent: Option<ComponentName>,
-    /// Labelled objects in order of installation.
+    /// Labeled objects in order of installation.
     pub objects: Vec<Object>,
 }
 

@@ -31,7 +31,7 @@ pub(super) fn writes(rehearsal: &Rehearsal<'_>) -> Vec<WriteCount> {
                     add("delete", &kind, 1);
                 }
             }
-            ActionKind::Relabelled { .. } => add("patch", "Namespace", 1),
+            ActionKind::Relabeled { .. } => add("patch", "Namespace", 1),
             ActionKind::Moved(key, _) => add("patch", key.kind().name(), 1),
             ActionKind::WebhookAnnotated => add("patch", "MutatingWebhookConfiguration", 1),
             ActionKind::EventRecorded => add("create", "Event", 1),

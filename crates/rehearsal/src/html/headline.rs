@@ -80,7 +80,7 @@ fn render_totals(totals: &Totals) -> String {
         ("skipped", number(totals.skipped), "warn"),
         ("batches", number(totals.batches), ""),
         ("pods replaced", number(totals.pods), ""),
-        ("namespaces relabelled", number(totals.namespaces), ""),
+        ("namespaces relabeled", number(totals.namespaces), ""),
         ("services interrupted", number(totals.services_interrupted), "bad"),
         ("operator writes", number(totals.writes), ""),
     ];

@@ -112,7 +112,7 @@ pub(super) fn details(report: &Report) -> String {
         })
         .collect();
     body.push_str(&render_table(
-        "Relabelled namespaces",
+        "Relabeled namespaces",
         &["Namespace", "From", "To", "At"],
         &rows,
     ));

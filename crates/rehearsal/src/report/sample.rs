@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     Batch, Change, Elapsed, FORMAT, FieldChange, Finding, FindingKind, Input, KindCount, Method,
-    ObjectChange, Outcome, Phase, PhaseKind, Point, PrunedObject, RelabelledNamespace, Report, Service,
+    ObjectChange, Outcome, Phase, PhaseKind, Point, PrunedObject, RelabeledNamespace, Report, Service,
     Severity, SkippedWorkload, SpanResult, Totals, Upgrade, WorkloadSpan, WriteCount,
 };
 
@@ -22,7 +22,7 @@ impl Report {
             totals: totals(),
             findings: findings(),
             phases: phases(),
-            namespaces: vec![RelabelledNamespace {
+            namespaces: vec![RelabeledNamespace {
                 name: "shop".into(),
                 from: "istio.io/rev=default-v1-28-2".into(),
                 to: "istio.io/rev=default-v1-29-1".into(),

@@ -74,7 +74,7 @@ fn merge(object: &mut Value, more: &Value) {
 pub(crate) fn mixed_workloads() -> Vec<Value> {
     let namespace = |name: &str, labels: Value| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
     let none = json!({});
-    let labelled = json!({"spec": {"template": {"metadata": {"labels": {"istio.io/rev": OLD}}}}});
+    let labeled = json!({"spec": {"template": {"metadata": {"labels": {"istio.io/rev": OLD}}}}});
     vec![
         namespace("front", json!({"istio-injection": "enabled"})),
         namespace("shop", json!({"istio.io/rev": OLD})),
@@ -105,8 +105,8 @@ pub(crate) fn mixed_workloads() -> Vec<Value> {
             1,
             &json!({"metadata": {"annotations": {"sailoperator.io/skip-migration": "true"}}}),
         ),
-        deployment("silent", "own", 1, &labelled),
-        deployment("silent", "empty", 0, &labelled),
+        deployment("silent", "own", 1, &labeled),
+        deployment("silent", "empty", 0, &labeled),
         json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "shop"},
             "spec": {"replicas": 1, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}}, "template": {
                 "metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}),

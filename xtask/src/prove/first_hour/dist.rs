@@ -53,6 +53,11 @@ const QUICK: &[Claim] = &[
         formats::debian,
     ),
     correct(
+        "dist: links of the archive's pages",
+        "0 dead links",
+        formats::links,
+    ),
+    correct(
         "dist: packages of the operator's image",
         "no simulator; equal to the bill of materials",
         formats::packages,
@@ -63,7 +68,7 @@ const QUICK: &[Claim] = &[
 const FULL: &[Claim] = &[
     correct(
         "dist: image archive, read by containerd and go-containerregistry",
-        "imported, all blobs valid",
+        "imported, all blobs valid; user, labels, CA certificates",
         formats::image,
     ),
     correct(
@@ -96,6 +101,11 @@ const FULL: &[Claim] = &[
         "dist: a new user with only the archive",
         "every step exits with 0",
         use_of_it::new_user,
+    ),
+    correct(
+        "dist: pages of the archive, executed with its binary",
+        "every block exits as printed",
+        use_of_it::pages,
     ),
 ];
 

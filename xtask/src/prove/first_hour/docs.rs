@@ -44,10 +44,17 @@ const CLAIMS: &[Claim] = &[
         figure: "",
     },
     Claim {
+        text: "progress fits pseudo terminals; no colors with NO_COLOR",
+        goal: "no bar reaches the last column",
+        program: program("mainstay", "terminal"),
+        test: "",
+        figure: "",
+    },
+    Claim {
         text: "the README's picture shows the current demo",
-        goal: "every chapter and command",
+        goal: "every line",
         program: program("mainstay", "demo"),
-        test: "every_workload_is_migrated",
+        test: "the_picture_in_the_readme",
         figure: "",
     },
     Claim {
@@ -72,6 +79,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     let claims = CLAIMS.iter().chain((!quick).then_some(&BROWSER));
     let mut rows: Vec<Row> = claims.map(|claim| claim.row(&programs)).collect();
     rows.push(book(&programs));
+    rows.extend((!quick).then(screenshots));
     rows
 }
 
@@ -92,6 +100,17 @@ fn book(programs: &anyhow::Result<Programs>) -> Row {
     };
     match built {
         Ok(pages) => Row::correct(claim, format!("{pages} pages, 0 dead links"), goal, true),
+        Err(error) => Row::not_measured(claim, goal, RowKind::Correctness, &error),
+    }
+}
+
+/// Opens the pages of the built book in a browser.
+fn screenshots() -> Row {
+    let claim = "pages of the book in a browser: desktop, phone, light, dark";
+    let goal = "nothing scrolls sideways; no errors; all images";
+    let directory = mainstay_testkit::repository_root().join("target/docs/screenshots");
+    match crate::docs::take_screenshots(&directory) {
+        Ok(images) => Row::correct(claim, format!("{images} screenshots without defects"), goal, true),
         Err(error) => Row::not_measured(claim, goal, RowKind::Correctness, &error),
     }
 }

@@ -7,10 +7,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::commands::migration::progress::{Display, MigrationProgress};
-use crate::commands::revision::{Format, structured};
+use crate::commands::revision::{Format, stream_entry};
 use crate::commands::{print, print_styled};
 use crate::error::CliError;
+use crate::ui::reserve_margin;
 use crate::ui::style::{FRAME, GOOD, HINT};
+
+/// Indentation of the output of commands, which tables leave free.
+const MARGIN: u16 = 8;
 
 /// Prints the demo.
 pub(super) struct Printer {
@@ -23,6 +27,7 @@ pub(super) struct Printer {
 
 impl Printer {
     pub(super) fn new(format: super::Format, speed: f64, start: Timestamp) -> Self {
+        reserve_margin(MARGIN);
         Self {
             format,
             speed,
@@ -47,11 +52,11 @@ impl Printer {
         if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
             line.extend(more);
         }
-        let text = match self.format {
-            super::Format::Yaml => format!("---\n{}", structured(&line, Format::Yaml)?),
-            _ => format!("{line}\n"),
+        let format = match self.format {
+            super::Format::Yaml => Format::Yaml,
+            _ => Format::Json,
         };
-        print(text.as_bytes())
+        print(stream_entry(&line, format)?.as_bytes())
     }
 
     fn passed(&self, now: Timestamp) -> f64 {
@@ -117,7 +122,7 @@ impl Printer {
             if line.is_empty() {
                 "\n".to_owned()
             } else {
-                format!("        {line}\n")
+                format!("{:1$}{line}\n", "", usize::from(MARGIN))
             }
         };
         print_styled(&text.trim_matches('\n').lines().map(indented).collect::<String>())

@@ -44,7 +44,11 @@ async fn install(cluster: &DemoCluster) -> Result<mainstay_harness::RunningOpera
     printer.section(cluster.now(), "Install the operator and Istio 1.28.2")?;
     printer.command(
         cluster.now(),
-        "helm install mainstay deploy/chart -n sail-operator --create-namespace",
+        concat!(
+            "helm install mainstay mainstay-",
+            env!("CARGO_PKG_VERSION"),
+            ".tgz -n sail-operator --create-namespace"
+        ),
     )?;
     for name in [mainstay_harness::OPERATOR_NAMESPACE, "istio-system"] {
         stage.create_namespace(name, json!({})).await?;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use kube::Client;
+use mainstay_catalog::Version;
 use mainstay_cluster::install::{ClusterFacts, Installer, SetName, installed_sets, read_cluster_facts};
 use mainstay_manifest::{
     DefaultTag, EligibilityFinding, InputFile, InstallationPlan, Month, Severity, UpgradeRequest,
@@ -49,7 +50,8 @@ pub(crate) async fn plan_installation(
         let decision = add_default_tag(&mut plan, live_tag.as_ref(), *package).map_err(failed)?;
         Ok((plan, decision))
     })?;
-    let mut findings = findings(&plan, &facts, purpose)?;
+    let newest = newest_release(inputs)?;
+    let mut findings = findings(&plan, &facts, newest.as_ref(), purpose)?;
     findings.extend(check_webhooks(&plan, installer.webhooks().await?));
     findings.extend(other_tag(&plan, &decision));
     findings.extend(check_network(&facts.network, &plan));
@@ -70,12 +72,20 @@ async fn stored_configuration(
     }))
 }
 
+/// Returns the newest release in the catalog.
+fn newest_release(inputs: &InputFlags) -> Result<Option<Version>, CliError> {
+    let (catalog, _) = inputs.catalog()?;
+    let versions = catalog.installable().into_iter().map(|one| one.version);
+    Ok(versions.filter(Version::is_release).max())
+}
+
 fn findings(
     plan: &InstallationPlan,
     facts: &ClusterFacts,
+    newest_available: Option<&Version>,
     purpose: Purpose,
 ) -> Result<Vec<EligibilityFinding>, CliError> {
-    let target: mainstay_catalog::Version = plan.version.parse()?;
+    let target: Version = plan.version.parse()?;
     let today = jiff::Zoned::now().date();
     let request = UpgradeRequest {
         revision: &plan.revision,
@@ -87,6 +97,7 @@ fn findings(
             year: today.year(),
             month: today.month(),
         },
+        newest_available,
     };
     let mut findings = check_upgrade(&request);
     if purpose != Purpose::Upgrade {

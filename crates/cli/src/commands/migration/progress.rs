@@ -1,4 +1,5 @@
-//! Progress of a migration: bars on a terminal, a line per change otherwise, JSON lines for programs.
+//! Progress of a migration: bars on a terminal, a line per change otherwise, JSON lines or YAML documents for
+//! programs.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -9,9 +10,9 @@ use mainstay_api::{
 use mainstay_mesh::Snapshot;
 use mainstay_mesh::migration::{MigrationIndex, WorkloadPhase};
 
-use crate::commands::revision::Format;
+use crate::commands::revision::{Format, stream_entry};
 use crate::commands::{escape_control_characters, print_styled};
-use crate::error::{CliError, Kind};
+use crate::error::CliError;
 use crate::ui::style::ERROR;
 use crate::ui::{BarRow, Bars};
 
@@ -88,7 +89,8 @@ pub(crate) struct Display {
 }
 
 enum Output {
-    Json,
+    /// JSON lines or YAML documents.
+    Data(Format),
     Lines,
     Bars(Bars),
 }
@@ -97,7 +99,7 @@ impl Display {
     /// Creates a display on stdout.
     pub(crate) fn new(format: Format) -> Self {
         let output = match format {
-            Format::Json | Format::Yaml => Output::Json,
+            Format::Json | Format::Yaml => Output::Data(format),
             Format::Text | Format::Wide if std::io::stdout().is_terminal() => Output::Bars(Bars::new()),
             Format::Text | Format::Wide => Output::Lines,
         };
@@ -132,7 +134,7 @@ impl Display {
             return Ok(());
         };
         match &mut self.output {
-            Output::Json => print_styled(&json_line(progress)?),
+            Output::Data(format) => print_styled(&stream_entry(&progress.status, *format)?),
             Output::Lines => {
                 let lines = failures.iter().map(String::as_str);
                 let line = line(progress);
@@ -159,11 +161,6 @@ fn failure_line(failure: &MigrationFailure) -> String {
         ..
     } = failure;
     format!("{ERROR}failed{ERROR:#} {kind}/{namespace}/{name}: {reason}")
-}
-
-fn json_line(progress: &MigrationProgress) -> Result<String, CliError> {
-    let line = serde_json::to_string(&progress.status).map(|text| text + "\n");
-    line.map_err(|error| CliError::new(Kind::Io, format!("cannot print: {error}")))
 }
 
 fn line(progress: &MigrationProgress) -> String {
@@ -310,9 +307,20 @@ mod tests {
     }
 
     #[test]
-    fn json_lines_contain_the_status() {
-        let text = json_line(&progress(1, 0, None)).unwrap();
-        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    fn changes_are_json_lines_or_yaml_documents() {
+        let text = |format| stream_entry(&progress(1, 0, None).status, format).unwrap();
+        let json = text(Format::Json);
+        assert_eq!(json.lines().count(), 1);
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(value["migratedWorkloads"], 1);
+        let yaml = text(Format::Yaml);
+        assert!(
+            yaml.starts_with("---\n") && yaml.contains("\nmigratedWorkloads: 1\n"),
+            "{yaml}"
+        );
+        assert!(matches!(
+            Display::new(Format::Yaml).output,
+            Output::Data(Format::Yaml)
+        ));
     }
 }

@@ -11,9 +11,9 @@ use tokio::time::sleep;
 use super::api::{Delivery, ScopeFlags};
 use super::page::{cluster_name, progress, shares};
 use super::status::outcome;
-use crate::commands::revision::Format;
+use crate::commands::revision::{Format, stream_entry};
 use crate::commands::{escape_control_characters, print_styled};
-use crate::error::{CliError, Kind};
+use crate::error::CliError;
 use crate::ui::{BarRow, Bars};
 
 /// Polling interval.
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long)]
     keep: bool,
 
-    /// Output format; `json` and `yaml` print one JSON line per change
+    /// Output format; `json` prints one line per change, `yaml` one document
     #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     output: Format,
 
@@ -92,7 +92,8 @@ struct Display {
 }
 
 enum Output {
-    Json,
+    /// JSON lines or YAML documents.
+    Data(Format),
     Lines,
     Bars(Bars),
 }
@@ -100,7 +101,7 @@ enum Output {
 impl Display {
     fn new(format: Format) -> Self {
         let output = match format {
-            Format::Json | Format::Yaml => Output::Json,
+            Format::Json | Format::Yaml => Output::Data(format),
             Format::Text | Format::Wide if std::io::stdout().is_terminal() => Output::Bars(Bars::new()),
             Format::Text | Format::Wide => Output::Lines,
         };
@@ -113,7 +114,7 @@ impl Display {
     /// Shows what changed since the last call.
     fn show(&mut self, deployment: &ApplicationDeployment) -> Result<(), CliError> {
         let lines = match &self.output {
-            Output::Json => vec![json_line(deployment)?],
+            Output::Data(format) => vec![stream_entry(deployment, *format)?.trim_end().to_owned()],
             Output::Lines | Output::Bars(_) => lines(deployment),
         };
         let new: Vec<&String> = lines.iter().filter(|line| !self.last.contains(line)).collect();
@@ -125,16 +126,11 @@ impl Display {
                 }
                 bars.show(&rows(deployment));
             }
-            Output::Json | Output::Lines => print_styled(&text)?,
+            Output::Data(_) | Output::Lines => print_styled(&text)?,
         }
         self.last = lines;
         Ok(())
     }
-}
-
-fn json_line(deployment: &ApplicationDeployment) -> Result<String, CliError> {
-    serde_json::to_string(deployment)
-        .map_err(|error| CliError::new(Kind::Io, format!("cannot print: {error}")))
 }
 
 /// Returns the summary, one line per cluster and revision, and one line per group of equal weights.

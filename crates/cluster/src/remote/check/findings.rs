@@ -66,7 +66,9 @@ impl MemberReport {
                     Severity::Error
                 },
                 message: format!("the account cannot {} {shown}", verbs.join(", ")),
-                hint: "bind the role of deploy/delivery/member-role.yaml to the account".to_owned(),
+                hint: "grant it to the account, or use `mainstay cluster add --create-account`: its account has the \
+                       required role"
+                    .to_owned(),
             }
         };
         missing.into_iter().map(finding).collect()

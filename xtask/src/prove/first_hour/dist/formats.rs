@@ -38,11 +38,64 @@ fn run_validator(command: &str, path: &Path) -> anyhow::Result<Vec<String>> {
     Ok(text.lines().map(ToOwned::to_owned).collect())
 }
 
+/// Checks the links of the pages in the archive.
+pub(super) fn links(release: &Release) -> anyhow::Result<(String, bool)> {
+    let archive = dist::archive_name(TARGET);
+    let pages = entries(&release.path(&archive))?;
+    let pages = pages.keys().filter(|path| path.ends_with(".md")).count();
+    let directory = release.unpack(&archive)?;
+    let dead = crate::tidy::check_links(directory.path())?;
+    for link in &dead {
+        println!("{link}");
+    }
+    let holds = pages > 20 && dead.is_empty();
+    Ok((format!("{pages} pages, {} dead links", dead.len()), holds))
+}
+
 pub(super) fn image(release: &Release) -> anyhow::Result<(String, bool)> {
-    let lines = run_validator("image", &release.path(&dist::image_name(TARGET)))?;
+    let path = release.path(&dist::image_name(TARGET));
+    let lines = run_validator("image", &path)?;
     let reference = dist::image_reference();
-    let holds = lines.len() == 2 && lines.iter().all(|line| line.contains(&reference));
-    Ok((lines.join("; "), holds))
+    let is_read = lines.len() == 2 && lines.iter().all(|line| line.contains(&reference));
+    let (content, holds) = image_content(&path)?;
+    Ok((format!("{}; {content}", lines.join("; ")), is_read && holds))
+}
+
+/// Labels that the image must have.
+const LABELS: [&str; 5] = ["title", "description", "version", "licenses", "source"];
+/// Path of the CA certificates, which Rust's TLS library reads.
+const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
+
+/// Checks the image's user, labels and CA certificates.
+fn image_content(path: &Path) -> anyhow::Result<(String, bool)> {
+    let archive = entries_of(fs::File::open(path)?)?;
+    let blob = |path: &serde_json::Value| {
+        let path = path.as_str().context("a path of a blob")?;
+        archive.get(path).with_context(|| format!("no {path}"))
+    };
+    let manifest = archive.get("manifest.json").context("no manifest.json")?;
+    let manifest: serde_json::Value = serde_json::from_slice(manifest)?;
+    let config: serde_json::Value = serde_json::from_slice(blob(&manifest[0]["Config"])?)?;
+    let config = &config["config"];
+    let layer = blob(&manifest[0]["Layers"][0])?;
+    let files = entries_of(flate2::read::GzDecoder::new(layer.as_slice()))?;
+    let label = |name: &&str| {
+        let label = config["Labels"][format!("org.opencontainers.image.{name}")].as_str();
+        label.is_some_and(|value| !value.is_empty() && (*name != "version" || value == dist::VERSION))
+    };
+    let labels = LABELS.iter().filter(|name| label(name)).count();
+    let user = config["User"].as_str().unwrap_or_default();
+    let certificates = files
+        .get(CERTIFICATES)
+        .map(|bytes| String::from_utf8_lossy(bytes));
+    let certificates = certificates.map_or(0, |text| text.matches("-----BEGIN CERTIFICATE-----").count());
+    let variable = serde_json::json!(format!("SSL_CERT_FILE=/{CERTIFICATES}"));
+    let is_set = config["Env"]
+        .as_array()
+        .is_some_and(|all| all.contains(&variable));
+    let figure = format!("user {user}, {labels} labels, {certificates} CA certificates");
+    let holds = user == "65532:65532" && labels == LABELS.len() && certificates > 100 && is_set;
+    Ok((figure, holds))
 }
 
 pub(super) fn bundle(release: &Release) -> anyhow::Result<(String, bool)> {
@@ -96,7 +149,12 @@ fn is_equal(path: &str, bytes: &[u8], others: &BTreeMap<String, Vec<u8>>) -> boo
 /// Returns the files of a compressed archive by path.
 fn entries(path: &Path) -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
     let file = fs::File::open(path).with_context(|| path.display().to_string())?;
-    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
+    entries_of(flate2::read::GzDecoder::new(file))
+}
+
+/// Returns the files of an archive by path.
+fn entries_of(archive: impl std::io::Read) -> anyhow::Result<BTreeMap<String, Vec<u8>>> {
+    let mut archive = tar::Archive::new(archive);
     let mut entries = BTreeMap::new();
     for entry in archive.entries()? {
         let mut entry = entry?;

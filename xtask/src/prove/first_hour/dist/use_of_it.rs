@@ -9,9 +9,25 @@ use mainstay_testkit::{peer, repository_root};
 use super::release::{Release, TARGET};
 use crate::build::cargo;
 use crate::dist;
+use crate::programs::{self, ProgramName};
 
 /// Prefix of the output line with the durations of the steps.
 const MARK: &str = "first-hour cluster: ";
+
+/// Pages that a new user follows.
+const PAGES: [&str; 5] = [
+    "demo.md",
+    "getting-started.md",
+    "migration.md",
+    "rehearse.md",
+    "adopt.md",
+];
+
+/// Test program that executes pages.
+const BOOK: ProgramName = ProgramName {
+    package: "mainstay",
+    target: "book",
+};
 
 /// Peers of the test. They are built beforehand, because nothing can be fetched inside the test's namespace.
 const PEERS: [&str; 7] = [
@@ -71,4 +87,24 @@ pub(super) fn new_user(release: &Release) -> anyhow::Result<(String, bool)> {
         .context("the script printed nothing")?
         .to_owned();
     Ok((figure, output.status.success()))
+}
+
+/// Executes the shell blocks of the archive's pages with its binary; prints exit code and time of each block.
+pub(super) fn pages(release: &Release) -> anyhow::Result<(String, bool)> {
+    let directory = release.unpack(&dist::archive_name(TARGET))?;
+    let run = programs::build()?.find(BOOK)?.run(|command| {
+        command
+            .args(["--show-output", "every_shell_block"])
+            .env("MAINSTAY_BOOK_ROOT", directory.path())
+            .env("MAINSTAY_BOOK", "all")
+            .env("PAGE", PAGES.join(","));
+    })?;
+    print!("{}", run.output);
+    let blocks = run
+        .output
+        .lines()
+        .filter(|line| line.contains(".md, line "))
+        .count();
+    let figure = format!("{blocks} blocks of {} pages", PAGES.len());
+    Ok((figure, run.passed && blocks > PAGES.len()))
 }
