@@ -187,7 +187,8 @@ fn customize(customization: &Customization<'_>, objects: &mut [Object], steps: &
     found.append(apply_overlays(customization, naming, objects, steps));
     for (before, object) in before.iter().zip(objects) {
         let after = object.identity();
-        if (before.group(), &before.kind, &before.namespace) != (after.group(), &after.kind, &after.namespace) {
+        if (before.group(), &before.kind, &before.namespace) != (after.group(), &after.kind, &after.namespace)
+        {
             let message = format!(
                 "an overlay changes {before} to {after}: the kind and the namespace of an object cannot change"
             );

@@ -42,7 +42,7 @@ pub(crate) fn adopt_planes(input: Input, requested: Option<&str>, catalog: &Cata
         input.remove_in(&plane.namespace, |object| {
             belongs_to(object, &plane.namespace, &plane.revision)
         });
-        input.add(assumed.documents());
+        input.add(&assumed.documents());
         adopted.planes.push(AdoptedPlane {
             what: assumed.describe(),
             revision: plane.revision.clone(),

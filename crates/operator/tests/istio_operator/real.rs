@@ -206,7 +206,10 @@ async fn writes_no_other_secret(world: &World) {
 }
 
 async fn rejects_invalid_resources(world: &World) {
-    let invalid = operator("invalid", json!({"meshConfig": {"connectTimeout": "soon"}, "profile": "minimal"}));
+    let invalid = operator(
+        "invalid",
+        json!({"meshConfig": {"connectTimeout": "soon"}, "profile": "minimal"}),
+    );
     let message = until_rejected(world, &invalid, "denied the request: ").await;
     assert!(message.contains("spec.meshConfig.connectTimeout: "), "{message}");
 }
