@@ -168,10 +168,8 @@ fn run_proofs(report: impl Fn(&Proof) + Sync) -> anyhow::Result<()> {
     };
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..CONCURRENT_PROOFS).map(|_| scope.spawn(worker)).collect();
-        let results = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
-        results
-            .map(|result| result.unwrap_or_else(|_| bail!("a proof panicked")))
-            .collect()
+        let mut results = workers.into_iter().map(std::thread::ScopedJoinHandle::join);
+        results.try_for_each(|result| result.unwrap_or_else(|_| bail!("a proof panicked")))
     })
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use support::{VERSION, with_package};
 
 /// Returns the number of planned objects, or the errors.
-fn plan(spec: Value) -> Result<usize, String> {
+fn plan(spec: &Value) -> Result<usize, String> {
     let operator: IstioOperator = serde_json::from_value(json!({
         "apiVersion": "install.istio.io/v1alpha1", "kind": "IstioOperator",
         "metadata": {"name": "mesh", "namespace": "istio-system", "uid": "u"}, "spec": spec,
@@ -34,7 +34,7 @@ fn plan(spec: Value) -> Result<usize, String> {
     })
 }
 
-fn check_rejected(spec: Value, expected: &str) {
+fn check_rejected(spec: &Value, expected: &str) {
     let error = plan(spec).unwrap_err();
     assert!(error.contains(expected), "{error}");
 }
@@ -63,19 +63,19 @@ fn a_line_break_in_a_value_cannot_add_an_object() {
         ("shop", "evil"),
     ] {
         let object = format!("Deployment {namespace}/{name} ");
-        check_rejected(level(namespace, name), &format!("{object}{expected}"));
+        check_rejected(&level(namespace, name), &format!("{object}{expected}"));
     }
     let outside = "Deployment kube-system/evil is outside the namespace \"istio-system\" of the component";
-    check_rejected(level("kube-system", "evil"), outside);
+    check_rejected(&level("kube-system", "evil"), outside);
     let unvalidated = json!({"profile": "minimal", "unvalidatedValues": level("shop", "evil")["values"]});
-    check_rejected(unvalidated, "Deployment shop/evil is not part of chart");
+    check_rejected(&unvalidated, "Deployment shop/evil is not part of chart");
 }
 
 #[test]
 fn a_line_break_in_a_namespace_is_rejected() {
     let gateway = json!([{"name": "gate", "enabled": true, "namespace": "a\n---\nkind: Pod\nb: c"}]);
     check_rejected(
-        json!({"profile": "minimal", "components": {"ingressGateways": gateway}}),
+        &json!({"profile": "minimal", "components": {"ingressGateways": gateway}}),
         "the namespace contains a line break",
     );
 }
@@ -83,15 +83,15 @@ fn a_line_break_in_a_namespace_is_rejected() {
 #[test]
 fn an_overlay_cannot_move_an_object_or_change_its_kind() {
     check_rejected(
-        with_overlay("metadata.namespace", "kube-system"),
+        &with_overlay("metadata.namespace", "kube-system"),
         "Service kube-system/istiod is outside the namespace \"istio-system\" of the component",
     );
     check_rejected(
-        with_overlay("kind", "Secret"),
+        &with_overlay("kind", "Secret"),
         "an overlay changes Service istio-system/istiod to Secret istio-system/istiod",
     );
-    let renamed = plan(with_overlay("metadata.name", "other"));
-    assert_eq!(renamed, plan(json!({"profile": "minimal"})), "a name may change");
+    let renamed = plan(&with_overlay("metadata.name", "other"));
+    assert_eq!(renamed, plan(&json!({"profile": "minimal"})), "a name may change");
 }
 
 #[test]
@@ -105,14 +105,14 @@ fn values_with_line_breaks_that_add_no_object_are_accepted() {
             "pilot": {"podAnnotations": {"note": "one\ntwo"}},
         },
     });
-    assert_eq!(plan(spec), plan(json!({"profile": "minimal"})));
+    assert_eq!(plan(&spec), plan(&json!({"profile": "minimal"})));
 }
 
 #[test]
 fn components_may_have_namespaces_of_their_own() {
     let gateways = json!([{"name": "gate", "enabled": true, "namespace": "edge"}]);
-    let with = plan(json!({"profile": "minimal", "components": {"ingressGateways": gateways}}));
-    assert!(with.unwrap() > plan(json!({"profile": "minimal"})).unwrap());
+    let with = plan(&json!({"profile": "minimal", "components": {"ingressGateways": gateways}}));
+    assert!(with.unwrap() > plan(&json!({"profile": "minimal"})).unwrap());
     for profile in [
         "default",
         "demo",
@@ -122,7 +122,7 @@ fn components_may_have_namespaces_of_their_own() {
         "remote",
         "preview",
     ] {
-        let planned = plan(json!({"profile": profile}));
+        let planned = plan(&json!({"profile": profile}));
         assert!(
             planned.as_ref().is_ok_and(|count| *count > 0),
             "{profile}: {planned:?}"

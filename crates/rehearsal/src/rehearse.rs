@@ -55,7 +55,9 @@ pub fn rehearse(
     let limits = Limits::for_upgrade(&input, &planned, &model);
     let method = method(&model, &planned, request);
     if method == Method::Calculated {
-        MODELLED.iter().for_each(|kind| input.discard(kind));
+        for kind in &MODELLED {
+            input.discard(kind);
+        }
     }
     let simulation = Simulation {
         input: &input,

@@ -32,8 +32,13 @@ fn placed(revisions: &[&str]) -> Value {
     json!({"appRevisions": revisions})
 }
 
-/// Returns a world with revisions, each with its components and their Deployments.
-fn world(spec: Value, revisions: &[(&str, &[(&str, &[&str])])]) -> World {
+/// A component and its Deployments.
+type Component<'a> = (&'a str, &'a [&'a str]);
+/// A revision and its components.
+type Revision<'a> = (&'a str, &'a [Component<'a>]);
+
+/// Returns a world with revisions.
+fn world(spec: Value, revisions: &[Revision<'_>]) -> World {
     let deployment = |name: &&str| {
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
@@ -66,7 +71,7 @@ fn conflict(world: &mut World) -> String {
     ready.message.clone()
 }
 
-const REVISIONS: &[(&str, &[(&str, &[&str])])] = &[
+const REVISIONS: &[Revision<'_>] = &[
     ("a", &[("b-c", &["main"])]),
     ("a-b", &[("c", &["main"])]),
     ("x", &[("c", &["main"])]),
@@ -136,7 +141,7 @@ fn with_traffic(mut spec: Value, hosts: &[&str], targets: &[(&str, &str)]) -> Va
 /// Services exist for components with traffic only, so two revisions can run until both get traffic.
 #[test]
 fn services_with_equal_names_are_reported_and_not_applied() {
-    let revisions: &[(&str, &[(&str, &[&str])])] = &[
+    let revisions: &[Revision<'_>] = &[
         ("a", &[("b", &["main"]), ("x", &["main"])]),
         ("a-b", &[("c", &["main"])]),
     ];

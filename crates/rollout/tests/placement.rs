@@ -50,6 +50,7 @@ fn placed(world: &mut World) -> Placed {
     Ok(own.map(|((cluster, _), count)| (cluster, count)).collect())
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "an expected result")]
 fn in_clusters(rows: &[(&str, u32)]) -> Placed {
     let row = |(cluster, count): &(&str, u32)| ((*cluster).to_owned(), *count);
     Ok(rows.iter().map(row).collect())

@@ -145,7 +145,8 @@ mod tests {
                 Duration::from_secs(10),
             )
         };
-        assert_eq!([load(9, 9), load(9, 10), load(15, 5)], [0.0, 0.0, 1.0]);
+        let percents = [load(9, 9), load(9, 10), load(15, 5)].map(|load: f64| (load * 100.0) as u32);
+        assert_eq!(percents, [0, 0, 100]);
         let machine = |foreign_load| Machine {
             foreign_load,
             ..Machine::default()

@@ -68,7 +68,9 @@ fn find_pages(directory: &Path, pages: &mut Vec<PathBuf>) -> anyhow::Result<()> 
             .into_owned();
         if path.is_dir() {
             find_pages(&path, pages)?;
-        } else if name.ends_with(".html") && !NOT_PAGES.contains(&name.as_str()) {
+        } else if path.extension().is_some_and(|ending| ending == "html")
+            && !NOT_PAGES.contains(&name.as_str())
+        {
             pages.push(path);
         }
     }

@@ -104,7 +104,7 @@ pub(crate) struct BarRow {
 /// Progress bars on the terminal of stdout; they stay visible at the end.
 pub(crate) struct Bars {
     all: MultiProgress,
-    bars: BTreeMap<usize, ProgressBar>,
+    by_key: BTreeMap<usize, ProgressBar>,
     /// Number of columns; `None` for that of the terminal, which may change.
     columns: Option<usize>,
 }
@@ -114,7 +114,7 @@ impl Bars {
     pub(crate) fn new() -> Self {
         Self {
             all: MultiProgress::with_draw_target(ProgressDrawTarget::stdout()),
-            bars: BTreeMap::new(),
+            by_key: BTreeMap::new(),
             columns: None,
         }
     }
@@ -143,14 +143,17 @@ impl Bars {
 
     /// Shows these rows instead of the previous ones.
     pub(crate) fn show(&mut self, rows: &[BarRow]) {
-        for index in rows.len()..self.bars.len() {
-            if let Some(bar) = self.bars.remove(&index) {
+        for index in rows.len()..self.by_key.len() {
+            if let Some(bar) = self.by_key.remove(&index) {
                 self.all.remove(&bar);
             }
         }
         let lines = bar::lines(rows, self.columns.unwrap_or_else(terminal_columns));
         for (index, line) in lines.into_iter().enumerate() {
-            let bar = self.bars.entry(index).or_insert_with(|| self.all.add(new_bar()));
+            let bar = self
+                .by_key
+                .entry(index)
+                .or_insert_with(|| self.all.add(new_bar()));
             bar.set_message(line);
         }
     }

@@ -54,13 +54,13 @@ impl Session {
     pub(crate) fn start(source: &Source, page: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         // Pages name files by their path in the repository or the archive.
-        let link = |from: PathBuf, name: &str| {
+        let add_link = |from: PathBuf, name: &str| {
             std::os::unix::fs::symlink(from, directory.path().join(name)).unwrap();
         };
-        link(source.root.join("deploy"), "deploy");
-        link(source.root.join("docs"), "docs");
+        add_link(source.root.join("deploy"), "deploy");
+        add_link(source.root.join("docs"), "docs");
         // Istio's charts, from which `setup` comments install the mesh of another installer.
-        link(mainstay_testkit::repository_root().join("resources"), "resources");
+        add_link(mainstay_testkit::repository_root().join("resources"), "resources");
         let programs = directory.path().join(".programs");
         fs::create_dir(&programs).unwrap();
         std::os::unix::fs::symlink(&source.binary, programs.join("mainstay")).unwrap();

@@ -43,7 +43,7 @@ async fn fail_for_minutes(world: &mut World) {
     world.sleep(Duration::from_secs(5)).await;
     cluster.with(|state| state.faults.clear());
     let quiet = world.writes();
-    world.sleep(Duration::from_secs(60)).await;
+    world.sleep(Duration::from_mins(1)).await;
     assert_eq!(world.writes(), quiet, "the back-off is shorter than a minute");
 }
 

@@ -53,7 +53,7 @@ async fn fail_for_minutes(fleet: &mut Fleet) {
     fleet.sleep(Duration::from_secs(5)).await;
     fleet.clusters[EAST].sim().with(|state| state.faults.clear());
     let quiet = writes(fleet);
-    fleet.sleep(Duration::from_secs(60)).await;
+    fleet.sleep(Duration::from_mins(1)).await;
     assert_eq!(writes(fleet), quiet, "the back-off is shorter than a minute");
 }
 

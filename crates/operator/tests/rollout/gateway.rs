@@ -1,4 +1,4 @@
-//! A rollout with HTTPRoutes on five clusters that serve Gateway API and not Istio.
+//! A rollout with `HTTPRoute`s on five clusters that serve Gateway API and not Istio.
 
 use std::time::Duration;
 
@@ -116,7 +116,7 @@ fn routed_objects(fleet: &Fleet) -> String {
     text
 }
 
-/// The rollout uses HTTPRoutes because no cluster serves Istio's kinds. It continues only when the
+/// The rollout uses `HTTPRoute`s because no cluster serves Istio's kinds. It continues only when the
 /// controllers of the Gateways have accepted the current generation of every route.
 #[test]
 fn http_routes_split_traffic_in_five_clusters() {

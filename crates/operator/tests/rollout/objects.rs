@@ -122,9 +122,11 @@ pub(crate) fn ingress_deployment(namespace: &str, replicas: &[(&str, u32)], has_
 /// Service for all revisions, to which an Ingress with a match sends requests.
 pub(crate) const APEX_SERVICE: &str = "example-app-deploy-testsvc";
 
-/// Steps of a rollout with an Ingress: name of the golden file, replicas by revision, and whether there is
-/// a match.
-pub(crate) const INGRESS_STEPS: [(&str, &[(&str, u32)], bool); 3] = [
+/// Name of the golden file, replicas by revision, and whether there is a match.
+type IngressStep = (&'static str, &'static [(&'static str, u32)], bool);
+
+/// Steps of a rollout with an Ingress.
+pub(crate) const INGRESS_STEPS: [IngressStep; 3] = [
     (
         "ingress-paths",
         &[("example-app-v1", 1), ("example-app-v2", 1)],

@@ -1,4 +1,4 @@
-//! HTTPRoutes on a real API server with the definitions of Gateway API. A real istiod accepts the routes.
+//! `HTTPRoute`s on a real API server with the definitions of Gateway API. A real istiod accepts the routes.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::objects::{DEPLOYMENT, gateway_deployment};
 use crate::servers::{HOST, Server};
 use crate::test_namespace::{DEPLOYMENTS, TestNamespace, V1, V2};
 
-/// API path of the group of HTTPRoutes.
+/// API path of the group of `HTTPRoute`s.
 const GROUP: &str = "apis/gateway.networking.k8s.io/v1";
 /// Time without an istiod, in which the rollout must wait.
 const OUTAGE: Duration = Duration::from_secs(8);

@@ -280,7 +280,7 @@ pub(crate) async fn ingresses_as_on_the_simulator() {
         }
         test.until_phase("Healthy").await;
         test.until_idle().await;
-        let mut text = String::new();
+        let mut yaml = String::new();
         for (root, plural, name) in [
             ("apis/networking.k8s.io/v1", "ingresses", DEPLOYMENT),
             ("api/v1", "services", APEX_SERVICE),
@@ -288,10 +288,10 @@ pub(crate) async fn ingresses_as_on_the_simulator() {
             ("api/v1", "services", V2),
         ] {
             if let Some(object) = test.object(HOST, root, plural, name).await {
-                text.push_str(&golden_text_in_any_namespace("host", object));
+                yaml.push_str(&golden_text_in_any_namespace("host", object));
             }
         }
-        check_golden(golden, &text);
+        check_golden(golden, &yaml);
     }
     test.end().await;
     println!(

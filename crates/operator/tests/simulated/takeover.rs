@@ -45,7 +45,7 @@ fn installed_by_sail(extra: Value) -> Vec<Value> {
     })
 }
 
-/// Returns the spec of a RevisionBased Istio without `revisionTags`.
+/// Returns the spec of a `RevisionBased` Istio without `revisionTags`.
 fn revision_based() -> Value {
     json!({"updateStrategy": {"type": "RevisionBased"}})
 }

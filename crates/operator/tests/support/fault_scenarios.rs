@@ -275,7 +275,7 @@ pub const FAULT_SCENARIOS: &[FaultScenario] = &[
     ),
 ];
 
-/// Changes a state like [`as_installed_by_sail`], and removes what the Sail Operator's RevisionBased sample
+/// Changes a state like [`as_installed_by_sail`], and removes what the Sail Operator's `RevisionBased` sample
 /// lacks: `revisionTags`, and our annotation on revisions.
 pub fn as_sample_of_sail(state: Vec<Value>) -> Vec<Value> {
     let mut state = as_installed_by_sail(state);

@@ -67,8 +67,8 @@ fn component_parser() -> impl TypedValueParser<Value = ComponentName> {
     let names = ComponentName::ALL.map(ComponentName::name);
     PossibleValuesParser::new(names).try_map(|text| {
         let mut all = ComponentName::ALL.into_iter();
-        let named = all.find(|one| one.name().eq_ignore_ascii_case(&text));
-        named.ok_or(UnknownComponent)
+        let found = all.find(|one| one.name().eq_ignore_ascii_case(&text));
+        found.ok_or(UnknownComponent)
     })
 }
 

@@ -45,6 +45,7 @@ impl Screen {
         lines
     }
 
+    #[allow(clippy::unnecessary_wraps, reason = "the result of the terminal's methods")]
     fn change(&self, change: impl FnOnce(&mut Grid)) -> io::Result<()> {
         change(&mut self.grid.lock().unwrap());
         Ok(())

@@ -89,10 +89,10 @@ pub(super) fn parse(text: &[u8], policy: AddressPolicy) -> Result<Kubeconfig> {
     let contexts = entries(&root, "contexts", "context", read_context)?;
     let current = required_text(&root, "current-context", "kubeconfig")?;
     let reference = |path, list| Reference { path, list };
-    let context = resolve(&contexts, &current, reference("current-context", "contexts"))?;
+    let context = resolve(&contexts, &current, &reference("current-context", "contexts"))?;
     let cluster = reference("context.cluster", "clusters");
-    let (server, authorities) = resolve(&clusters, &context.cluster, cluster)?;
-    let credential = resolve(&users, &context.user, reference("context.user", "users"))?;
+    let (server, authorities) = resolve(&clusters, &context.cluster, &cluster)?;
+    let credential = resolve(&users, &context.user, &reference("context.user", "users"))?;
     Ok(Kubeconfig {
         server,
         authorities,
@@ -214,13 +214,14 @@ fn entries<T>(
 }
 
 /// Place of a name that refers to an entry of a list.
+#[derive(Clone, Copy)]
 struct Reference {
     path: &'static str,
     list: &'static str,
 }
 
-fn resolve<T: Clone>(entries: &BTreeMap<String, T>, name: &str, reference: Reference) -> Result<T> {
-    let Reference { path, list } = reference;
+fn resolve<T: Clone>(entries: &BTreeMap<String, T>, name: &str, reference: &Reference) -> Result<T> {
+    let Reference { path, list } = *reference;
     let found = entries.get(name).cloned();
     found.ok_or(KubeconfigError::Unresolved { path, list })
 }

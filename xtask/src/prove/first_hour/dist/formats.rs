@@ -42,7 +42,10 @@ fn run_validator(command: &str, path: &Path) -> anyhow::Result<Vec<String>> {
 pub(super) fn links(release: &Release) -> anyhow::Result<(String, bool)> {
     let archive = dist::archive_name(TARGET);
     let pages = entries(&release.path(&archive))?;
-    let pages = pages.keys().filter(|path| path.ends_with(".md")).count();
+    let pages = pages
+        .keys()
+        .filter(|path| Path::new(path).extension().is_some_and(|ending| ending == "md"))
+        .count();
     let directory = release.unpack(&archive)?;
     let dead = crate::tidy::check_links(directory.path())?;
     for link in &dead {
