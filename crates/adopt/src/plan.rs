@@ -99,11 +99,34 @@ pub(crate) fn with_live_values(values: &Values, differences: &[FieldDifference])
         let (Some(path), Some(live)) = (&difference.set, live_chart_value(difference)) else {
             continue;
         };
-        let keys: Vec<&str> = path.split('.').collect();
-        put(&mut values, &keys, live);
+        put(&mut values, &value_keys(path), live);
         is_changed = true;
     }
     is_changed.then_some(values)
+}
+
+/// Values whose keys may contain dots, such as names of annotations.
+const MAPS_OF_NAMES: [&str; 5] = [
+    "podAnnotations",
+    "podLabels",
+    "nodeSelector",
+    "serviceAnnotations",
+    "annotations",
+];
+
+/// Returns the keys of the path of a value.
+fn value_keys(path: &str) -> Vec<&str> {
+    let mut keys = Vec::new();
+    let mut rest = path;
+    while let Some((key, after)) = rest.split_once('.') {
+        keys.push(key);
+        rest = after;
+        if MAPS_OF_NAMES.contains(&key) {
+            break;
+        }
+    }
+    keys.push(rest);
+    keys
 }
 
 /// Returns the live value of a difference in the form of its chart value: mesh configuration is text in
@@ -165,4 +188,21 @@ pub(crate) fn defaults(catalog: &Catalog, version: &Version, flavour: Flavour, c
     defaults
         .and_then(|defaults| defaults.as_object().cloned())
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::value_keys;
+
+    #[test]
+    fn names_in_paths_of_values_may_contain_dots() {
+        let check = |path: &str, expected: &[&str]| assert_eq!(value_keys(path), expected);
+        check("pilot.resources.limits", &["pilot", "resources", "limits"]);
+        check(
+            "ztunnel.podAnnotations.example.com/note",
+            &["ztunnel", "podAnnotations", "example.com/note"],
+        );
+        check("ztunnel.podAnnotations", &["ztunnel", "podAnnotations"]);
+        check("meshConfig", &["meshConfig"]);
+    }
 }

@@ -158,7 +158,7 @@ fn invalid_arguments_are_rejected() {
         (code, text.as_str()),
         (
             1,
-            "Error: invalid argument \"fast\" for \"--speed\" flag: not a number\nhint: run `mainstay sandbox --help` for examples\n"
+            "Error: invalid argument \"fast\" for \"--speed\" flag: not a number\nhint: use a number from 0 to 10000; run `mainstay sandbox --help` for examples\n"
         )
     );
     let (_, text) = rejected(&["--speed=-1"]);

@@ -64,7 +64,7 @@ fn errors_start_with_the_message_of_helm_and_end_with_the_location() {
     check_failure(
         "a: b\n",
         &["c", "--bogus"],
-        "Error: unknown flag: --bogus\nhint: run `mainstay template --help` to list the flags\n",
+        "Error: unknown flag: --bogus\nhint: remove it; run `mainstay template --help` to list the flags\n",
     );
     check_failure(
         "a: b\n",

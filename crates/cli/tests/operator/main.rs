@@ -281,17 +281,17 @@ fn invalid_configurations_are_reported() {
     check(
         &["--zap-encoder=xml"],
         &here,
-        "Error: invalid argument \"xml\" for \"--zap-encoder\" flag: invalid encoder value \"xml\"\nhint: run `mainstay operator run --help` for examples\n",
+        "Error: invalid argument \"xml\" for \"--zap-encoder\" flag: invalid encoder value \"xml\"\nhint: correct the value; run `mainstay operator run --help` for examples\n",
     );
     check(
         &["-metrics-bind-address", "8443"],
         &here,
-        "Error: invalid argument \"8443\" for \"--metrics-bind-address\" flag: address 8443: missing port in address\nhint: run `mainstay operator run --help` for examples\n",
+        "Error: invalid argument \"8443\" for \"--metrics-bind-address\" flag: address 8443: missing port in address\nhint: correct the value; run `mainstay operator run --help` for examples\n",
     );
     check(
         &["--platform=nomad"],
         &here,
-        "Error: invalid argument \"nomad\" for \"--platform\" flag: must be kubernetes or openshift\nhint: run `mainstay operator run --help` for examples\n",
+        "Error: invalid argument \"nomad\" for \"--platform\" flag: must be kubernetes or openshift\nhint: correct the value; run `mainstay operator run --help` for examples\n",
     );
     check(
         &["-no-such-flag"],
