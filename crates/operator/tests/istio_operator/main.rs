@@ -9,7 +9,6 @@
     reason = "a panic is how a test fails, and values become parts of objects"
 )]
 
-mod backoff;
 mod confinement;
 mod definition;
 mod faults;

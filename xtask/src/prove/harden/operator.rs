@@ -51,10 +51,6 @@ pub(super) const ITEMS: &[Item] = &[
                 "backoff::an_edit_and_a_deletion_are_handled_during_a_long_backoff",
             ),
             integration("rollout_fleet", "backoff::conflicts_do_not_delay_a_deployment"),
-            integration(
-                "istio_operator",
-                "backoff::an_edit_and_a_deletion_are_handled_during_a_long_backoff",
-            ),
         ],
     },
     Item {
