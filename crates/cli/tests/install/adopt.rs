@@ -40,7 +40,9 @@ async fn pods(host: &Host) -> BTreeMap<String, String> {
         "/apis/apps/v1/namespaces/istio-system/replicasets?labelSelector=app%3Distiod",
     ] {
         let list = host.send("GET", path, None).await;
-        for item in list["items"].as_array().unwrap() {
+        let items = list["items"].as_array().unwrap().iter();
+        // Pods of an earlier rollout may still terminate.
+        for item in items.filter(|item| item["metadata"]["deletionTimestamp"].is_null()) {
             let text = |key: &str| item["metadata"][key].as_str().unwrap().to_owned();
             found.insert(text("name"), text("uid"));
         }
