@@ -296,7 +296,7 @@ fn invalid_configurations_are_reported() {
     check(
         &["-no-such-flag"],
         &here,
-        "Error: unknown flag: --no-such-flag\nhint: run `mainstay operator run --help` to list the flags\n",
+        "Error: unknown flag: --no-such-flag\nhint: remove it; run `mainstay operator run --help` to list the flags\n",
     );
     let nowhere = path("charts");
     check(
