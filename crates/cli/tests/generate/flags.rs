@@ -153,7 +153,7 @@ fn usage_errors_exit_with_2() {
         &generate(here.path(), &["--bogus", "."]),
         2,
         "",
-        "Error: unknown flag: --bogus\nhint: run `mainstay generate --help` to list the flags\n",
+        "Error: unknown flag: --bogus\nhint: remove it; run `mainstay generate --help` to list the flags\n",
     );
     assert_eq!(
         generate(here.path(), &["--check", "-o", "-", "."]).status.code(),

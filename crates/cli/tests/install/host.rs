@@ -281,7 +281,17 @@ impl Host {
 
     /// Returns all objects except those that controllers create, as `version kind namespace/name`.
     pub(crate) async fn inventory(&self) -> BTreeSet<String> {
-        inventory(&self.client(), DERIVED).await.unwrap()
+        let begin = tokio::time::Instant::now();
+        let mut ticks = tokio::time::interval(Duration::from_millis(500));
+        loop {
+            match inventory(&self.client(), DERIVED).await {
+                // The API server initializes the storage of a new kind.
+                Err(kube::Error::Api(status)) if status.code == 429 && begin.elapsed() < DEADLINE => {
+                    ticks.tick().await;
+                }
+                result => return result.unwrap(),
+            }
+        }
     }
 
     /// Waits until a condition holds.

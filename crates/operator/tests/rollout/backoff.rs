@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mainstay_sim::fault::{Fault, Rule, Trigger};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fleet::{CLIENT, Fleet};
 use crate::objects::{self, DEPLOYMENT, deployment_of};
@@ -21,8 +21,11 @@ const MAX_WAIT_SECONDS: u32 = 1200;
 /// Time in which a change must be handled.
 const REACTION_TIME: Duration = Duration::from_secs(1);
 
+/// Returns a deployment whose rollouts do not fail, because a failed rollout makes no further attempts.
 fn deployment(replicas: u32) -> Value {
-    deployment_of(&[(V1, &[("", 2), (EAST, replicas)])])
+    let mut deployment = deployment_of(&[(V1, &[("", 2), (EAST, replicas)])]);
+    deployment["spec"]["strategy"] = json!({"progressDeadlineSeconds": 100_000});
+    deployment
 }
 
 fn writes(fleet: &Fleet) -> u64 {
